@@ -30,7 +30,7 @@ from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.terms import CONFIDENCE
-from secretballot.vault import read_secret, write_secret
+from secretballot.vault import is_other_ledger, read_secret, write_secret
 
 
 @dataclass(frozen=True)
@@ -175,10 +175,11 @@ class LabelingSession:
         check_name("request", request)
         self.request, self._teachers, self._ended = request, teachers, False
         durable = teachers.vault if ledger.durable else None
-        if teachers.vault is not None and durable is None and "sample" in teachers.declaration:
+        kept = None if teachers.sample is None else teachers.vault
+        if kept is not None and (durable is None or is_other_ledger(kept, ledger)):
             raise ParameterError(
-                "These teachers were kept for the one reservation of a secret sample, and the"
-                " ledger is in memory; give the ledger of that reservation. Nothing was spent."
+                "These teachers were kept for the one reservation of a secret sample, and this"
+                " ledger does not hold it; give the ledger of that reservation. Nothing was spent."
             )
         self._stream = LabelStream(
             mechanism,

@@ -139,6 +139,7 @@ class LabelStream:
                 "The votes were made for another unit or relation than is declared; declare what"
                 " they were made for. Nothing was spent."
             )
+        ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
         check_outcomes(choices, ledger, declared)
         check_answerable(mechanism, shape.n_teachers or 0)
         self.ledger, self.request = ledger, request
