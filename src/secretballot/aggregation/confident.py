@@ -20,26 +20,24 @@ from secretballot.aggregation.base import (
     Aggregator,
     AnswerRun,
     Answers,
-    WeakSignalWarning,
     budget_or_price,
     check_fields,
     check_votes,
 )
-from secretballot.aggregation.gaussian import right_chance
-from secretballot.aggregation.noisy_voting import is_drowned
-from secretballot.core.mechanisms import ConfidentLabels
+from secretballot.core.mechanisms import ConfidentLabels, NoisyVotes, State
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     Confident,
     Event,
     PrivacyBudget,
+    WeakSignalWarning,
     calibrate_confident,
+    teacher_shape,
 )
+from secretballot.privacy.accounting.recipes import gaussian_right, is_drowned
 from secretballot.privacy.mechanisms import (
     ABSTAINED,
-    GaussianNoisyArgmax,
-    GaussianNoisyMajority,
     GaussianThreshold,
 )
 
@@ -281,7 +279,7 @@ class ConfidentAggregator(Aggregator):
         margin : float
             Most votes minus second most, in votes; the other classes are taken to tie for second.
         """
-        return right_chance(margin, self.sigma, self.n_classes)
+        return gaussian_right(margin / self.sigma, self.n_classes)
 
     def check_useful(self, n_teachers: int) -> None:
         """Refuse a threshold that no vote reaches, and warn if the noise drowns unanimous votes.
@@ -517,10 +515,9 @@ class ConfidentVoting(AnswerRun):
 
     def _noisy_labels(self, votes: IntArray) -> IntArray:
         terms = self._aggregator
-        if terms.n_classes == 2:
-            majority = GaussianNoisyMajority(terms.sigma, self._n_teachers)
-            return majority.release(votes, self._noise)
-        return GaussianNoisyArgmax(terms.sigma, terms.n_classes).release(votes, self._noise)
+        shape = teacher_shape(terms.n_queries, terms.n_classes, self._n_teachers)
+        drawn, _ = NoisyVotes(scale=terms.sigma).draw(shape, [votes], self._noise, State())  # type: ignore[arg-type]
+        return drawn[:, 0]
 
     @property
     def secret_state(self) -> None:

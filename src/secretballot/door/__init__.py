@@ -10,14 +10,13 @@ answers and gives them query by query. `choice` draws a number or a choice that 
 `purchase` is what all do before they may draw.
 """
 
-from secretballot.door.batch import release
+from secretballot.door.batch import release, release_table
 from secretballot.door.outcomes import (
     PaidOutcome,
     choose_by_scores,
     estimate_stability,
 )
 from secretballot.door.stream import ReleaseStream, StreamAnswers
-from secretballot.door.vote_tables import release_table
 
 __all__ = [
     "PaidOutcome",

@@ -14,11 +14,9 @@ from secretballot.aggregation import (
     Aggregator,
     Answers,
     InteractiveAggregator,
-    RecordVotesAggregator,
 )
 from secretballot.aggregation.base import AnswerRun
 from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
-from secretballot.aggregation.record_votes import moved_cells
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.mechanisms import Mechanism, Shape
@@ -94,33 +92,6 @@ def check_types(aggregator: object, ledger: object) -> None:
     check_ledger(ledger)
 
 
-def check_votes_of_records(counts: Votes, aggregator: Aggregator) -> None:
-    """Refuse votes of records under a price for teachers, or for another number of votes or
-    relation, and the other way round.
-
-    Raises
-    ------
-    ParameterError
-        If the two do not fit; nothing was spent.
-    """
-    shape = counts.shape
-    if (shape.n_teachers is None) != isinstance(aggregator, RecordVotesAggregator):
-        raise ParameterError(
-            "Votes of records are priced by a RecordVotesAggregator, and votes of teachers by the"
-            " others; use the one that fits. Nothing was spent."
-        )
-    if isinstance(aggregator, RecordVotesAggregator):
-        relation, rows = aggregator.neighbours, aggregator.rows_of_uncovered
-        priced = moved_cells(aggregator.votes_per_record, relation), relation, rows
-        cast = shape.moved, shape.guarantee.relation, shape.spare_rows
-        if cast != priced:
-            raise ParameterError(
-                "The counts that one unit moves, the relation and the rows for uncovered records"
-                f" are {cast} of these votes, and the aggregator prices {priced}; calibrate it for"
-                " what was cast. Nothing was spent."
-            )
-
-
 def check_one_record_of_a_user(made: Guarantee, ledger: Ledger) -> None:
     """Refuse what is counted or bounded by user in an account about records.
 
@@ -161,23 +132,6 @@ def check_predictions(
             " an InteractiveAggregator. Nothing was spent.",
         )
     predicted_votes(predictions, (n_queries, aggregator.n_classes), n_teachers)
-
-
-def drawn_answers(
-    aggregator: Aggregator,
-    votes: IntArray,
-    n_teachers: int,
-    noise: NoiseSource,
-    predictions: ArrayLike | None,
-) -> Answers:
-    """Return the answers to all queries, by the predictions of a student where there is one.
-
-    `votes` has shape (n_queries, n_classes), as have the predictions, which were checked.
-    """
-    if predictions is None:
-        return aggregator.answer(votes, n_teachers, noise)
-    assert isinstance(aggregator, InteractiveAggregator)
-    return aggregator.answer(votes, n_teachers, noise, predictions)
 
 
 def next_answers(run: AnswerRun, votes: IntArray, predictions: ArrayLike | None) -> Answers:
@@ -367,10 +321,7 @@ def terms_of(
             f"The votes are on {n_classes} classes, but the aggregator is calibrated for"
             f" {aggregator.n_classes}; calibrate it with n_classes={n_classes}."
         )
-    moved, spare, sample = aggregator.n_queries, 0, None
-    if isinstance(aggregator, RecordVotesAggregator):
-        moved = moved_cells(aggregator.votes_per_record, aggregator.neighbours)
-        spare = aggregator.rows_of_uncovered
+    sample = None
     if aggregator.sample is not None:
         terms = {key: value for key, value in aggregator.sample.items() if key != "neighbours"}
         sample = Sample(**terms, request=request, serial=request)
@@ -378,9 +329,8 @@ def terms_of(
         guarantee=guarantee_of(declared["unit"], declared["neighbours"]),
         n_queries=aggregator.n_queries,
         n_classes=n_classes,
-        n_teachers=n_teachers or None,
-        moved=moved,
-        spare_rows=spare,
+        n_teachers=n_teachers,
+        moved=aggregator.n_queries,
         sample=sample,
     )
     return aggregator.core_mechanism(n_teachers), shape

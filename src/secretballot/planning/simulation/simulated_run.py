@@ -7,13 +7,9 @@ import numpy as np
 import sklearn
 
 from secretballot._typing import IntArray
-from secretballot.aggregation import (
-    Aggregator,
-    GaussianAggregator,
-    InteractiveAggregator,
-    LaplaceAggregator,
-)
+from secretballot.aggregation import Aggregator, InteractiveAggregator, NoisyVoting
 from secretballot.aggregation.confident import ConfidentVoting
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
@@ -127,7 +123,7 @@ class SimulatedRun:
             self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows]
         )
         # where every query is answered it is computed: one draw at these points says less
-        if isinstance(aggregator, GaussianAggregator | LaplaceAggregator):
+        if isinstance(aggregator, NoisyVoting) and isinstance(aggregator.mechanism, NoisyVotes):
             return forecast(asked, aggregator).label_accuracy
         return float((asked.truth == released.labels)[released.answered].mean())
 
