@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import secretballot as sb
 from made_events import json_of, sums_event
+from noisy_plans import calibrated
 from secretballot import verify_release as second
 from secretballot._validation import MOST_ROWS
 from secretballot.cli import app
@@ -33,7 +34,7 @@ Y = (X[:, 0] > 0).astype(int)
 NAMES = np.array(["no", "yes"])
 LONG = "x" * 10_001  # characters, one more than a certificate may have in a string
 VOTES = sb.votes_of_counts([[30, 70], [60, 40]])
-NOISE = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
+NOISE = calibrated(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
 
 
 def account(**terms: Any) -> sb.Ledger:
@@ -142,7 +143,7 @@ def long_table(ledger: sb.Ledger) -> object:
         BUDGET, n, n_teachers=2, target_range=(0.0, 1.0), n_positions=2
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sb.aggregation.WeakSignalWarning)
+        warnings.simplefilter("ignore", sb.privacy.accounting.WeakSignalWarning)
         return sb.door.release_table(cast, voting, ledger)
 
 
@@ -150,8 +151,8 @@ def long_labels(ledger: sb.Ledger) -> object:
     n = 30_000
     cast = sb.votes_of_counts(np.full((n, 2), 50), classes=["no", LONG[:9000]])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sb.aggregation.WeakSignalWarning)
-        noise = sb.GaussianAggregator.calibrate(BUDGET, n, n_teachers=100)
+        warnings.simplefilter("ignore", sb.privacy.accounting.WeakSignalWarning)
+        noise = calibrated(BUDGET, n, n_teachers=100)
         return sb.release(cast, noise, ledger)
 
 
@@ -215,7 +216,7 @@ def semi_private(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], obje
 def session(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
     names = np.array(classes, dtype=object)
     teachers = sb.train_teachers("tree", X, names[Y], classes=classes, n_teachers=10)
-    noise = sb.GaussianAggregator.calibrate(BUDGET, 4, n_teachers=10)
+    noise = calibrated(BUDGET, 4, n_teachers=10)
     return lambda ledger: sb.LabelingSession(teachers, noise, ledger, **terms)
 
 

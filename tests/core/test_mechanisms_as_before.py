@@ -3,9 +3,9 @@ noise. This file goes with them."""
 
 import numpy as np
 import pytest
+from secretballot.aggregation.tables import LabelSetVoting, NumberVoting
 
 from secretballot import aggregation as recipes
-from secretballot.aggregation.tables import LabelSetVoting, NumberVoting
 from secretballot.core import events
 from secretballot.core.mechanisms import (
     AbstentionTable,

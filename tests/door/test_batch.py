@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from noisy_plans import calibrated, noisy
+from secretballot.aggregation import NoisyVoting
 from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 
@@ -34,8 +36,8 @@ def ledger(tmp_path: Path) -> sb.Ledger:
 
 
 @pytest.fixture(scope="module")
-def aggregator() -> sb.GaussianAggregator:
-    return sb.GaussianAggregator.calibrate(BUDGET, 26, n_teachers=250)
+def aggregator() -> NoisyVoting:
+    return calibrated(BUDGET, 26, n_teachers=250)
 
 
 class _SpyNoise:
@@ -63,7 +65,7 @@ class _SpyNoise:
 
 
 def test_a_release_is_certified_committed_and_accounted(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: NoisyVoting
 ) -> None:
     released = sb.release(counts, aggregator, ledger, purpose="a test")
     assert released.queries.tolist() == list(range(26))
@@ -78,7 +80,7 @@ def test_a_release_is_certified_committed_and_accounted(
 def test_noise_is_drawn_only_after_the_price_is_reserved(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spy = _SpyNoise(ledger)
@@ -90,7 +92,7 @@ def test_noise_is_drawn_only_after_the_price_is_reserved(
 def test_an_interrupted_draw_stays_spent(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(purchase, "noise_source", lambda: _SpyNoise(ledger, fail=True))
@@ -108,7 +110,7 @@ def test_an_interrupted_draw_stays_spent(
 def test_a_release_that_could_not_be_stored_goes_on_and_is_paid_once(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -120,7 +122,7 @@ def test_a_release_that_could_not_be_stored_goes_on_and_is_paid_once(
             sb.release(counts, aggregator, ledger, request="mine")
     assert ledger.history()[0].state == "reserved"
     with pytest.raises(sb.ParameterError, match="reserved for something else"):
-        sb.release(counts, sb.GaussianAggregator(50.0, 26, delta=1e-6), ledger, request="mine")
+        sb.release(counts, noisy(50.0, 26, delta=1e-6, n_teachers=250), ledger, request="mine")
     released = sb.release(counts, aggregator, ledger, request="mine")
     assert sb.release(counts, aggregator, ledger, request="mine") == released
     assert sb.verify_certificate(released.certificate).ok
@@ -130,7 +132,7 @@ def test_a_release_that_could_not_be_stored_goes_on_and_is_paid_once(
 def test_of_two_processes_with_one_request_the_first_that_stores_answers_for_both(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first: list[sb.ReleasedLabels] = []
@@ -148,7 +150,7 @@ def test_of_two_processes_with_one_request_the_first_that_stores_answers_for_bot
 
 
 def test_a_stream_that_has_answered_is_no_release_that_was_interrupted(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: NoisyVoting
 ) -> None:
     about = {"classes": ["no", "yes"], "n_teachers": 250, "request": "one"}
     stream = sb.door.ReleaseStream(aggregator, ledger, **about)
@@ -159,7 +161,7 @@ def test_a_stream_that_has_answered_is_no_release_that_was_interrupted(
 
 
 def test_the_same_request_gets_the_stored_answer_for_nothing(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: NoisyVoting
 ) -> None:
     first = sb.release(counts, aggregator, ledger, request="monday")
     again = sb.release(counts, aggregator, ledger, request="monday")
@@ -167,7 +169,7 @@ def test_the_same_request_gets_the_stored_answer_for_nothing(
     with pytest.raises(sb.ParameterError, match="answered before"):
         sb.release(counts, aggregator, ledger, request="monday", queries=[3, 4])
     with pytest.raises(sb.ParameterError, match="answered before"):
-        sb.release(counts, sb.GaussianAggregator(50.0, 26, delta=1e-6), ledger, request="monday")
+        sb.release(counts, noisy(50.0, 26, delta=1e-6, n_teachers=250), ledger, request="monday")
     assert len(ledger.history()) == 1
 
 
@@ -175,7 +177,7 @@ def test_a_second_release_composes_and_is_refused_over_budget(
     counts: sb.Votes, tmp_path: Path
 ) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=BUDGET)
-    half = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 5e-7), 26)
+    half = calibrated(sb.PrivacyBudget(0.5, 5e-7), 26, n_teachers=250)
     first, second = sb.release(counts, half, ledger), sb.release(counts, half, ledger)
     assert first.certificate["composition"]["spent_after"]["epsilon"] == 0.5
     assert second.certificate["composition"]["spent_after"]["epsilon"] == 1.0
@@ -185,7 +187,7 @@ def test_a_second_release_composes_and_is_refused_over_budget(
 
 
 def test_asking_less_than_planned_costs_the_plan(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: NoisyVoting
 ) -> None:
     # errata 5: a smaller epsilon at a stopping time that depends on answers is false; the plan's
     # price stands
@@ -196,7 +198,7 @@ def test_asking_less_than_planned_costs_the_plan(
 
 
 def test_noise_too_small_for_its_budget_is_refused(counts: sb.Votes, ledger: sb.Ledger) -> None:
-    cheat = sb.GaussianAggregator(10.0, 26, budget=BUDGET)
+    cheat = noisy(10.0, 26, budget=BUDGET, n_teachers=250)
     with pytest.raises(sb.BudgetError, match="Nothing was spent"):
         sb.release(counts, cheat, ledger)
     assert ledger.history() == []
@@ -220,7 +222,7 @@ def test_noise_too_small_for_its_budget_is_refused(counts: sb.Votes, ledger: sb.
 def test_what_does_not_fit_is_refused_before_anything_is_spent(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     arguments: dict[str, Any],
     word: str,
 ) -> None:
@@ -241,7 +243,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     ],
 )
 def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_spent(
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     terms: dict[str, str],
     declaration: dict[str, str] | None,
 ) -> None:
@@ -265,7 +267,7 @@ def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_s
     ],
 )
 def test_the_certificate_says_what_the_ledger_promises(
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     terms: dict[str, str],
     declaration: dict[str, str] | None,
 ) -> None:
@@ -278,7 +280,7 @@ def test_the_certificate_says_what_the_ledger_promises(
 
 
 def test_an_aggregator_for_other_votes_is_refused(
-    ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    ledger: sb.Ledger, aggregator: NoisyVoting
 ) -> None:
     three = sb.votes_of_counts(np.full((4, 3), 10), classes=list("abc"))
     with pytest.raises(sb.ParameterError, match="n_classes=3"):
@@ -302,7 +304,7 @@ def test_an_aggregator_that_answers_nothing_is_refused_with_what_would_work(
 
 
 def test_labels_follow_the_votes(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: NoisyVoting
 ) -> None:
     released = sb.release(counts, aggregator, ledger)
     sure = np.abs(np.arange(0, 251, 10) - 125) > 5 * aggregator.sigma
@@ -311,7 +313,7 @@ def test_labels_follow_the_votes(
 
 
 def test_counts_are_released_with_their_noise(counts: sb.Votes, ledger: sb.Ledger) -> None:
-    aggregator = sb.GaussianAggregator.calibrate(BUDGET, 26, release="counts")
+    aggregator = calibrated(BUDGET, 26, release="counts", n_teachers=250)
     released = sb.release(counts, aggregator, ledger, public_rows=np.arange(100, 126))
     assert released.sigma == aggregator.sigma
     assert released.noisy_counts is not None
@@ -333,7 +335,7 @@ def test_the_sparse_vector_gives_exact_labels_and_stops(ledger: sb.Ledger) -> No
 def test_nothing_of_the_votes_shows_in_errors(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(purchase, "noise_source", lambda: _SpyNoise(ledger, fail=True))
@@ -354,7 +356,7 @@ def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_a
     )
     votes = teachers.vote(teachers.points(rows[:5]))
     budget = sb.PrivacyBudget(1000.0, 1e-6)
-    aggregator = sb.GaussianAggregator.calibrate(budget, n_queries=5)
+    aggregator = calibrated(budget, n_queries=5, n_teachers=250)
     ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
     with pytest.raises(sb.LedgerError, match="replace-one"):
         sb.release(votes, aggregator, ledger)
@@ -383,7 +385,7 @@ class _InterruptedNoise(_SpyNoise):
 def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = signal.getsignal(signal.SIGINT)
@@ -403,7 +405,7 @@ def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
     name: str,
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     number = getattr(signal, name)
@@ -422,7 +424,7 @@ def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
 
 
 def test_a_release_in_another_thread_leaves_signals_alone(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: NoisyVoting
 ) -> None:
     worker = threading.Thread(target=sb.release, args=(counts, aggregator, ledger))
     worker.start()
@@ -433,7 +435,7 @@ def test_a_release_in_another_thread_leaves_signals_alone(
 def test_a_signal_that_is_ignored_stays_ignored(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    aggregator: NoisyVoting,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     noise = _InterruptedNoise(ledger)

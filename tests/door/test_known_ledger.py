@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.core.drafts import try_lock
 from secretballot.door import ReleaseStream
 from secretballot.door.known_ledger import keep_in_step
@@ -16,7 +17,7 @@ from secretballot.vault import SeenHead
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 COUNTS = sb.votes_of_counts([[250, 0], [0, 250]], classes=["no", "yes"])
-PLAN = sb.GaussianAggregator(40.0, 60, budget=BUDGET)
+PLAN = noisy(40.0, 60, budget=BUDGET, n_teachers=250)
 
 
 def opened(folder: Path) -> ReleaseStream:

@@ -12,6 +12,7 @@ import pytest
 
 import secretballot as sb
 from made_events import json_of
+from noisy_plans import calibrated
 from secretballot.audit import Distribution, sample_p_value
 from secretballot.core.noise import ExactNoise
 from secretballot.core.private import Scores
@@ -157,7 +158,7 @@ def test_a_repeated_request_is_free_and_another_question_is_refused(
 def test_a_request_that_released_labels_is_no_choice_and_the_other_way_round(
     counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
-    aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 1e-7), 26, n_teachers=250)
+    aggregator = calibrated(sb.PrivacyBudget(0.5, 1e-7), 26, n_teachers=250)
     sb.release(counts, aggregator, ledger, request="labels")
     with pytest.raises(sb.ParameterError, match="answered before"):
         _stability(ledger, request="labels")
@@ -283,7 +284,7 @@ def test_a_release_names_what_it_was_set_by_and_verifies(
     counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
     choice = _stability(ledger)
-    aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.8, 1e-6), 26, n_teachers=250)
+    aggregator = calibrated(sb.PrivacyBudget(0.8, 1e-6), 26, n_teachers=250)
     certificate = sb.release(counts, aggregator, ledger, choices=[choice]).certificate
     assert sb.verify_certificate(certificate).ok
     assert certificate["choices"] == [choice.to_certificate()]
@@ -302,7 +303,7 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
 ) -> None:
     other = sb.Ledger.in_memory(dataset="another", budget=BUDGET)
     foreign = sb.estimate_stability(counts, other, fraction=0.5, epsilon=0.1)
-    aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 1e-7), 3)
+    aggregator = calibrated(sb.PrivacyBudget(0.5, 1e-7), 3, n_teachers=250)
     with pytest.raises(sb.ParameterError, match="paid from another ledger"):
         sb.release(counts, aggregator, ledger, queries=[0, 1, 2], choices=[foreign])
     own = sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=0.1)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.core.ledger import rows
 from secretballot.door import ReleaseStream, secret_state
@@ -22,7 +23,7 @@ from secretballot.door.stored_answers import StoredAnswer
 K = 250
 SURE, EVEN = 0, K // 2
 ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)
-GAUSSIAN = sb.GaussianAggregator(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6))
+GAUSSIAN = noisy(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6), n_teachers=K)
 SPARSE = SparseVectorAggregator(2.0, 2.0, 60, 3, refresh=True, n_queries=20, delta=1e-6)
 ONCE = SparseVectorAggregator(2.0, 2.0, 60, 3, refresh=False, n_queries=20, delta=1e-6)
 EACH = pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.audit import ScriptedNoise
 from secretballot.core.ledger import sqlite
@@ -24,8 +25,8 @@ from secretballot.door import stream as stream_room
 
 K = 250
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-GAUSSIAN = sb.GaussianAggregator(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6))
-COUNTS = sb.GaussianAggregator(60.0, 6, release="counts", budget=sb.PrivacyBudget(1.0, 1e-6))
+GAUSSIAN = noisy(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6), n_teachers=K)
+COUNTS = noisy(60.0, 6, release="counts", budget=sb.PrivacyBudget(1.0, 1e-6), n_teachers=K)
 ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)
 # votes for class 1: far above the sparse vector's threshold, and far below it
 SURE, EVEN = 0, K // 2
@@ -194,7 +195,7 @@ def test_the_plan_is_the_most_there_is(ledger: sb.Ledger, spy: _SpyNoise, tmp_pa
 def test_threads_get_one_answer_to_each_question_and_no_more_than_the_plan(
     ledger: sb.Ledger, tmp_path: Path
 ) -> None:
-    stream = opened(sb.GaussianAggregator(60.0, 20, delta=1e-6), ledger, tmp_path / "vault")
+    stream = opened(noisy(60.0, 20, delta=1e-6, n_teachers=K), ledger, tmp_path / "vault")
 
     def work(start: int) -> list[tuple[bytes, int]]:
         got = []
@@ -213,9 +214,7 @@ def test_threads_get_one_answer_to_each_question_and_no_more_than_the_plan(
 
 def _process(path: str, vault: Path, start: int, gate: Any, out: Any) -> None:
     gate.wait()
-    stream = opened(
-        sb.GaussianAggregator(60.0, 20, delta=1e-6), sb.Ledger.open_existing(path), vault
-    )
+    stream = opened(noisy(60.0, 20, delta=1e-6, n_teachers=K), sb.Ledger.open_existing(path), vault)
     got = []
     for step in range(15):
         asked = names((start + step) % 30)
@@ -393,7 +392,7 @@ def test_a_plan_goes_on_only_with_its_own_terms(ledger: sb.Ledger, tmp_path: Pat
     vault = tmp_path / "vault"
     opened(GAUSSIAN, ledger, vault).answer(votes(0), names(0))
     with pytest.raises(sb.ParameterError, match="aggregator"):
-        opened(sb.GaussianAggregator(70.0, 6, budget=GAUSSIAN.budget), ledger, vault)
+        opened(noisy(70.0, 6, budget=GAUSSIAN.budget, n_teachers=K), ledger, vault)
     with pytest.raises(sb.ParameterError, match="teachers"):
         opened(GAUSSIAN, ledger, vault, teachers="b")
     with pytest.raises(sb.ParameterError, match="classes"):
@@ -473,7 +472,7 @@ def test_a_crash_between_purchase_and_terms_leaves_a_plan_to_begin(
 
 def test_noise_too_small_for_its_budget_is_refused(ledger: sb.Ledger) -> None:
     with pytest.raises(sb.BudgetError, match="Nothing was spent"):
-        opened(sb.GaussianAggregator(5.0, 26, budget=BUDGET), ledger)
+        opened(noisy(5.0, 26, budget=BUDGET, n_teachers=K), ledger)
     assert ledger.history() == []
 
 

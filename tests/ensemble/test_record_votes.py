@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from secretballot.aggregation.record_votes import moved_cells
 
 from secretballot._nearest_points import NearestPoints
-from secretballot.aggregation.record_votes import moved_cells
 from secretballot.core.types import Guarantee
 from secretballot.ensemble.record_votes import votes_of_records
 from secretballot.exceptions import DataError, ParameterError

@@ -16,11 +16,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import secretballot as sb
-from secretballot.core.mechanisms import NoisyVotes, StableValue, State
-from secretballot.privacy.accounting import epsilon_upper, noisy_votes, teacher_shape
 from golden import data
 from golden.seam import GoldenNoise, fixed_bytes, golden, whole
+from secretballot.core.mechanisms import NoisyVotes, StableValue, State
 from secretballot.exceptions import BudgetError, DataError
+from secretballot.privacy.accounting import epsilon_upper, noisy_votes, teacher_shape
 
 HERE = Path(__file__).parent
 TEACHERS = {"bayes": GaussianNB, "logistic": LogisticRegression, "default": lambda: None}

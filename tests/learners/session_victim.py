@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.core.noise import ExactNoise
 from secretballot.door.stored_answers import StoredAnswer
@@ -30,7 +31,7 @@ NAMES = ["no", "yes"]
 
 def plan_of(kind: str, queries: int) -> Aggregator:
     if kind == "gaussian":
-        return sb.GaussianAggregator(9.0 * queries**0.5, queries, release="counts", delta=1e-6)
+        return noisy(9.0 * queries**0.5, queries, release="counts", delta=1e-6, n_teachers=K)
     unstable = max(3, queries // 50)
     return SparseVectorAggregator(
         0.5, 0.5, 12, unstable, refresh=kind == "refresh", n_queries=queries, delta=1e-4 * unstable

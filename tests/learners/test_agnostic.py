@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from made_events import sparse_event
+from noisy_plans import calibrated
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
@@ -273,7 +274,7 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     for aggregator in (
         own,
         sb.SparseVectorAggregator.calibrate(BUDGET, 40, max_unstable=1),
-        sb.GaussianAggregator.calibrate(BUDGET, 5, n_teachers=100, release="labels"),
+        calibrated(BUDGET, 5, n_teachers=100, release="labels"),
     ):
         with pytest.raises(ParameterError, match=r"drawn for one (request|reservation)"):
             sb.LabelingSession(kept, aggregator, ledger, request="another")

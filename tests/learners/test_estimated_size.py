@@ -13,14 +13,19 @@ from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.aggregation import WeakSignalWarning, gaussian, sparse_vector
+from noisy_plans import calibrated, noisy
+from secretballot.aggregation import NoisyVoting, gaussian, sparse_vector
 from secretballot.audit import discrete_gaussian_distribution, hockey_stick
 from secretballot.core.streams import laplace_above
 from secretballot.door import purchase
 from secretballot.learners.pate import estimated_size as estimates
 from secretballot.learners.pate.defaults import choose_label_queries
 from secretballot.learners.pate.estimated_size import BETA, FRACTIONS, EstimatedSize
-from secretballot.privacy.accounting import calibrate_label_gaussian, calibrate_sparse_vector
+from secretballot.privacy.accounting import (
+    WeakSignalWarning,
+    calibrate_label_gaussian,
+    calibrate_sparse_vector,
+)
 from secretballot.privacy.mechanisms import StabilityQuantile, quantile_slack, stability_quantile
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.plan_checks import total_price
@@ -28,7 +33,7 @@ from secretballot.report.certificate.plan_checks import total_price
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calibrate_label_gaussian)
 # noise may leave a fit here with too little to plan by, now and then
-pytestmark = pytest.mark.filterwarnings("ignore::secretballot.aggregation.WeakSignalWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::secretballot.privacy.accounting.WeakSignalWarning")
 
 
 def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> EstimatedSize:
@@ -224,7 +229,7 @@ def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: fl
     ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
     counts = sb.votes_of_counts(np.tile([200, 50], (5, 1)))
     sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=part)
-    sb.release(counts, sb.GaussianAggregator.calibrate(rest, 5, n_teachers=250), ledger)
+    sb.release(counts, calibrated(rest, 5, n_teachers=250), ledger)
 
 
 # --- in a fit ---
@@ -286,7 +291,7 @@ def test_a_fit_that_is_interrupted_while_labels_are_drawn_stays_spent(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sb.GaussianAggregator, "answer", interrupt)
+    monkeypatch.setattr(NoisyVoting, "answer", interrupt)
     settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
     with pytest.raises(KeyboardInterrupt):
         _fit(task, sb.PATEClassifier, **settings)
@@ -366,7 +371,7 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
     [
         ({"n_queries": 50}, "n_queries is given"),
         ({"max_unstable": 3}, "max_unstable is given"),
-        ({"aggregator": sb.GaussianAggregator(50.0, 20, delta=1e-6)}, "an aggregator is given"),
+        ({"aggregator": noisy(50.0, 20, delta=1e-6, n_teachers=250)}, "an aggregator is given"),
         ({"release": "counts"}, "noisy counts of all public points"),
         ({"release": "auto"}, "noisy counts of all public points"),
         ({"estimate_epsilon": 1.0}, "leave something for answers"),

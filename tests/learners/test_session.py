@@ -15,6 +15,7 @@ import pytest
 from scipy import sparse
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
@@ -22,8 +23,8 @@ from secretballot.ensemble.teachers import TeacherEnsemble
 
 K = 40
 ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)
-LABELS = sb.GaussianAggregator(9.0, 8, delta=1e-6)
-COUNTS = sb.GaussianAggregator(9.0, 8, release="counts", delta=1e-6)
+LABELS = noisy(9.0, 8, delta=1e-6, n_teachers=K)
+COUNTS = noisy(9.0, 8, release="counts", delta=1e-6, n_teachers=K)
 SPARSE = SparseVectorAggregator(0.3, 0.3, 8, 2, refresh=True, n_queries=8, delta=1e-6)
 PLANS = pytest.mark.parametrize(
     "plan", [LABELS, COUNTS, SPARSE], ids=["labels", "counts", "sparse"]
@@ -233,7 +234,7 @@ def test_what_cannot_be_reopened_says_why(vault: Path, ledger: sb.Ledger, tmp_pa
 
 def test_another_plan_under_the_same_name_is_refused(vault: Path, ledger: sb.Ledger) -> None:
     begun(vault, LABELS, ledger).ask(POINTS[0])
-    for plan in (sb.GaussianAggregator(10.0, 8, delta=1e-6), COUNTS, SPARSE):
+    for plan in (noisy(10.0, 8, delta=1e-6, n_teachers=K), COUNTS, SPARSE):
         with pytest.raises(sb.ParameterError, match="aggregator"):
             begun(vault, plan, ledger)
     assert len(ledger.history()) == 1

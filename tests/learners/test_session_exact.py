@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.audit import (
     Distribution,
@@ -242,7 +243,7 @@ EPSILONS = (0.0, 0.5, 1.5, 3.0)
 
 
 def labels_plan(queries: int) -> Aggregator:
-    return sb.GaussianAggregator(SIGMA, queries, n_teachers=K, delta=1e-3)
+    return noisy(SIGMA, queries, n_teachers=K, delta=1e-3)
 
 
 @DEPTHS
@@ -325,7 +326,7 @@ def losses_of(here: Explored, there: Explored) -> dict[float, float]:
 @DEPTHS
 @pytest.mark.usefixtures("depth")
 def test_counts_cost_exactly_their_price(tape: _Tape) -> None:
-    plan = sb.GaussianAggregator(SIGMA, DEPTH, release="counts", delta=1e-3)
+    plan = noisy(SIGMA, DEPTH, release="counts", delta=1e-3, n_teachers=K)
     here, there = explored(plan, tape, GAUSS, by_last_label, near_tie, K)
     for one, other in ((here, there), (there, here)):
         losses = losses_of(one, other)

@@ -8,6 +8,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.aggregation import (
     GaussianAggregator,
     InteractiveAggregator,
@@ -52,7 +53,7 @@ def simulated(n_points=400, n_public=10_000, student=None, marked=False):
 
 
 def gaussian(sigma, n, release="labels"):
-    return GaussianAggregator(sigma, n, release=release, budget=BUDGET)
+    return noisy(sigma, n, release=release, budget=BUDGET, n_teachers=K)
 
 
 @pytest.mark.parametrize("release", ["labels", "counts"])

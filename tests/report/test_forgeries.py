@@ -18,13 +18,12 @@ import numpy as np
 import pytest
 
 from made_events import abstention_event, json_of, sampled_event, sparse_event
+from noisy_plans import calibrated, noisy
 from secretballot import verify_release as second
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     ConfidentAggregator,
-    GaussianAggregator,
     InteractiveAggregator,
-    LaplaceAggregator,
     RecordVotesAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
@@ -128,15 +127,13 @@ def issue(
 
 
 def voted(**more: Any) -> ReleasedLabels:
-    return issue(
-        GaussianAggregator(20.0, N, budget=BUDGET, n_teachers=250), np.arange(N) % 2, **more
-    )
+    return issue(noisy(20.0, N, budget=BUDGET, n_teachers=250), np.arange(N) % 2, **more)
 
 
 def counted(**more: Any) -> ReleasedLabels:
     counts = np.arange(N) * 20
     return issue(
-        GaussianAggregator(20.0, N, release="counts", budget=BUDGET),
+        noisy(20.0, N, release="counts", budget=BUDGET, n_teachers=250),
         (2 * counts >= 250) * 1,
         counts,
         **more,
@@ -145,7 +142,7 @@ def counted(**more: Any) -> ReleasedLabels:
 
 def tallied() -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(0, 250, (N, 3))
-    aggregator = GaussianAggregator(30.0, N, n_classes=3, release="counts", budget=BUDGET)
+    aggregator = noisy(30.0, N, n_classes=3, release="counts", budget=BUDGET, n_teachers=250)
     return issue(aggregator, counts.argmax(axis=1), counts)
 
 
@@ -200,8 +197,8 @@ def by_chances() -> ReleasedLabels:
 
 def pure(release: str) -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(-40, 250, (N, 3))
-    aggregator = LaplaceAggregator.calibrate(
-        PrivacyBudget(1.0, 0.0), N, n_classes=3, release=release
+    aggregator = calibrated(
+        PrivacyBudget(1.0, 0.0), N, n_classes=3, release=release, n_teachers=250, noise="laplace"
     )
     return issue(aggregator, counts.argmax(axis=1), counts if release == "counts" else None)
 
@@ -224,7 +221,7 @@ def in_rounds() -> ReleasedLabels:
         "left": "kept",
     }
     counts = np.arange(8) * 30
-    aggregator = GaussianAggregator(20.0, N, release="counts", budget=BUDGET)
+    aggregator = noisy(20.0, N, release="counts", budget=BUDGET, n_teachers=250)
     return issue(aggregator, (2 * counts >= 250) * 1, counts, plan=plan, choices=[CHOSEN, COMPARED])
 
 

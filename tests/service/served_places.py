@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.settings import ServiceSettings, read_settings
@@ -99,7 +100,7 @@ class InProcess(httpx.BaseTransport):
 
 
 def counts_terms(queries: int = QUERIES) -> Aggregator:
-    return sb.GaussianAggregator(9.0, queries, release="counts", delta=1e-6)
+    return noisy(9.0, queries, release="counts", delta=1e-6, n_teachers=40)
 
 
 def sparse_terms(queries: int = QUERIES) -> Aggregator:
