@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count
 from secretballot.aggregation.base import Aggregator, AnswerRun, Answers, check_fields, check_votes
 from secretballot.core.mechanisms import NoisyVotes, State, TableLabels, mechanism_in
 from secretballot.core.noise import NoiseSource
@@ -92,13 +91,6 @@ class NoisyVoting(Aggregator):
                 " again.",
             )
         return (self.mechanism.event(self.shape),)
-
-    def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...] | None:
-        """Return what the first queries were; None where they cost as much as all."""
-        if getattr(self.mechanism, "noise", "gaussian") == "laplace":
-            return None
-        asked = check_count("n_asked", n_asked, minimum=0)
-        return (self.mechanism.event(self.shape.first(asked)),) if asked else ()
 
     def describe(self) -> dict[str, Any]:
         """Return the terms as a JSON object."""
