@@ -8,6 +8,7 @@ import pytest
 
 import secretballot as sb
 from noisy_plans import noisy
+from secretballot.core import releasing
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
 from secretballot.door import choose_by_scores, purchase
@@ -89,7 +90,7 @@ def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
         names = list(range(n_classes))
         counts: Any = sb.votes_of_counts(votes, classes=names)
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
-        monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
+        monkeypatch.setattr(releasing, "noise_source", lambda noise=noise: _Noise(noise))
         sb.release(counts, aggregator, ledger, request="one")
         sizes.add(size_of(ledger, "one"))
     assert len(sizes) == 1

@@ -11,8 +11,9 @@ import secretballot as sb
 from secretballot._nearest_points import NearestPoints
 from secretballot.aggregation import RecordVotesAggregator
 from secretballot.audit import ScriptedNoise
+from secretballot.core import releasing
 from secretballot.core.types import Guarantee
-from secretballot.door import ReleaseStream, purchase
+from secretballot.door import ReleaseStream
 from secretballot.ensemble.record_votes import votes_of_records
 from secretballot.exceptions import ParameterError
 
@@ -42,7 +43,7 @@ def account(**terms: str) -> sb.Ledger:
 def test_the_true_counts_leave_with_the_noise_that_was_drawn_and_nothing_else(monkeypatch) -> None:
     secret = votes()
     noise = np.arange(60) - 30
-    monkeypatch.setattr(purchase, "noise_source", lambda: ScriptedNoise(noise, exact=True))
+    monkeypatch.setattr(releasing, "noise_source", lambda: ScriptedNoise(noise, exact=True))
     out = sb.release(secret, priced(), account())
     assert np.array_equal(out.noisy_counts, secret._unseal()[0] + noise.reshape(30, 2))
     assert np.array_equal(out.labels, out.noisy_counts.argmax(axis=1))
@@ -126,7 +127,7 @@ def test_the_answer_is_stored_in_as_many_bytes_however_many_records_voted(
     sizes = set()
     for number, (n, noise) in enumerate([(0, 0), (5, 0), (200_000, 0), (5, -99), (200_000, 99)]):
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
-        monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
+        monkeypatch.setattr(releasing, "noise_source", lambda noise=noise: _Noise(noise))
         sb.release(votes(n), priced(), ledger, request="one")
         stored = ledger.released("one")
         assert stored is not None
@@ -150,7 +151,7 @@ def test_uncovered_records_are_counted_at_the_same_price(monkeypatch) -> None:
     assert counting().sigma == priced().sigma
     assert counting().events(0) == priced().events(0)
     secret, noise = apart(40, 7), np.arange(64) - 30
-    monkeypatch.setattr(purchase, "noise_source", lambda: ScriptedNoise(noise, exact=True))
+    monkeypatch.setattr(releasing, "noise_source", lambda: ScriptedNoise(noise, exact=True))
     out = sb.release(secret, counting(), account())
     table = secret._unseal()[0]
     assert np.array_equal(out.noisy_counts, table[:30] + noise[:60].reshape(30, 2))
@@ -178,7 +179,7 @@ def test_the_answer_is_as_long_however_many_records_are_uncovered(tmp_path, monk
     sizes = set()
     for number, (n, uncovered, noise) in enumerate([(5, 0, 0), (9000, 9000, 99), (5, 5, -99)]):
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
-        monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
+        monkeypatch.setattr(releasing, "noise_source", lambda noise=noise: _Noise(noise))
         sb.release(apart(n, uncovered), counting(), ledger, request="one")
         stored = ledger.released("one")
         assert stored is not None

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from secretballot.aggregation.laplace import laplace_deviation
 
 import secretballot as sb
 from secretballot.aggregation import LaplaceAggregator
@@ -20,6 +19,7 @@ from secretballot.planning.search.settings import Noise, interactive_settings
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.recipes import laplace_deviation
 from secretballot.runs.plan_agreement import settings_of
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5)
