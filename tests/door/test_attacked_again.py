@@ -4,13 +4,14 @@ import pytest
 
 import secretballot as sb
 from made_events import label_event
+from noisy_plans import calibrated
 from secretballot.door import ReleaseStream
 from secretballot.exceptions import ParameterError
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 COUNTS = [[30, 70], [60, 40]]
 VOTES = sb.votes_of_counts(COUNTS)
-NOISE = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
+NOISE = calibrated(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
 
 
 def made_for(unit: str, neighbours: str) -> sb.Votes:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.core import noise as room
 from secretballot.core import sampler as sampler_memory
 from secretballot.core.private import Scores
@@ -25,7 +26,7 @@ from secretballot.door.reserved_outcome import ReservedOutcome
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 COUNTS = sb.votes_of_counts([[250, 0], [0, 250]], classes=["no", "yes"])
-GAUSSIAN = sb.GaussianAggregator(20.0, 2, budget=BUDGET)
+GAUSSIAN = noisy(20.0, 2, budget=BUDGET, n_teachers=250)
 SPARSE = sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=2, max_unstable=1)
 
 
@@ -51,7 +52,6 @@ PATHS: dict[str, Callable[[sb.Ledger], object]] = {
     "stream": streamed(GAUSSIAN),
     "stream of the sparse vector": streamed(SPARSE),
     "stability": lambda ledger: sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5),
-    "minority": lambda ledger: sb.estimate_minority(COUNTS, ledger, epsilon=0.5),
     "choice": lambda ledger: choose_by_scores(
         Scores.of_candidates([3, 4], RECORD),
         ledger,

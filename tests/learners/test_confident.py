@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from made_events import json_of
+from noisy_plans import calibrated
 from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
 from secretballot.door import ReleaseStream, purchase
@@ -267,9 +268,9 @@ def test_folders_are_confirmed_by_both_verifiers_and_described(name: str, tmp_pa
     terms = {
         "confident": sb.ConfidentAggregator(60, 12.0, 9.0, 10, max_answers=4, delta=1e-5),
         "interactive": sb.InteractiveAggregator(60, 12.0, 9.0, 10, max_answers=4, delta=1e-5),
-        "laplace": sb.LaplaceAggregator.calibrate(sb.PrivacyBudget(1.0, 0.0), 40),
-        "laplace counts": sb.LaplaceAggregator.calibrate(
-            sb.PrivacyBudget(1.0, 0.0), 40, release="counts"
+        "laplace": calibrated(sb.PrivacyBudget(1.0, 0.0), 40, n_teachers=100, noise="laplace"),
+        "laplace counts": calibrated(
+            sb.PrivacyBudget(1.0, 0.0), 40, release="counts", n_teachers=100, noise="laplace"
         ),
     }[name]
     n = terms.n_queries
@@ -315,13 +316,15 @@ def test_forged_certificates_are_refused() -> None:
         document["mechanism"]["max_answers"] = document["events"][0]["answers"] = 1
 
     def as_interactive(document: dict[str, Any]) -> None:
-        document["mechanism"]["name"] = "interactive"
+        document["public"] = {"method": "interactive"}
 
     assert certificate["released"]["answered"] >= 2
     for change in (less_noise, more_answers, no_threshold, answered, as_interactive):
         assert not sb.verify_certificate(changed(certificate, change)).ok
     pure = json.loads(
-        json.dumps(certified(sb.LaplaceAggregator.calibrate(sb.PrivacyBudget(1.0, 0.0), 3)))
+        json.dumps(
+            certified(calibrated(sb.PrivacyBudget(1.0, 0.0), 3, n_teachers=100, noise="laplace"))
+        )
     )
     assert sb.verify_certificate(pure).ok
     for change in (

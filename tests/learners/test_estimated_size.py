@@ -13,22 +13,28 @@ from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.aggregation import WeakSignalWarning, gaussian, sparse_vector
+from noisy_plans import calibrated, noisy
+from secretballot.aggregation import NoisyVoting, gaussian, sparse_vector
 from secretballot.audit import discrete_gaussian_distribution, hockey_stick
 from secretballot.core.streams import laplace_above
 from secretballot.door import purchase
 from secretballot.learners.pate import estimated_size as estimates
 from secretballot.learners.pate.defaults import choose_label_queries
 from secretballot.learners.pate.estimated_size import BETA, FRACTIONS, EstimatedSize
-from secretballot.privacy.accounting import calibrate_label_gaussian, calibrate_sparse_vector
+from secretballot.privacy.accounting import (
+    WeakSignalWarning,
+    calibrate_label_gaussian,
+    calibrate_sparse_vector,
+)
 from secretballot.privacy.mechanisms import StabilityQuantile, quantile_slack, stability_quantile
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.terms import stated
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calibrate_label_gaussian)
 # noise may leave a fit here with too little to plan by, now and then
-pytestmark = pytest.mark.filterwarnings("ignore::secretballot.aggregation.WeakSignalWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::secretballot.privacy.accounting.WeakSignalWarning")
 
 
 def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> EstimatedSize:
@@ -224,7 +230,7 @@ def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: fl
     ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
     counts = sb.votes_of_counts(np.tile([200, 50], (5, 1)))
     sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=part)
-    sb.release(counts, sb.GaussianAggregator.calibrate(rest, 5, n_teachers=250), ledger)
+    sb.release(counts, calibrated(rest, 5, n_teachers=250), ledger)
 
 
 # --- in a fit ---
@@ -269,10 +275,12 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
     (estimate,) = certificate["choices"]
     assert (estimate["epsilon"], estimate["delta"], certificate["epsilon"]) == (0.1, 0.0, 0.9)
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
-    name = certificate["mechanism"]["name"]
+    terms = stated(certificate)
+    gaussian = terms["kind"] == "noisy-votes"
+    name = "gaussian" if gaussian else terms["kind"]
     plan = _plan(settings.get("n_teachers", 150), 60, aggregator=name)
-    size = "n_queries" if name == "gaussian" else "max_unstable"
-    assert certificate["mechanism"][size] == plan.size_by(estimate["outcome"]["value"])
+    size = "n_queries" if gaussian else "max_abstentions"
+    assert terms[size] == plan.size_by(estimate["value"])
     for change in ({"choices": []}, {"choices": [estimate | {"epsilon": 0.01}]}, {"epsilon": 0.8}):
         forged = certificate | change
         assert not sb.verify_certificate(forged | {"digest": certificate_digest(forged)}).ok
@@ -286,7 +294,7 @@ def test_a_fit_that_is_interrupted_while_labels_are_drawn_stays_spent(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sb.GaussianAggregator, "answer", interrupt)
+    monkeypatch.setattr(NoisyVoting, "answer", interrupt)
     settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
     with pytest.raises(KeyboardInterrupt):
         _fit(task, sb.PATEClassifier, **settings)
@@ -366,7 +374,7 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
     [
         ({"n_queries": 50}, "n_queries is given"),
         ({"max_unstable": 3}, "max_unstable is given"),
-        ({"aggregator": sb.GaussianAggregator(50.0, 20, delta=1e-6)}, "an aggregator is given"),
+        ({"aggregator": noisy(50.0, 20, delta=1e-6, n_teachers=250)}, "an aggregator is given"),
         ({"release": "counts"}, "noisy counts of all public points"),
         ({"release": "auto"}, "noisy counts of all public points"),
         ({"estimate_epsilon": 1.0}, "leave something for answers"),

@@ -16,11 +16,12 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
-from secretballot.aggregation import WeakSignalWarning
+from noisy_plans import calibrated
 from secretballot.audit.distributions import Distribution, discrete_gaussian_distribution
 from secretballot.audit.games import hockey_stick
 from secretballot.core.noise import ExactNoise
 from secretballot.learners.pate import classifier as pate
+from secretballot.privacy.accounting import WeakSignalWarning
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 LABELS = {"unit": "label", "neighbours": "replace-one"}
@@ -160,7 +161,7 @@ def test_no_dropped_label_has_any_influence(recipe: str) -> None:
     if recipe == "sparse vector":
         aggregator: Any = sb.SparseVectorAggregator.calibrate(budget, 80, max_unstable=1)
     else:
-        aggregator = sb.GaussianAggregator.calibrate(budget, 40, n_teachers=40, release=recipe)
+        aggregator = calibrated(budget, 40, n_teachers=40, release=recipe)
     settings = {"n_teachers": 40, "budget": budget, "aggregator": aggregator}
     first = _model(**settings).fit(X, y, classes=[0, 1])
     for other in _others(y, first.unlabelled_):
@@ -222,7 +223,7 @@ def test_the_promise_holds_exactly_in_a_small_world(release: str, dropped: float
     # the laws in full
     K, n, budget = 4, 16, sb.PrivacyBudget(0.8, 0.02)
     X = np.arange(float(n))[:, None]
-    sigma = sb.GaussianAggregator.calibrate(budget, 2, n_teachers=K, release=release).sigma
+    sigma = calibrated(budget, 2, n_teachers=K, release=release).sigma
 
     def votes(labels: np.ndarray) -> np.ndarray:
         settings = {

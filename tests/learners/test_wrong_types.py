@@ -6,12 +6,13 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
+from noisy_plans import calibrated
 from secretballot.learners.training.inputs import class_indices
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 P = np.random.default_rng(0).normal(size=(30, 2))
 Y = (P[:, 0] > 0).astype(int)
-PLAN = sb.GaussianAggregator.calibrate(BUDGET, 5, n_classes=2, n_teachers=10, release="labels")
+PLAN = calibrated(BUDGET, 5, n_classes=2, n_teachers=10, release="labels")
 
 
 def account() -> sb.Ledger:

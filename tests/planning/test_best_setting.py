@@ -9,7 +9,6 @@ import pytest
 
 import secretballot as sb
 from secretballot.aggregation import LaplaceAggregator
-from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.plan.text import learn_options, plan_text, recipe_name
@@ -20,6 +19,7 @@ from secretballot.planning.search.settings import Noise, interactive_settings
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.recipes import laplace_deviation
 from secretballot.runs.plan_agreement import settings_of
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5)

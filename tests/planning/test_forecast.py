@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+from noisy_plans import noisy
 from secretballot.aggregation import (
     ConfidentAggregator,
-    GaussianAggregator,
     InteractiveAggregator,
-    LaplaceAggregator,
     SparseVectorAggregator,
     VoteTableAggregator,
 )
@@ -62,7 +61,7 @@ def test_two_classes_under_much_noise_go_over_into_the_normal_law() -> None:
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: str) -> None:
     sample = sample_votes(300, 60, n_classes)
-    aggregator = GaussianAggregator(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET)
+    aggregator = noisy(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET, n_teachers=50)
     noise, repeats = SeededNoise(np.random.default_rng(1)), 150
     runs = [
         np.mean(aggregator.answer(sample.counts, 60, noise).labels == sample.truth)
@@ -152,7 +151,15 @@ def test_laplace_labels_are_as_right_as_the_aggregator_makes_them(
 ) -> None:
     sample, rng = sample_votes(4000, 50, n_classes), np.random.default_rng(4)
     budget = PrivacyBudget(1.0, 0.0)
-    terms = LaplaceAggregator(12.0, 4000, n_classes=n_classes, release=release, budget=budget)
+    terms = noisy(
+        12.0,
+        4000,
+        n_classes=n_classes,
+        release=release,
+        budget=budget,
+        n_teachers=50,
+        noise="laplace",
+    )
     outlook = forecast(sample, terms)
     drawn = terms.answer(sample.counts, 50, SeededNoise(rng)).labels
     assert outlook.answered == 4000

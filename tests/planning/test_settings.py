@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from noisy_plans import calibrated
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     ConfidentAggregator,
@@ -101,9 +102,7 @@ def test_the_quick_noise_is_near_that_of_a_run(
 ) -> None:
     noise = Noise(PrivacyBudget(epsilon, 1e-5), classes)
     setting = Setting(1500, "gaussian", release, n_queries)
-    run = GaussianAggregator.calibrate(
-        noise.budget, n_queries, n_classes=classes, n_teachers=1500, release=release
-    )
+    run = calibrated(noise.budget, n_queries, n_classes=classes, n_teachers=1500, release=release)
     quick = noise.aggregator(setting)
     assert isinstance(quick, GaussianAggregator)
     assert quick.sigma == pytest.approx(run.sigma, rel=0.025)
@@ -114,7 +113,7 @@ def test_the_quick_noise_is_near_that_of_a_run(
 def test_where_labels_are_very_many_the_noise_is_still_that_of_a_run() -> None:
     noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
     setting = Setting(5000, "gaussian", "labels", 8000)
-    run = GaussianAggregator.calibrate(noise.budget, 8000, n_teachers=5000)
+    run = calibrated(noise.budget, 8000, n_teachers=5000)
     assert noise.sigma(setting) == pytest.approx(run.sigma, rel=0.01)
 
 

@@ -12,6 +12,8 @@ import pytest
 
 import secretballot as sb
 from ledger_backends import DatabaseLedgers
+from noisy_plans import noisy
+from secretballot.aggregation import NoisyVoting
 from secretballot.core.ledger.rows import UnknownEndError, Writer
 from secretballot.core.noise import ExactNoise
 from secretballot.door import ReleaseStream, purchase
@@ -20,8 +22,8 @@ from secretballot.door.stored_answers import StoredAnswer
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 K = 250
-PLAN = sb.GaussianAggregator(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6))
-SPARSE = sb.SparseVectorAggregator(2.0, 2.0, 60, 2, refresh=False, n_queries=20, delta=1e-6)
+PLAN = noisy(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6), n_teachers=K)
+SPARSE = sb.SparseVectorAggregator(2.0, 2.0, 60, 2, n_queries=20, delta=1e-6)
 VOTES = sb.votes_of_counts(
     [[K - ones, ones] for ones in (0, 100, 125, 130, 200, 250)], classes=["no", "yes"]
 )
@@ -53,7 +55,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def ask(ledger: sb.Ledger, plan: sb.GaussianAggregator = PLAN) -> sb.ReleasedLabels:
+def ask(ledger: sb.Ledger, plan: NoisyVoting = PLAN) -> sb.ReleasedLabels:
     return sb.release(VOTES, plan, ledger, request="one")
 
 
@@ -229,8 +231,8 @@ def test_other_terms_under_a_known_request_are_refused_and_cost_nothing(
 ) -> None:
     killed(in_a_draw, lambda: ask(ledger))
     for other in (
-        sb.GaussianAggregator(61.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6)),
-        sb.GaussianAggregator(60.0, 6, release="counts", budget=sb.PrivacyBudget(2.0, 1e-6)),
+        noisy(61.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6), n_teachers=K),
+        noisy(60.0, 6, release="counts", budget=sb.PrivacyBudget(2.0, 1e-6), n_teachers=K),
     ):
         with pytest.raises(sb.ParameterError, match="reserved for something else"):
             ask(ledger, other)

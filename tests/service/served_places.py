@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.settings import ServiceSettings, read_settings
@@ -99,11 +100,11 @@ class InProcess(httpx.BaseTransport):
 
 
 def counts_terms(queries: int = QUERIES) -> Aggregator:
-    return sb.GaussianAggregator(9.0, queries, release="counts", delta=1e-6)
+    return noisy(9.0, queries, release="counts", delta=1e-6, n_teachers=40)
 
 
 def sparse_terms(queries: int = QUERIES) -> Aggregator:
-    return SparseVectorAggregator(0.5, 0.5, 12, 3, refresh=True, n_queries=queries, delta=1e-4 * 3)
+    return SparseVectorAggregator(0.5, 0.5, 12, 3, n_queries=queries, delta=1e-4 * 3)
 
 
 def made_place(

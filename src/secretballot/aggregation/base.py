@@ -1,7 +1,6 @@
 """What every aggregator promises: a recipe that answers a fixed number of queries from vote
 counts."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,32 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import FARTHEST, check_count
+from secretballot._validation import check_count
 from secretballot.core.mechanisms import Mechanism
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
-
-
-def widest_count(spread: float, most: int) -> int:
-    """Return a noisy count with as many characters as any that noise of this standard deviation
-    makes of 0 to `most`, practically; it could have been drawn."""
-    far = math.floor(FARTHEST * (spread + 1))
-    return max(-far, most + far, key=lambda count: len(str(count)))
-
-
-class WeakSignalWarning(UserWarning):
-    """The noise drowns the votes: the release is private, but hardly better than guessing.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> aggregator = sb.GaussianAggregator(200.0, n_queries=10, delta=1e-6)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     aggregator.check_useful(n_teachers=20)
-    >>> caught[0].category.__name__
-    'WeakSignalWarning'
-    """
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,12 +15,9 @@ from scipy.special import ndtr
 from secretballot._validation import check_choice, check_count, check_probability
 from secretballot.aggregation.base import (
     Aggregator,
-    WeakSignalWarning,
     budget_or_price,
     check_fields,
 )
-from secretballot.aggregation.gaussian import right_chance
-from secretballot.aggregation.noisy_voting import is_drowned
 from secretballot.core.mechanisms import ConfidentLabels
 from secretballot.core.noise import check_scale
 from secretballot.exceptions import Parameter, ParameterError
@@ -28,8 +25,10 @@ from secretballot.privacy.accounting import (
     Confident,
     Event,
     PrivacyBudget,
+    WeakSignalWarning,
     calibrate_confident,
 )
+from secretballot.privacy.accounting.recipes import gaussian_right, is_drowned
 from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 
 _FIELDS = (
@@ -211,15 +210,15 @@ class ConfidentAggregator(Aggregator):
         return (event,)
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
-        """Return what one release is to the accountant; the number of teachers does not enter.
+        """Return what one release is to the accountant.
 
         Raises
         ------
         ParameterError
             If the threshold is above the number of teachers.
         """
-        self._check_teachers(n_teachers)
-        return self._all_events()
+        known = {"threshold": self.threshold, "n_teachers": self._check_teachers(n_teachers)}
+        return tuple(event.model_copy(update=known) for event in self._all_events())
 
     def _check_teachers(self, n_teachers: int) -> int:
         k = check_count("n_teachers", n_teachers)
@@ -269,7 +268,7 @@ class ConfidentAggregator(Aggregator):
         margin : float
             Most votes minus second most, in votes; the other classes are taken to tie for second.
         """
-        return right_chance(margin, self.sigma, self.n_classes)
+        return gaussian_right(margin / self.sigma, self.n_classes)
 
     def check_useful(self, n_teachers: int) -> None:
         """Refuse a threshold that no vote reaches, and warn if the noise drowns unanimous votes.

@@ -9,13 +9,12 @@ before anything is reserved; once reserved it is spent, whether or not an answer
 choice that something is set by. `purchase` is what all do before they may draw.
 """
 
-from secretballot.door.batch import release
+from secretballot.door.batch import release, release_table
 from secretballot.door.outcomes import (
     PaidOutcome,
     choose_by_scores,
     estimate_stability,
 )
-from secretballot.door.vote_tables import release_table
 
 __all__ = [
     "PaidOutcome",

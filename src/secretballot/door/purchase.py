@@ -6,25 +6,17 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from secretballot._typing import IntArray
 from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import (
     Aggregator,
-    Answers,
-    InteractiveAggregator,
-    RecordVotesAggregator,
 )
-from secretballot.aggregation.record_votes import moved_cells
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
-from secretballot.core.mechanisms import ABSTAINED, Mechanism, Shape, State
+from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.core.private import Votes
 from secretballot.core.signals import signals_held_back
-from secretballot.core.types import Guarantee, VoteShape
+from secretballot.core.types import Guarantee
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import (
     BudgetError,
@@ -40,7 +32,6 @@ from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.release_files import LABELS_FILE
 from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.students.confirmed import predicted_votes
 from secretballot.verify_release import REFUSED, check_certificate
 
 Answer = TypeVar("Answer")
@@ -94,33 +85,6 @@ def check_types(aggregator: object, ledger: object) -> None:
     check_ledger(ledger)
 
 
-def check_votes_of_records(counts: Votes, aggregator: Aggregator) -> None:
-    """Refuse votes of records under a price for teachers, or for another number of votes or
-    relation, and the other way round.
-
-    Raises
-    ------
-    ParameterError
-        If the two do not fit; nothing was spent.
-    """
-    shape = counts.shape
-    if (shape.n_teachers is None) != isinstance(aggregator, RecordVotesAggregator):
-        raise ParameterError(
-            "Votes of records are priced by a RecordVotesAggregator, and votes of teachers by the"
-            " others; use the one that fits. Nothing was spent."
-        )
-    if isinstance(aggregator, RecordVotesAggregator):
-        relation, rows = aggregator.neighbours, aggregator.rows_of_uncovered
-        priced = moved_cells(aggregator.votes_per_record, relation), relation, rows
-        cast = shape.moved, shape.guarantee.relation, shape.spare_rows
-        if cast != priced:
-            raise ParameterError(
-                "The counts that one unit moves, the relation and the rows for uncovered records"
-                f" are {cast} of these votes, and the aggregator prices {priced}; calibrate it for"
-                " what was cast. Nothing was spent."
-            )
-
-
 def check_one_record_of_a_user(made: Guarantee, ledger: Ledger) -> None:
     """Refuse what is counted or bounded by user in an account about records.
 
@@ -139,60 +103,6 @@ def check_one_record_of_a_user(made: Guarantee, ledger: Ledger) -> None:
             " user does not add to that: one more record of a user may change more than was paid"
             " for; use a ledger about users. Nothing was spent."
         )
-
-
-def check_predictions(
-    aggregator: Aggregator, predictions: ArrayLike | None, n_queries: int, n_teachers: int
-) -> None:
-    """Refuse predictions that are not of shape (n_queries, n_classes), are no probabilities, or
-    that no aggregator asked for.
-
-    Raises
-    ------
-    ParameterError, DataError
-        If that is the case; nothing was spent.
-    """
-    if predictions is None:
-        return
-    if not isinstance(aggregator, InteractiveAggregator):
-        raise ParameterError(
-            Parameter("predictions"),
-            f" are given, and the {aggregator.name} aggregator takes none; leave them out, or use"
-            " an InteractiveAggregator. Nothing was spent.",
-        )
-    predicted_votes(predictions, (n_queries, aggregator.n_classes), n_teachers)
-
-
-def drawn_answers(
-    aggregator: Aggregator,
-    votes: IntArray,
-    n_teachers: int,
-    noise: Any,
-    predictions: ArrayLike | None,
-) -> Answers:
-    """Return the answers to all queries, by the predictions of a student where there is one.
-
-    `votes` has shape (n_queries, n_classes), as have the predictions, which were checked.
-    """
-    if aggregator.most_abstentions is None and aggregator.most_answers is None:
-        answers: Answers = aggregator.answer(votes, n_teachers, noise)  # type: ignore[attr-defined]
-        return answers
-    nothing = np.zeros(votes.shape, dtype=np.int64)
-    against = (
-        nothing if predictions is None else predicted_votes(predictions, votes.shape, n_teachers)
-    )
-    mechanism = aggregator.core_mechanism(n_teachers)
-    shape = VoteShape(
-        guarantee=guarantee_of("record", "add-remove"),
-        n_queries=len(votes),
-        n_classes=aggregator.n_classes,
-        n_teachers=n_teachers,
-        moved=len(votes),
-    )
-    drawn, _ = mechanism.draw(shape, (votes, against), noise, State())
-    labels = np.full(len(votes), ABSTAINED, dtype=np.int64)
-    labels[: len(drawn)] = drawn[:, 0]
-    return Answers(labels, None, len(drawn))
 
 
 def check_keeping(ledger: object, vault: object, request: object) -> None:
@@ -335,52 +245,6 @@ def exact_noise() -> ExactNoise:
     """
     ready_sampler()
     return ExactNoise()
-
-
-def terms_of(
-    aggregator: Aggregator,
-    n_classes: int,
-    n_teachers: int,
-    declared: Mapping[str, object],
-) -> tuple[Mechanism, VoteShape]:
-    """Return what the core would draw the aggregator's answers by, and from.
-
-    Raises
-    ------
-    ParameterError
-        If it is calibrated for other votes.
-    """
-    if n_classes != aggregator.n_classes:
-        raise ParameterError(
-            f"The votes are on {n_classes} classes, but the aggregator is calibrated for"
-            f" {aggregator.n_classes}; calibrate it with n_classes={n_classes}."
-        )
-    moved, spare = aggregator.n_queries, 0
-    if isinstance(aggregator, RecordVotesAggregator):
-        moved = moved_cells(aggregator.votes_per_record, aggregator.neighbours)
-        spare = aggregator.rows_of_uncovered
-    shape = VoteShape(
-        guarantee=guarantee_of(declared["unit"], declared["neighbours"]),
-        n_queries=aggregator.n_queries,
-        n_classes=n_classes,
-        n_teachers=n_teachers or None,
-        moved=moved,
-        spare_rows=spare,
-    )
-    return aggregator.core_mechanism(n_teachers), shape
-
-
-def event_of(aggregator: Aggregator, mechanism: Mechanism, shape: VoteShape) -> Event:
-    """Return what the aggregator's answers are to the accountant, if it fits the votes.
-
-    Raises
-    ------
-    ParameterError
-        If it is calibrated for other votes, or would answer nothing.
-    """
-    aggregator.check_useful(shape.n_teachers or 0)
-    aggregator.events(shape.n_teachers or 0)  # refuses other teachers than it was priced for
-    return mechanism.event(shape)
 
 
 def has_terms(

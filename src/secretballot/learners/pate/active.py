@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 
@@ -40,12 +41,14 @@ from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.labelled_input import LabelledInput
+from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.shards import learner_identity
 from secretballot.learners.training.trained import TrainedTeachers, keep_teachers
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import MarginSampling, QueryStrategy
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.terms import CONFIDENCE
 from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
@@ -182,19 +185,59 @@ class ActivePATEClassifier(PATEClassifier):
         return certified_labels(done, dict(zip(done.questions, rows, strict=True)), plan)
 
     def _stored_release(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
-        stored = super()._stored_release(names, by_unit)
-        if stored is None or stored.certificate.get("plan", {}).get("strategy") == json.loads(
+        """Return what was released under the same request before, if anything."""
+        if self.ledger is None or self.request is None:
+            return None
+        released = self._stored_labels()
+        if released is None:
+            return None
+        # A stored release is handed out only if it keeps the promise that is asked for now, for the
+        # same classes: its certificate is compared, not the settings of a fit long gone.
+        budget = required_budget(self.budget)
+        paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
+        promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
+        estimate = [] if self.estimate_epsilon is None else [self.estimate_epsilon]
+        asked = [estimate, self._protected_unit(by_unit), self.neighbours]
+        # what is left beside an estimate is rounded down, so the sum may be less than the budget by
+        # a hair
+        same_price = np.allclose(
+            total_price(released.certificate), (budget.epsilon, budget.delta), 1e-9, 0
+        )
+        found = promise, released.n_teachers, list(released.classes)
+        if not same_price or found != (asked, self.n_teachers, names):
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, with another promise, other"
+                " classes or number of teachers; ask the same again, or use a new request."
+            )
+        if released.certificate.get("plan", {}).get("strategy") != json.loads(
             json.dumps(self._chosen_strategy.describe())
         ):
-            return stored
-        raise ParameterError(
-            f"The request {self.request!r} was answered before, by another strategy; ask the same"
-            " again, or use a new request."
-        )
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, by another strategy; ask the"
+                " same again, or use a new request."
+            )
+        return released
+
+    def _check_points(self, released: ReleasedLabels, X_public: Any) -> None:
+        """Refuse other public points than those that a stored release is about."""
+        # Labels are kept as rows of the pool, so in another pool they would stand beside wrong
+        # points. A release without a digest can only be compared by its range.
+        known = released.certificate["released"].get("points_sha256")
+        inside = not len(released.queries) or released.queries.max() < n_rows(X_public)
+        if not inside or known not in (None, points_digest(take_rows(X_public, released.queries))):
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, about other public points; give"
+                " the X_public of that time, or use a new request."
+            )
 
     def _release_votes(
         self, private: LabelledInput, X_public: Any, names: list[Any]
     ) -> ReleasedLabels:
+        # what was paid for under this request is answered again, and trains nothing
+        known = self._stored_release(names, private.unit == "user")
+        if known is not None:
+            self._check_points(known, X_public)
+            return known
         # A first proposal is made by the smallest aggregator that may come of it before anything is
         # trained or paid: a strategy that cannot work says so for nothing.
         account = self._open_account(private)

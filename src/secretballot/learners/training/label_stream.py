@@ -2,7 +2,6 @@
 answers."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_instance
-from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyVotes
@@ -21,14 +19,15 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
 from secretballot.door import purchase
+from secretballot.door.batch import ASKED, Terms, unpaid
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.recipes import check_useful, deviation
 from secretballot.privacy.accounting.stream_recipes import check_answerable
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.report.certificate.build import (
-    build_certificate,
     certificate_of,
     check_declaration,
     describe_released,
@@ -37,9 +36,6 @@ from secretballot.report.certificate.labels_file import class_value
 from secretballot.report.certificate.terms import CONFIDENCE, VOTES
 from secretballot.students.confirmed import predicted_votes
 from secretballot.vault import VaultFiles, keep_in_step
-
-#: Of the terms, what was asked of whom: no part of a certificate's public settings.
-ASKED = "asked"
 
 
 class LabelAnswers(NamedTuple):
@@ -142,6 +138,7 @@ class LabelStream:
         ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
         check_outcomes(choices, ledger, declared)
         check_answerable(mechanism, shape.n_teachers or 0)
+        check_useful(mechanism, shape)
         self.ledger, self.request = ledger, request
         public: dict[str, Any] = {"method": VOTES}
         if confidence is not None:
@@ -157,7 +154,12 @@ class LabelStream:
             keep_in_step(vault, ledger)
         if ledger.entry(request) is None:
             purchase.check_readable(
-                _dummy_certificate(mechanism, shape, ledger, budget, public, asked, purpose, plan)
+                _dummy_certificate(
+                    Terms(mechanism, shape, budget, public),
+                    ledger,
+                    {**asked, "request": request, "purpose": purpose},
+                    plan,
+                )
             )
         self.stream = releasing.stream(
             shape,
@@ -304,41 +306,29 @@ def certified_labels(
 
 
 def _deviation(mechanism: Mechanism) -> float | None:
-    if not (isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"):
-        return None
-    return laplace_deviation(mechanism.scale) if mechanism.noise == "laplace" else mechanism.scale
+    counts = isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"
+    return deviation(mechanism) if counts else None
 
 
 def _dummy_certificate(
-    mechanism: Mechanism,
-    shape: VoteShape,
+    terms: Terms,
     ledger: Ledger,
-    budget: PrivacyBudget,
-    public: Mapping[str, Any],
     asked: Mapping[str, Any],
-    purpose: str,
     plan: Mapping[str, object] | None,
 ) -> dict[str, Any]:
     """Return the certificate of a stream that gave all its answers; of them the digest alone
     stands there, so one is enough."""
-    noise, n = releasing.noise_source(), shape.n_queries
-    one = np.zeros((1, mechanism.answer_shape(shape)[1]), dtype=np.int64)
-    labels, counts = labels_in(mechanism, shape, one)
+    mechanism, shape, n = terms.mechanism, terms.shape, terms.shape.n_queries
+    first = np.zeros((1, mechanism.answer_shape(shape)[1]), dtype=np.int64)
+    labels, counts = labels_in(mechanism, shape, first)
     told = describe_released(
         np.zeros(1, np.int64), labels, asked["classes"], shape.n_teachers or 0, counts, "0" * 64
     )
     given = min(mechanism.stops_at or n, n) if isinstance(mechanism, ConfidentLabels) else n
-    return build_certificate(
-        mechanism=mechanism,
-        shape=shape,
-        public=public,
-        budget=budget,
-        price=purchase.priced((mechanism.event(shape),), budget),
-        composition=purchase.composition_of(ledger, 0),
-        noise={"exact": noise.exact, "description": noise.description},
-        released={**told, "queries": n, "answered": given},
+    return certificate_of(
+        unpaid(terms, ledger, asked["request"], asked["purpose"]),
+        {**told, "queries": n, "answered": given},
         declaration=asked["declaration"],
-        purpose=purpose,
         plan=plan,
-        choices=json.loads(json.dumps(asked["choices"])) or None,
+        choices=asked["choices"] or None,
     )

@@ -7,13 +7,8 @@ import numpy as np
 import sklearn
 
 from secretballot._typing import IntArray
-from secretballot.aggregation import (
-    Aggregator,
-    GaussianAggregator,
-    InteractiveAggregator,
-    LaplaceAggregator,
-)
-from secretballot.core.mechanisms import State
+from secretballot.aggregation import Aggregator, InteractiveAggregator, NoisyVoting
+from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import Parameter, ParameterError
@@ -128,7 +123,7 @@ class SimulatedRun:
             self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows]
         )
         # where every query is answered it is computed: one draw at these points says less
-        if isinstance(aggregator, GaussianAggregator | LaplaceAggregator):
+        if isinstance(aggregator, NoisyVoting) and isinstance(aggregator.mechanism, NoisyVotes):
             return forecast(asked, aggregator).label_accuracy
         return float((asked.truth == released.labels)[released.answered].mean())
 
