@@ -17,7 +17,7 @@ from public_rooms import MORE_ROOMS, PUBLIC_ROOMS
 from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.core.private import RecordSums, Scores, Votes
-from secretballot.door import ReleaseStream
+from secretballot.core.releasing import AnswerStream
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.privacy import mechanisms
 
@@ -62,7 +62,7 @@ PRIVATE_THINGS = [
     sb.label_actively,
     sb.relabel,
     sb.train_teachers,
-    ReleaseStream,
+    AnswerStream,
     Votes.of_teachers,
     Votes.of_records,
     RecordSums.of_products,

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import secretballot as sb
+from sessions import session_of
 from made_events import json_of, sums_event
 from noisy_plans import calibrated
 from secretballot import verify_release as second
@@ -218,7 +219,7 @@ def session(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
     names = np.array(classes, dtype=object)
     teachers = sb.train_teachers("tree", X, names[Y], classes=classes, n_teachers=10)
     noise = calibrated(BUDGET, 4, n_teachers=10)
-    return lambda ledger: sb.LabelingSession(teachers, noise, ledger, **terms)
+    return lambda ledger: session_of(teachers, noise, ledger, **terms)
 
 
 class Unnamed(sb.queries.MarginSampling):

@@ -16,6 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import secretballot as sb
+from sessions import session_of
 from golden import data
 from golden.seam import GoldenNoise, fixed_bytes, golden, whole
 from secretballot.core.mechanisms import NoisyVotes, StableValue, State
@@ -314,7 +315,7 @@ def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
             n_teachers=20,
             vault=Path(folder) / "vault",
         )
-        asking = sb.LabelingSession(teachers, plan, account(folder))
+        asking = session_of(teachers, plan, account(folder))
         return of_session(asking, table["X_public"][:16])
 
 

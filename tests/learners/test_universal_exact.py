@@ -18,7 +18,6 @@ import pytest
 
 import secretballot as sb
 from made_events import pure_event, sampled_event, sparse_event
-from secretballot.aggregation import RelabelledAggregator
 from secretballot.audit import discrete_laplace_distribution
 from secretballot.door import purchase
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
@@ -129,11 +128,11 @@ class World:
 
     def plan(
         self, budget: PrivacyBudget, n_queries: int, **_: Any
-    ) -> tuple[RelabelledAggregator, int]:
+    ) -> tuple[Sampled, int]:
         """Return a plan small enough to be enumerated, in place of one that keeps the budget:
         with one teacher."""
         assert budget.epsilon == self.first_epsilon
-        return RelabelledAggregator(self.event, n_queries=n_queries, budget=budget), 1
+        return self.event, 1
 
     def fitted(self, records: Records) -> sb.UniversalLabeler:
         labeler = sb.UniversalLabeler(
@@ -298,7 +297,7 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
     monkeypatch.setattr(
         agnostic,
         "agnostic_terms",
-        lambda b, m, **_: (RelabelledAggregator(event, n_queries=m, delta=0.9), 1),
+        lambda b, m, **_: (event, 1),
     )
     laws, world.rows = [], np.arange(1)
     for label in (1, 0):

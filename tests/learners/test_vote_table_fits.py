@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from sessions import session_of
 from secretballot import verify_release as second
 from secretballot.exceptions import ParameterError
 
@@ -83,7 +84,7 @@ def test_a_session_gives_the_same_label_again_and_returns_what_it_did_not_use(
     teachers = sb.train_teachers("tree", X[:2000], Y[:2000], classes=[0, 1], n_teachers=K)
     terms = sb.VoteTableAggregator.calibrate(BUDGET, 20, n_teachers=K)
     ledger = account(tmp_path / "one.sqlite")
-    session = sb.LabelingSession(teachers, terms, ledger, request="labels")
+    session = session_of(teachers, terms, ledger, request="labels")
     first = [session.ask(point).label for point in POOL[:5]]
     assert [session.ask(point).label for point in POOL[:5]] == first
     assert session.used == 5

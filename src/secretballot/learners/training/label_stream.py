@@ -19,12 +19,12 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
 from secretballot.door import purchase
-from secretballot.door.batch import ASKED, Terms, unpaid
+from secretballot.door.batch import ASKED, unpaid
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.accounting.recipes import check_useful, deviation
+from secretballot.privacy.accounting.recipes import Terms, check_useful, deviation
 from secretballot.privacy.accounting.stream_recipes import check_answerable
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.report.certificate.build import (
@@ -306,8 +306,9 @@ def certified_labels(
 
 
 def _deviation(mechanism: Mechanism) -> float | None:
-    counts = isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"
-    return deviation(mechanism) if counts else None
+    if isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
+        return deviation(mechanism)
+    return None
 
 
 def _dummy_certificate(
