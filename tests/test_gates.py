@@ -33,9 +33,8 @@ PRIVATE_THINGS = [
         for name in mechanisms.__all__
         if hasattr(getattr(mechanisms, name), "event")
     ),
-    aggregation.GaussianAggregator,
+    aggregation.NoisyVoting,
     aggregation.SparseVectorAggregator,
-    aggregation.RecordVotesAggregator,
     sb.release,
     sb.PATEClassifier,
     sb.PATEMultiLabelClassifier,

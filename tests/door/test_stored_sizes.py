@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from noisy_plans import noisy
+from noisy_plans import noisy, priced
 from secretballot.core import releasing
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
 from secretballot.door import choose_by_scores, purchase
 from secretballot.door.reserved_outcome import ReservedOutcome
+from secretballot.privacy.accounting import table_labels, teacher_shape
 from secretballot.privacy.mechanisms import ExponentialMechanism
 
 RECORD = Guarantee(unit="record", relation="add-remove")
@@ -60,7 +61,10 @@ AGGREGATORS = {
         ),
         12,
     ),
-    "vote table": lambda: (sb.VoteTableAggregator.calibrate(BUDGET, 30, n_teachers=600), 2),
+    "vote table": lambda: (
+        priced(table_labels(BUDGET, teacher_shape(30, 2, 600)), 30, 600, budget=BUDGET),
+        2,
+    ),
     "confident": lambda: (
         sb.ConfidentAggregator(400, 60.0, 60.0, 30, max_answers=20, n_classes=12, budget=BUDGET),
         12,

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.aggregation import LaplaceAggregator
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.plan.text import learn_options, plan_text, recipe_name
@@ -199,8 +198,8 @@ def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
     assert plan.votes.setting.aggregator == "laplace"
     assert {one.setting.aggregator for one in plan.evaluated} == {"laplace"}
     noise = Noise(PrivacyBudget(TASK.epsilon, 0.0), 2).aggregator(plan.votes.setting)
-    assert isinstance(noise, LaplaceAggregator)
-    assert plan.votes.noise == pytest.approx(laplace_deviation(noise.scale))
+    assert noise.mechanism.noise == "laplace"
+    assert plan.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
     assert noise.budget.delta == 0
 
 

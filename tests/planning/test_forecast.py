@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from noisy_plans import noisy
+from noisy_plans import noisy, priced
 from secretballot.aggregation import (
     ConfidentAggregator,
     InteractiveAggregator,
     SparseVectorAggregator,
-    VoteTableAggregator,
 )
 from secretballot.core.losses import discrete_gaussian_pmf
+from secretballot.core.mechanisms import TableLabels
 from secretballot.exceptions import ParameterError
 from secretballot.planning.simulation.forecast import (
     RoughForecast,
@@ -171,13 +171,13 @@ def test_labels_of_a_table_are_as_right_as_the_table_makes_them() -> None:
     sample, rng = sample_votes(4000, 50, 2), np.random.default_rng(4)
     budget = PrivacyBudget(1.0, 1e-5)
     weights = tuple(2**52 - i * 2**47 for i in range(26))
-    terms = VoteTableAggregator(weights, 4000, n_teachers=50, budget=budget)
+    terms = priced(TableLabels(weights=weights), 4000, 50, budget=budget)
     outlook = forecast(sample, terms)
     drawn = terms.answer(sample.counts, 50, SeededNoise(rng)).labels
     assert outlook.answered == 4000
     assert outlook.label_accuracy == pytest.approx((drawn == sample.truth).mean(), abs=0.03)
     assert outlook.label_accuracy < outlook.vote_accuracy
-    other = VoteTableAggregator(weights, 4000, n_teachers=52, budget=budget)
+    other = priced(TableLabels(weights=weights), 4000, 52, budget=budget)
     with pytest.raises(ParameterError, match="52 teachers"):
         forecast(sample, other)
 

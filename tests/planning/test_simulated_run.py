@@ -10,11 +10,12 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 from noisy_plans import noisy
 from secretballot.aggregation import (
-    GaussianAggregator,
     InteractiveAggregator,
+    NoisyVoting,
     SparseVectorAggregator,
 )
 from secretballot.aggregation.base import Answers
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.datasets import synthetic_two_class
 from secretballot.door import purchase
 from secretballot.exceptions import DataError, ParameterError
@@ -31,7 +32,7 @@ BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 K = 100
 
 
-class Listening(GaussianAggregator):
+class Listening(NoisyVoting):
     """Remember what was asked; labels are the exact pluralities."""
 
     def answer(self, counts, n_teachers, noise):
@@ -76,7 +77,7 @@ def test_a_run_is_repeated_by_its_seed():
 
 
 def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated():
-    aggregator = Listening(1.0, 120, budget=BUDGET)
+    aggregator = Listening(NoisyVotes(scale=1.0), 120, n_classes=2, n_teachers=K, budget=BUDGET)
     simulated(400, n_public=150, marked=True).run(
         Setting(400, "gaussian", "labels", 120), aggregator, 0
     )
@@ -85,7 +86,7 @@ def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated(
 
 
 def test_more_queries_than_points_ask_points_again_under_fresh_noise():
-    aggregator = Listening(1.0, 1000, budget=BUDGET)
+    aggregator = Listening(NoisyVotes(scale=1.0), 1000, n_classes=2, n_teachers=K, budget=BUDGET)
     simulated(100, n_public=60, marked=True).run(
         Setting(100, "gaussian", "labels", 1000), aggregator, 0
     )
@@ -135,7 +136,7 @@ def test_walks_learn(strategy):
 
 
 def test_a_walk_asks_distinct_points_in_rounds():
-    aggregator = Listening(1.0, 65, budget=BUDGET)
+    aggregator = Listening(NoisyVotes(scale=1.0), 65, n_classes=2, n_teachers=K, budget=BUDGET)
     simulated(400, n_public=300, marked=True).run(
         Setting(400, "gaussian", "labels", 65, strategy="margin"), aggregator, 0
     )

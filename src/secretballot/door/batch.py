@@ -3,6 +3,7 @@
 `core.releasing` checks, reserves, draws and stores; here stands what a certificate says of it.
 """
 
+import hashlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -217,7 +218,7 @@ def release_labels(
             told["values"] = [[int(beyond.ravel()[:votes].sum())]]
         return told
 
-    asked = {"rows": rows.tolist(), "classes": names, "points_sha256": points_sha256}
+    asked = {"rows": _digest(rows), "classes": names, "points_sha256": points_sha256}
     done, certificate = _certified(
         terms,
         private,
@@ -294,7 +295,7 @@ def release_table(
         terms,
         private,
         ledger,
-        asked={"rows": named.tolist(), "points_sha256": points_sha256},
+        asked={"rows": _digest(named), "points_sha256": points_sha256},
         described=described,
         request=request,
         purpose=purpose,
@@ -364,6 +365,11 @@ def _certified(
         purpose=purpose,
     )
     return done, certified(done)
+
+
+def _digest(rows: IntArray) -> str:
+    """Return what stands for rows of the public pool in the ledger, however many they are."""
+    return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
 
 
 def unpaid(terms: Terms, ledger: Ledger, request: str, purpose: str) -> Released:
