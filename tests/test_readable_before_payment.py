@@ -17,7 +17,6 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import secretballot as sb
-from sessions import session_of
 from made_events import json_of, sums_event
 from noisy_plans import calibrated
 from secretballot import verify_release as second
@@ -29,6 +28,7 @@ from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.privacy.accounting import event_in, noisy_means, noisy_votes
 from secretballot.privacy.accounting.recipes import Terms
 from secretballot.report.certificate.build import certificate_digest
+from sessions import session_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)
 RNG = np.random.default_rng(0)

@@ -17,8 +17,9 @@ _LATE_S = 0.4
 
 def _answer_before_commit() -> None:
     """Store each answer a moment after it was given."""
-    from secretballot.core.ledger.account import AnswerPage
     from secretballot.door.stream import ReleaseStream
+
+    from secretballot.core.ledger.account import AnswerPage
 
     draw = ReleaseStream._draw_and_store
 

@@ -14,11 +14,11 @@ from campaigns.postgres_server import PostgresServer
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
-from sessions import session_of
 from noisy_plans import calibrated
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
+from sessions import session_of
 
 SECRET = "hunter2"
 

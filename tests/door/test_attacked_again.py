@@ -3,11 +3,11 @@
 import pytest
 
 import secretballot as sb
-from sessions import stream_of
 from made_events import label_event
 from noisy_plans import calibrated
-from secretballot.learners.training.label_stream import LabelStream
 from secretballot.exceptions import ParameterError
+from secretballot.learners.training.label_stream import LabelStream
+from sessions import stream_of
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 COUNTS = [[30, 70], [60, 40]]

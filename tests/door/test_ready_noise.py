@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 
 import secretballot as sb
-from secretballot.learners.training.label_stream import LabelStream
-from sessions import stream_of
 from noisy_plans import noisy
 from secretballot.core import noise as room
 from secretballot.core import sampler as sampler_memory
@@ -24,6 +22,8 @@ from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
 from secretballot.door import choose_by_scores
 from secretballot.door.reserved_outcome import ReservedOutcome
+from secretballot.learners.training.label_stream import LabelStream
+from sessions import stream_of
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

@@ -188,9 +188,7 @@ def closed(
         len(stored),
     )
     books.wrong = sum(
-        answer is not None
-        and (row not in stored or answer != stored[row])
-        for row, answer in got
+        answer is not None and (row not in stored or answer != stored[row]) for row, answer in got
     )
     books.denied_but_stored = sum(answer is None and row in stored for row, answer in got)
     books.used, books.planned, books.left = session.used, session.planned, session.left

@@ -15,12 +15,8 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-
-from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
-from secretballot.privacy.accounting import sparse_vector
-from secretballot.privacy.accounting.stream_recipes import stream_mechanism
 from made_events import sparse_event
-from noisy_plans import calibrated
+from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
@@ -32,7 +28,8 @@ from secretballot.learners.labelers.stream_sizes import (
     teachers_for,
     tight_stream,
 )
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, sparse_vector
+from secretballot.privacy.accounting.stream_recipes import stream_mechanism
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.students import HypothesisStudent
 
@@ -292,9 +289,7 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     with pytest.raises(ParameterError, match="drawn for one reservation"):
         kept.vote(kept.points([[0.1]]))
     memory = sb.Ledger.in_memory(dataset="D", budget=roomy, neighbours="replace-one")
-    elsewhere = sb.Ledger(
-        tmp_path / "other", dataset="D", budget=roomy, neighbours="replace-one"
-    )
+    elsewhere = sb.Ledger(tmp_path / "other", dataset="D", budget=roomy, neighbours="replace-one")
     for other in (memory, elsewhere):
         with pytest.raises(ParameterError, match="does not hold it"):
             sb.LabelingSession(kept, own, other, BUDGET, **again)
@@ -330,9 +325,7 @@ def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
     with pytest.raises(ParameterError, match="prices a secret sample, and nothing else"):
         sb.release(counts, mechanism, ledger, BUDGET, declaration={"neighbours": "replace-one"})
     with pytest.raises(ParameterError, match="secret sample"):
-        sb.estimate_stability(
-            counts, ledger, fraction=0.1, epsilon=0.1, declaration=declared
-        )
+        sb.estimate_stability(counts, ledger, fraction=0.1, epsilon=0.1, declaration=declared)
     assert ledger.spent().epsilon == 0
 
 

@@ -126,9 +126,7 @@ class World:
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))
         self.told = cache(self._told)
 
-    def plan(
-        self, budget: PrivacyBudget, n_queries: int, **_: Any
-    ) -> tuple[Sampled, int]:
+    def plan(self, budget: PrivacyBudget, n_queries: int, **_: Any) -> tuple[Sampled, int]:
         """Return a plan small enough to be enumerated, in place of one that keeps the budget:
         with one teacher."""
         assert budget.epsilon == self.first_epsilon

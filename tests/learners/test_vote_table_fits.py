@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from sessions import session_of
 from secretballot import verify_release as second
 from secretballot.exceptions import ParameterError
+from sessions import session_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100

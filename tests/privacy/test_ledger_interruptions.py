@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import secretballot as sb
-from sessions import stream_of
 from ledger_backends import DatabaseLedgers
 from noisy_plans import noisy
 from secretballot.aggregation import NoisyVoting
+from secretballot.core import releasing
 from secretballot.core.ledger.rows import UnknownEndError, Writer
 from secretballot.core.noise import ExactNoise
-from secretballot.core import releasing
 from secretballot.learners.training.label_stream import LabelStream
+from sessions import stream_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 

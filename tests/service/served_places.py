@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 import secretballot as sb
-from sessions import session_of
 from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.settings import ServiceSettings, read_settings
+from sessions import session_of
 
 CLASSES = ["no", "yes"]
 #: Stand in private records alone: no answer, no file of the service and no log may hold them.
