@@ -48,7 +48,6 @@ PRIVATE_THINGS = [
     sb.RecordMomentsRegressor,
     sb.LabelPrivateMomentsClassifier,
     sb.Ledger,
-    aggregation.RelabelledAggregator,
     sb.ActivePATEClassifier,
     sb.AgnosticLabeler,
     sb.LabelingSession,

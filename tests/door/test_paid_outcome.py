@@ -17,8 +17,9 @@ from secretballot.audit import Distribution, sample_p_value
 from secretballot.core.noise import ExactNoise
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
-from secretballot.door import ReleaseStream, choose_by_scores, purchase
+from secretballot.door import choose_by_scores, purchase
 from secretballot.privacy.mechanisms import ExponentialMechanism, StabilityQuantile
+from sessions import stream_of
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -315,9 +316,8 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
             choices=[own],
             declaration=by_user,
         )
-    stream = {"classes": [0, 1], "n_teachers": counts.shape.n_teachers, "request": "plan"}
     with pytest.raises(sb.ParameterError, match="paid from another ledger"):
-        ReleaseStream(aggregator, ledger, choices=[foreign], **stream)
+        stream_of(aggregator, ledger, [0, 1], 250, choices=[foreign])
     assert [entry.epsilon for entry in ledger.history()] == [0.1]
     assert sb.verify_certificate(
         sb.release(counts, aggregator, ledger, choices=[own], queries=[0]).certificate

@@ -18,6 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from secretballot._json_files import json_fields
 from secretballot.cli.outcome import failure_of
 from secretballot.core.ledger import Ledger
+from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
@@ -27,6 +28,7 @@ from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.learners.universal.labeler import _about_of
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.folder import RunFolder
+from secretballot.vault import VaultFiles
 from sessions import session, sparse
 
 MARK = "PRIVATE-7261"
@@ -226,9 +228,12 @@ def test_a_secret_state_is_gone_on_from_or_refused(vault: Path) -> None:
     [path] = (vault / "streams").glob("*.state")
     kept = path.read_bytes()
     [name] = json.loads(kept)
+    account = Ledger.open_existing(vault / "ledger.sqlite").account
+    states = _SecretStates(VaultFiles(vault), account, "session")
+    states.load(bytes.fromhex(name))
     for mutant in (*(json.dumps(made).encode() for made in mutants(json.loads(kept))), *RAW):
         path.write_bytes(mutant)
-        check(lambda: LabelingSession.reopen(vault).ask(POINTS[1]))
+        check(lambda: states.load(bytes.fromhex(name)))
     path.write_bytes(json.dumps({name[::-1]: 1}).encode())
     with pytest.raises(SecretBallotError, match="not in the vault"):
         LabelingSession.reopen(vault).ask(POINTS[0])

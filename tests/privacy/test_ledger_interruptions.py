@@ -196,11 +196,11 @@ def test_a_secret_state_that_no_answer_names_is_not_gone_on_with(
 ) -> None:
     answers(taken_up(ledger, tmp_path, SPARSE), 0)
     with ledger.reading(1) as page:
-        named = StoredAnswer.decode(page.last() or b"").mark
+        named = (page.last() or b"")[: releasing.MARK_BYTES]
     killed(at_a_row("part"), lambda: answers(taken_up(ledger, tmp_path, SPARSE), 2))
     stream = taken_up(ledger, tmp_path, SPARSE)
     with ledger.reading(1) as page:
-        assert StoredAnswer.decode(page.last() or b"").mark == named
+        assert (page.last() or b"")[: releasing.MARK_BYTES] == named
     assert answers(stream, 5, 2, 3) == [1, -1, -1]
     assert stream.stream.left == 0
 

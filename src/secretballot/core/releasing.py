@@ -286,7 +286,12 @@ def stored(ledger: Ledger, request: str) -> Released | None:
 
 class AnswerStream:
     """A reservation that answers question by question, each on the disk before it is returned; as
-    `stream` makes it."""
+    `stream` makes it.
+
+    Privacy
+    -------
+    As for `stream`.
+    """
 
     def __init__(
         self, own: "_Request", shape: VoteShape, reservation: int, vault: SecretFiles | None
@@ -723,7 +728,7 @@ class _SecretStates:
             states = json.loads(content or b"{}")
             if isinstance(states, dict) and all(type(one) is int for one in states.values()):
                 return states
-        except ValueError:
+        except (ValueError, RecursionError):
             pass  # an error raised in here would carry the states along
         raise LedgerError("The secret state of a stream is damaged; put the vault back as it was.")
 

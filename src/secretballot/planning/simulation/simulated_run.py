@@ -150,7 +150,7 @@ class SimulatedRun:
         votes = self.sample.counts[public[queries]].astype(np.int64)
         mechanism = aggregator.core_mechanism(setting.n_teachers)
         drawn, _ = mechanism.draw(shape, (votes, np.zeros_like(votes)), noise, State())
-        return self._as_released(queries, drawn, aggregator)
+        return self._as_released(queries[: len(drawn)], drawn, aggregator)
 
     def _asked_in_rounds(
         self,
