@@ -91,7 +91,7 @@ def made_dataset(
         role = "curator" if len(keys) == len(_QUOTAS) else "analyst"
         key, token = ring.add(role, ["registry"], quota=quota)
         keys[key.id] = (token, quota)
-    return Dataset(config, planned, terms.budget, keys)
+    return Dataset(config, planned, budget, keys)
 
 
 def point_of(number: int) -> list[float]:

@@ -130,7 +130,7 @@ def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
     assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
     assert not opened.stream.returns
     with pytest.raises(sb.BudgetError):
-        sb.release(votes([90]), CORRECTS, ledger, request="second")
+        sb.release(votes([90] * 30), CORRECTS, ledger, request="second")
 
 
 # --- sessions
@@ -257,7 +257,7 @@ def test_what_is_confirmed_has_the_stated_confidence() -> None:
 
 
 def certified(aggregator: Any, **more: Any) -> dict[str, Any]:
-    return sb.release(votes([90, 10, 50]), aggregator, account(), **more).certificate
+    return sb.release(votes([90, 10, 50] * 10), aggregator, account(), **more).certificate
 
 
 @pytest.mark.parametrize("name", ["confident", "interactive", "laplace", "laplace counts"])

@@ -9,7 +9,7 @@ import pytest
 import secretballot as sb
 from secretballot import verify_release as second
 from secretballot.exceptions import ParameterError
-from sessions import session_of
+from secretballot.privacy.accounting import table_labels
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100
@@ -82,9 +82,9 @@ def test_a_session_gives_the_same_label_again_and_returns_what_it_did_not_use(
     tmp_path: Path,
 ) -> None:
     teachers = sb.train_teachers("tree", X[:2000], Y[:2000], classes=[0, 1], n_teachers=K)
-    terms = sb.VoteTableAggregator.calibrate(BUDGET, 20, n_teachers=K)
+    terms = table_labels(BUDGET, teachers.shape(20))
     ledger = account(tmp_path / "one.sqlite")
-    session = session_of(teachers, terms, ledger, request="labels")
+    session = sb.LabelingSession(teachers, terms, ledger, BUDGET, n_queries=20, request="labels")
     first = [session.ask(point).label for point in POOL[:5]]
     assert [session.ask(point).label for point in POOL[:5]] == first
     assert session.used == 5
