@@ -457,7 +457,7 @@ class AnswerStream:
         own, last = self._own, page.last()
         before = own.decoded(last) if last else _Part(_NO_MARK, 0, np.zeros((0, 0), np.int64))
         state = State(before.used, self._states.load(before.mark))
-        opened = [one[places] for one in private._unseal()]
+        opened = private.take(places)._unseal()
         rows, after = own.mechanism.draw(own.shape, opened, noise, state)
         mark = _NO_MARK
         if own.mechanism.secret:
