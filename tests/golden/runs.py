@@ -296,11 +296,7 @@ def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
         votes = NoisyVotes(noise=noise, scale=scale, release=release)
         shape = teacher_shape(terms["n_queries"], terms.get("n_classes", 2), 20)
         delta = terms["delta"]
-        event: Any = votes.event(shape)
-        if release == "labels" and noise == "gaussian" and shape.n_classes == 2:
-            # recorded at the price for any number of teachers
-            event = event.changed(chances=event.chances.changed(n_teachers=None))
-        price = sb.PrivacyBudget(epsilon_upper([event], delta), delta)
+        price = sb.PrivacyBudget(epsilon_upper([votes.event(shape)], delta), delta)
         return sb.aggregation.NoisyVoting.of(votes, shape, price)
 
     plan = {
