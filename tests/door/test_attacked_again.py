@@ -91,5 +91,5 @@ def test_a_request_repeats_one_question_about_one_promise() -> None:
         (VOTES, {"points_sha256": "1" * 64}),
         (made_for("record", "replace-one"), {"points_sha256": "0" * 64, "declaration": replaced}),
     ):
-        with pytest.raises(ParameterError, match="or another promise"):
+        with pytest.raises(ParameterError, match="other terms"):
             sb.release(votes, NOISE, ledger, request="r", **other)  # type: ignore[arg-type]

@@ -157,7 +157,7 @@ def test_a_request_that_released_labels_is_no_choice_and_the_other_way_round(
 ) -> None:
     aggregator = calibrated(sb.PrivacyBudget(0.5, 1e-7), 26, n_teachers=250)
     sb.release(counts, aggregator, ledger, request="labels")
-    with pytest.raises(sb.ParameterError, match="answered before"):
+    with pytest.raises(sb.ParameterError, match="reserved for something else"):
         _stability(ledger, request="labels")
     _stability(ledger, request="number")
     with pytest.raises(sb.SecretBallotError):

@@ -48,7 +48,7 @@ def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) 
     setting = made.recommended.setting
     assert setting.n_queries <= TASK.n_public
     assert setting.n_teachers <= TASK.n_records
-    assert made.recommended.noise == Noise(TASK.budget, 2).calibrated(setting).sigma
+    assert made.recommended.noise == Noise(TASK.budget, 2).calibrated(setting).mechanism.scale
     assert made.source == "curve"
     assert made.seed == 7
 

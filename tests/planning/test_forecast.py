@@ -61,7 +61,7 @@ def test_two_classes_under_much_noise_go_over_into_the_normal_law() -> None:
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: str) -> None:
     sample = sample_votes(300, 60, n_classes)
-    aggregator = noisy(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET, n_teachers=50)
+    aggregator = noisy(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET, n_teachers=60)
     noise, repeats = SeededNoise(np.random.default_rng(1)), 150
     runs = [
         np.mean(aggregator.answer(sample.counts, 60, noise).labels == sample.truth)
