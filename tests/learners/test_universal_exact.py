@@ -28,6 +28,7 @@ from secretballot.privacy.accounting import (
     Sampled,
     SparseStream,
     delta_upper,
+    epsilon_upper,
     price,
 )
 from secretballot.privacy.mechanisms import plurality, stability
@@ -296,6 +297,15 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
         agnostic,
         "agnostic_terms",
         lambda b, m, **_: (event, 1),
+    )
+    # at its own price, not at that of the labeler
+    own = PrivacyBudget(epsilon_upper((event,), 0.9), 0.9)
+    monkeypatch.setattr(
+        agnostic,
+        "LabelingSession",
+        lambda teachers, mechanism, ledger, _, **more: sb.LabelingSession(
+            teachers, mechanism, ledger, own, **more
+        ),
     )
     laws, world.rows = [], np.arange(1)
     for label in (1, 0):
