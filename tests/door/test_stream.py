@@ -395,7 +395,7 @@ def test_a_plan_goes_on_only_with_its_own_terms(ledger: sb.Ledger, tmp_path: Pat
             teachers="a",
             vault=vault,
         )
-    with pytest.raises(sb.ParameterError, match="number of teachers"):
+    with pytest.raises(sb.ParameterError, match="n_teachers is 240"):
         ReleaseStream(
             GAUSSIAN,
             ledger,

@@ -14,6 +14,7 @@ from made_events import json_of
 from noisy_plans import calibrated
 from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
+from secretballot.core import releasing
 from secretballot.door import ReleaseStream, purchase
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
@@ -57,7 +58,8 @@ def stream(aggregator: Any, ledger: sb.Ledger, vault: Path | None = None) -> Rel
 
 def scripted(monkeypatch: pytest.MonkeyPatch, noise: list[int]) -> None:
     source = ScriptedNoise(noise, exact=True)
-    monkeypatch.setattr(purchase, "noise_source", lambda: source)
+    for module in (purchase, releasing):
+        monkeypatch.setattr(module, "noise_source", lambda: source)
 
 
 # --- batches
@@ -77,13 +79,8 @@ def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
     assert sb.verify_certificate(certificate).ok
 
 
-def test_predictions_are_refused_before_anything_is_spent() -> None:
+def test_a_threshold_above_the_teachers_is_refused_before_anything_is_spent() -> None:
     ledger = account()
-    for predictions, kind in (([[0.5, 0.5]], DataError), ([[0.9, 0.3]] * 2, DataError)):
-        with pytest.raises(kind, match="predictions"):
-            sb.release(votes([10, 90]), CORRECTS, ledger, predictions=predictions)
-    with pytest.raises(ParameterError, match=r"confident aggregator takes none.*Nothing was spent"):
-        sb.release(votes([10, 90]), TERMS, ledger, predictions=[[0.5, 0.5]] * 2)
     with pytest.raises(ParameterError, match="threshold is 60, more votes than 40 teachers"):
         sb.release(votes([10, 30], 40), TERMS, ledger)
     assert ledger.spent().epsilon == 0

@@ -159,7 +159,9 @@ def tallied() -> ReleasedLabels:
 
 def by_record(n_classes: int = 2, neighbours: str = "add-remove", **more: Any) -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(-20, 900, (N, n_classes))
-    shape = record_votes_shape(N, n_classes, 4, guarantee_of(more.get("unit", "record"), neighbours))
+    shape = record_votes_shape(
+        N, n_classes, 4, guarantee_of(more.get("unit", "record"), neighbours)
+    )
     return issue(
         Terms(RECORD_NOISE, shape, BUDGET, {"method": "record-votes"}),
         counts.argmax(axis=1),

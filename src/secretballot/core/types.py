@@ -170,7 +170,7 @@ class VoteShape(Model):
     @model_validator(mode="after")
     def _check_rows(self) -> Self:
         by_records = self.n_teachers is None
-        if not (by_records or self.moved <= self.n_queries and self.spare_rows == 0):
+        if not (by_records or (self.moved <= self.n_queries and self.spare_rows == 0)):
             raise ParameterError("Teachers vote once in each row, and only in those of queries.")
         return self
 
