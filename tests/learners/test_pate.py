@@ -147,7 +147,7 @@ def test_the_same_request_learns_again_for_nothing(data: dict[str, Any], tmp_pat
     first = _fit(data, ledger=ledger, request="run")
     again = _fit(data, ledger=ledger, request="run")
     assert first.released_labels_ == again.released_labels_
-    with pytest.raises(sb.ParameterError, match="answered before"):
+    with pytest.raises(sb.ParameterError, match="other terms"):
         _fit(data, ledger=ledger, request="run", n_teachers=90)
     assert len(ledger.history()) == 1
 

@@ -17,7 +17,13 @@ from secretballot._validation import FARTHEST, MOST_ROWS, check_instance, name_p
 from secretballot.aggregation import Aggregator
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import ABSTAINED, Mechanism, NoisyMeans, NoisyVotes
+from secretballot.core.mechanisms import (
+    ABSTAINED,
+    ConfidentLabels,
+    Mechanism,
+    NoisyMeans,
+    NoisyVotes,
+)
 from secretballot.core.private import MOST, Votes
 from secretballot.core.releasing import AccountFacts, Released
 from secretballot.core.types import VoteShape
@@ -167,6 +173,8 @@ def terms_of(
         mechanism.check_useful(teachers)
         mechanism.events(teachers)  # refuses other teachers than it was priced for
         drawn = mechanism.core_mechanism(teachers)
+        if isinstance(drawn, ConfidentLabels):  # no more answers than are asked for
+            drawn = drawn.changed(max_answers=min(drawn.max_answers, shape.n_queries))
         return Terms(drawn, shape, mechanism.budget, mechanism.public)
     hint = "give a mechanism, such as noisy_votes returns"
     check_instance("mechanism", mechanism, Mechanism, hint=hint)
