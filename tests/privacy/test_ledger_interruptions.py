@@ -245,7 +245,7 @@ def test_a_stream_goes_on_with_its_own_terms_alone(ledger: sb.Ledger, tmp_path: 
     answers(taken_up(ledger, tmp_path), 0)
     with pytest.raises(sb.ParameterError, match="was begun with other terms"):
         taken_up(ledger, tmp_path, teachers="b")
-    assert taken_up(ledger, tmp_path).left == 5
+    assert taken_up(ledger, tmp_path).stream.left == 5
     paid_once(ledger)
 
 
