@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+
 import secretballot as sb
-from secretballot.core.mechanisms import Mechanism, SparseVector
+from secretballot.core.mechanisms import Mechanism, SparseVector, State
 from secretballot.core.types import VoteShape
 from secretballot.learners.training.label_stream import LabelStream
 from secretballot.privacy.accounting import epsilon_upper, teacher_shape
@@ -60,3 +62,14 @@ def stream_of(
         confidence=plan.public.get("confidence"),
         **{"request": "plan", **more},
     )
+
+
+def labels_drawn(
+    mechanism: Mechanism, votes: Any, noise: Any, state: State | None = None, predicted: Any = None
+) -> tuple[list[int], State]:
+    """Return the labels of some votes as far as they are told, and the state after them."""
+    counts = np.asarray(votes)
+    shape = teacher_shape(10**6, counts.shape[1], int(counts[0].sum()))
+    against = np.zeros_like(counts) if predicted is None else predicted
+    drawn, after = mechanism.draw(shape, (counts, against), noise, state or State())
+    return drawn[:, 0].tolist(), after

@@ -21,7 +21,6 @@ from secretballot.privacy.mechanisms import (
     MECHANISMS,
     GaussianNoisyCount,
     GaussianNoisyMajority,
-    SparseVector,
 )
 
 
@@ -41,7 +40,7 @@ def test_a_price_that_is_too_small_is_found():
 
 
 def test_outcomes_of_a_stream_catch_what_its_labels_hide():
-    stream = SparseVector(2.0, 2.0, 3, 1, True)
+    stream = sparse_event(2.0, 2.0, 3, 1, True)
     assert _stream_attack("with labels", stream, 2)().passed
     found = _stream_attack("alone", stream, 2, labels=False)()
     assert found.passed

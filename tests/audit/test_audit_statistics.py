@@ -15,7 +15,7 @@ from secretballot.audit import (
 )
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.mechanisms import GaussianNoisyMajority, SparseVector
+from secretballot.privacy.mechanisms import GaussianNoisyMajority
 
 RNG = np.random.default_rng(20211013)
 
@@ -97,8 +97,8 @@ def test_the_attack_passes_a_sound_mechanism_and_catches_one_with_too_little_noi
 
 def test_the_attack_catches_a_stream_that_does_not_stop():
     runs, here, there = 1000, np.tile([0, 3], 60), np.tile([1, 2], 60)
-    promise = SparseVector(2.0, 2.0, 1, 1, False)
-    endless = SparseVector(2.0, 2.0, 1, 120, False)
+    promise = sparse_event(2.0, 2.0, 1, 1, False)
+    endless = sparse_event(2.0, 2.0, 1, 120, False)
     epsilon = promise.pattern_event().epsilon  # one "below": 1 / 2 + 2 / 2 nats, and delta 0
 
     def outputs(mechanism, values):

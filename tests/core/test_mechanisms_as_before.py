@@ -4,33 +4,20 @@ noise. This file goes with them."""
 import numpy as np
 import pytest
 
-from secretballot import aggregation as recipes
 from secretballot.core import events
 from secretballot.core.mechanisms import (
-    AbstentionTable,
-    ConfidentLabels,
     ExponentialChoice,
     NoisySums,
-    RelabelledSample,
-    SparseVector,
     StabilityQuantile,
     State,
     range_of,
-    weights_text,
 )
-from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
-from secretballot.privacy import accounting
+from secretballot.core.types import Guarantee, ScoreShape, SumShape, VoteShape
 from secretballot.privacy import mechanisms as old
-from secretballot.privacy.accounting.abstention_table import answer_weights
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 REPLACED = Guarantee(unit="record", relation="replace-one")
-LOOSE = accounting.PrivacyBudget(1e4, 0.5)
 ROWS, K = 60, 9
-SAMPLE = Sample(sampled=50, out_of=1000, relabel_epsilon=1.0, request="r", serial="s")
-TABLE = events.TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=4)
-SPARSE = {"threshold_scale": 2.0, "query_scale": 3.0, "threshold": 1}
-CONFIDENT = {"threshold": 6, "threshold_sigma": 2.0, "sigma": 1.5, "max_answers": 7}
 
 
 class RecordedNoise:
@@ -67,51 +54,7 @@ def shape(n_classes, **more):
     return VoteShape(**{**fields, "n_classes": n_classes, **more})
 
 
-def answered(aggregator):
-    """Return how an aggregator draws, up to where it stops, and its event."""
-
-    def draw(votes, noise):
-        answers = aggregator.answer(votes, K, noise)
-        drawn = answers.labels if answers.noisy_counts is None else answers.noisy_counts
-        return drawn[: answers.n_reached]
-
-    return draw, aggregator.events(K)[0]
-
-
-def table_of(event):
-    names = ("order", "charge", "false_answer")
-    weights = weights_text(answer_weights(event, 4))
-    terms = {name: getattr(event, name) for name in names}
-    return AbstentionTable(max_abstentions=event.abstentions, weights=weights, **terms)
-
-
-SPARSE_EVENT = events.SparseStream(**SPARSE, abstentions=4, refresh=True)
 VOTES = {
-    "confident": (
-        ConfidentLabels(**CONFIDENT),
-        shape(3),
-        answered(
-            recipes.ConfidentAggregator(n_queries=ROWS, n_classes=3, budget=LOOSE, **CONFIDENT)
-        ),
-    ),
-    "sparse": (
-        SparseVector(**SPARSE, max_abstentions=4),
-        shape(3),
-        answered(
-            recipes.SparseVectorAggregator(
-                **SPARSE, max_unstable=4, n_queries=ROWS, n_classes=3, budget=LOOSE
-            )
-        ),
-    ),
-    "abstentions": (
-        table_of(TABLE),
-        shape(3),
-        answered(
-            recipes.AbstentionTableAggregator(
-                *(3.0, 0.75, 0.01, 4), n_queries=ROWS, n_classes=3, budget=LOOSE
-            )
-        ),
-    ),
     "stability": (
         StabilityQuantile(epsilon=0.3, fraction=0.2),
         shape(3),
@@ -121,22 +64,11 @@ VOTES = {
         ),
     ),
 }
-for stream, event in (("sparse", SPARSE_EVENT), ("abstentions", TABLE)):
-    sampled = events.Sampled(
-        stream=event, sampled=50, out_of=1000, relation="replace-one", relabel_epsilon=1.0
-    )
-    VOTES[f"relabelled {stream}"] = (
-        RelabelledSample(stream=VOTES[stream][0]),
-        shape(2, guarantee=REPLACED, sample=SAMPLE),
-        answered(recipes.RelabelledAggregator(sampled, n_queries=ROWS, budget=LOOSE)),
-    )
 
 
 @pytest.mark.parametrize("name", VOTES)
 def test_votes(name):
     mechanism, terms, (draw, event) = VOTES[name]
-    if name == "confident":  # the threshold is stated, for two classes' sake
-        event = event.model_copy(update={"threshold": CONFIDENT["threshold"], "n_teachers": K})
     assert mechanism.event(terms) == event
     for seed in range(25):
         votes = np.random.default_rng(seed).multinomial(
@@ -147,20 +79,6 @@ def test_votes(name):
         assert found.dtype == np.int64
         assert found.ravel().tolist() == np.ravel(draw(votes, noises[1])).tolist()
         assert noises[0].asked == noises[1].asked
-
-
-def test_corrected_predictions():
-    aggregator = recipes.InteractiveAggregator(
-        n_queries=ROWS, n_classes=3, budget=LOOSE, **CONFIDENT
-    )
-    rng = np.random.default_rng(0)
-    votes, shares = rng.multinomial(K, [0.6, 0.3, 0.1], ROWS), rng.dirichlet(np.ones(3), ROWS)
-    noises = RecordedNoise(0), RecordedNoise(0)
-    predicted = np.floor(shares * K).astype(np.int64)
-    found, _ = ConfidentLabels(**CONFIDENT).draw(shape(3), (votes, predicted), noises[0], State())
-    before = aggregator.answer(votes, K, noises[1], shares)
-    assert found.ravel().tolist() == before.labels[: before.n_reached].tolist()
-    assert noises[0].asked == noises[1].asked
 
 
 def test_sums_of_stages():

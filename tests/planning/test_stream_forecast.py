@@ -7,7 +7,6 @@ import pytest
 from made_events import sparse_event
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.stream_forecast import expected_stream
-from secretballot.privacy.mechanisms import SparseVector
 from secretballot.theory import stream_forecast
 
 RNG = np.random.default_rng(0)
@@ -30,7 +29,7 @@ def test_answers_are_those_of_the_theory(n_queries: int, max_unstable: int, refr
 @pytest.mark.parametrize("refresh", [True, False])
 def test_right_answers_are_those_of_drawn_streams(refresh: bool) -> None:
     event = sparse_event(4.0, 4.0, 15, 6, refresh)
-    mechanism = SparseVector(4.0, 4.0, 15, 6, refresh)
+    mechanism = sparse_event(4.0, 4.0, 15, 6, refresh)
     rng = np.random.default_rng(5)
     noise, found = SeededNoise(rng), []
     for _ in range(1500):

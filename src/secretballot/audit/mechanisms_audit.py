@@ -10,7 +10,7 @@ planting too little noise: the mildest plant that it catches stands beside its r
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,28 +31,43 @@ from secretballot.audit.worlds import (
     neighbouring_counts,
     output_distribution,
 )
-from secretballot.core.noise import ExactNoise, NoiseSource
-from secretballot.privacy.accounting import CHANCE_BITS, Event, delta_upper
-from secretballot.privacy.mechanisms import (
+from secretballot.core.mechanisms import (
     AbstentionTable,
-    DistanceToInstability,
+    ConfidentLabels,
+    Mechanism,
+    NoisyVotes,
+    SparseVector,
+    StableValue,
+    State,
+    plurality,
+    stability,
+)
+from secretballot.core.noise import ExactNoise, NoiseSource
+from secretballot.core.types import VoteShape
+from secretballot.privacy.accounting import (
+    CHANCE_BITS,
+    Event,
+    Pure,
+    SparseStream,
+    TableStream,
+    delta_upper,
+    teacher_shape,
+)
+from secretballot.privacy.accounting.stream_recipes import answer_chance, stream_mechanism
+from secretballot.privacy.mechanisms import (
     ExponentialMechanism,
     GaussianNoisyArgmax,
     GaussianNoisyCount,
     GaussianNoisyHistogram,
     GaussianNoisyMajority,
     GaussianNoisyTable,
-    GaussianThreshold,
     LaplaceNoisyArgmax,
     LaplaceNoisyCount,
     LaplaceNoisyHistogram,
     LaplaceNoisyMajority,
-    SparseVector,
     StabilityQuantile,
     VoteQuantile,
     VoteTableMajority,
-    plurality,
-    stability,
 )
 
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
@@ -197,7 +212,11 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
             draws=3,
         ),
         _chances_attack("table of chances, 8 teachers, 4 queries", VoteTableMajority(_TABLE, 8), 4),
-        _threshold_attack("Gaussian threshold, 4 queries", GaussianThreshold(2.0, 6), 2.0, 4),
+        _confident_attack(
+            "confident labels, 9 teachers, 3 queries",
+            ConfidentLabels(threshold=6, threshold_sigma=2.0, sigma=2.0, max_answers=3),
+            teacher_shape(3, 2, n_teachers=9),
+        ),
         _counts_attack(
             "Laplace count, 6 queries", LaplaceNoisyCount(4.0).event(6), 4.0, 6, laplace=True
         ),
@@ -221,28 +240,18 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
             laplace=True,
         ),
         _stability_attack(
-            "distance to instability, 9 teachers, 3 queries", DistanceToInstability(2.0, 3), 9, 3
+            "distance to instability, 9 teachers, 3 queries",
+            StableValue(scale=2.0, threshold=3),
+            teacher_shape(3, 2, n_teachers=9),
         ),
-        _stream_attack(
-            "sparse vector, fresh threshold, 4 queries", SparseVector(2.0, 2.0, 3, 1, True), 4
-        ),
-        _stream_attack(
-            "sparse vector, one threshold, 4 queries", SparseVector(2.0, 2.0, 3, 2, False), 4
-        ),
-        _stream_attack(
-            "outcomes of the first stream alone",
-            SparseVector(2.0, 2.0, 3, 1, True),
-            4,
-            labels=False,
-        ),
-        _stream_attack(
-            "outcomes of the second stream alone",
-            SparseVector(2.0, 2.0, 3, 2, False),
-            4,
-            labels=False,
-        ),
+        _stream_attack("sparse vector, 4 queries", _sparse(1), 4),
+        _stream_attack("sparse vector, two abstentions, 4 queries", _sparse(2), 4),
+        _stream_attack("outcomes of the first stream alone", _sparse(1), 4, labels=False),
         _table_attack(
-            "table of abstentions, 4 queries", AbstentionTable(3.0, 0.75, 0.01, 2, 4), 9, 4
+            "table of abstentions, 4 queries",
+            TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=2),
+            9,
+            4,
         ),
         _exponential_attack("exponential choice of 3, monotone", ExponentialMechanism(0.9, True)),
         _exponential_attack(
@@ -359,97 +368,117 @@ def _counts_attack(
     )
 
 
-def _threshold_attack(
-    name: str, mechanism: GaussianThreshold, sigma: float, length: int
-) -> Callable[[], MechanismFinding]:
-    """Attack the answer whether a noisy count reaches a threshold."""
-    most = 13  # votes
+def _drawn_by(mechanism: Mechanism, shape: VoteShape) -> Release:
+    """Return the answers of a mechanism to votes, as numbers from 0."""
 
     def release(values: IntArray, noise: NoiseSource) -> IntArray:
-        return mechanism.release(values, noise).astype(np.int64)
+        opened = (values, np.zeros_like(values))
+        drawn, _ = mechanism.draw(shape, opened, noise, State())  # type: ignore[arg-type]
+        return drawn[:, 0] + isinstance(mechanism, StableValue)
+
+    return release
+
+
+def _confident_attack(
+    name: str, mechanism: ConfidentLabels, shape: VoteShape
+) -> Callable[[], MechanismFinding]:
+    """Attack labels that are told where the highest count passes a threshold."""
+    counts, neighbours = neighbouring_counts(shape.n_teachers or 0, 2)
+    label = _drawn_by(NoisyVotes(scale=mechanism.sigma), shape)
+
+    def told(row: IntArray, factor: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+        threshold, noise = (
+            discrete_gaussian_distribution(factor * sigma, 1e-13)
+            for sigma in (mechanism.threshold_sigma, mechanism.sigma)
+        )
+        passed = threshold.at_least(np.array([mechanism.threshold - row.max()]))
+        labels = output_distribution(label, row, noise, n_outcomes=2)
+        return np.concatenate([1 - passed, passed * labels])
 
     def play(factor: float, epsilon: float) -> float:
-        distribution = discrete_gaussian_distribution(factor * sigma)
-        told = [
-            output_distribution(release, value, distribution, n_outcomes=2) for value in range(most)
+        steps = [
+            (told(here, factor), told(there, factor))
+            for here, there in zip(counts, neighbours, strict=True)
         ]
-        pairs = [(a, b) for a in range(most) for b in (a - 1, a + 1) if 0 <= b < most]
-        return adaptive_delta([(told[a], told[b]) for a, b in pairs], length, epsilon)
+        return adaptive_delta(steps, shape.n_queries, epsilon)
 
-    return _game_attack(name, mechanism.event(length), play)
+    return _game_attack(name, mechanism.event(shape), play)
 
 
 def _stability_attack(
-    name: str, mechanism: DistanceToInstability, n_teachers: int, length: int
+    name: str, mechanism: StableValue, shape: VoteShape
 ) -> Callable[[], MechanismFinding]:
     """Attack a label that is withheld unless it is noisily stable."""
-    counts, neighbours = neighbouring_counts(n_teachers, 2)
-
-    def told(row: IntArray, distribution: Distribution) -> np.ndarray[Any, np.dtype[np.float64]]:
-        away, label = int(stability(row[None])[0]), int(plurality(row[None])[0])
-
-        def release(values: IntArray, noise: NoiseSource) -> IntArray:
-            return mechanism.release(values, np.full(len(values), label), noise)
-
-        return output_distribution(release, away, distribution, n_outcomes=3)
+    release = _drawn_by(mechanism, shape)
 
     def play(factor: float, epsilon: float) -> float:
-        distribution = discrete_laplace_distribution(factor * mechanism.scale)
-        steps = [
-            (told(here, distribution), told(there, distribution))
-            for here, there in zip(counts, neighbours, strict=True)
-        ]
-        return adaptive_delta(steps, length, epsilon)
+        noise = discrete_laplace_distribution(factor * mechanism.scale)
+        told = {
+            tuple(row): output_distribution(release, row, noise, n_outcomes=3)
+            for row in all_counts(shape.n_teachers or 0, 2).tolist()
+        }
+        pairs = zip(*neighbouring_counts(shape.n_teachers or 0, 2), strict=True)
+        steps = [(told[tuple(here)], told[tuple(there)]) for here, there in pairs]
+        return adaptive_delta(steps, shape.n_queries, epsilon)
 
-    return _game_attack(name, mechanism.event(length), play, (0.3, length / mechanism.scale))
+    return _game_attack(
+        name, mechanism.event(shape), play, (0.3, shape.n_queries / mechanism.scale)
+    )
+
+
+def _sparse(abstentions: int) -> SparseStream:
+    return SparseStream(
+        threshold_scale=2.0, query_scale=2.0, threshold=3, abstentions=abstentions, refresh=True
+    )
 
 
 def _stream_attack(
-    name: str, mechanism: SparseVector, length: int, *, labels: bool = True
+    name: str, stream: SparseStream, length: int, *, labels: bool = True
 ) -> Callable[[], MechanismFinding]:
     """Attack a stream of threshold answers, with labels or without, its hidden noise carried
     along."""
-    pattern = mechanism.pattern_event()
+    # what is above and below alone, for each epoch
+    loss = 1 / stream.threshold_scale + 2 / stream.query_scale
+    pattern = Pure(epsilon=loss, count=stream.abstentions)
 
     def play(factor: float, epsilon: float) -> float:
         game = ThresholdGame(
-            mechanism,
+            stream,
             stream_queries(7),
             labels=labels,
-            threshold_distribution=discrete_laplace_distribution(
-                factor * mechanism.threshold_scale
-            ),
-            query_distribution=discrete_laplace_distribution(factor * mechanism.query_scale),
+            threshold_distribution=discrete_laplace_distribution(factor * stream.threshold_scale),
+            query_distribution=discrete_laplace_distribution(factor * stream.query_scale),
         )
         return game.delta(length, epsilon)
 
-    event = mechanism.event() if labels else pattern
+    event = stream if labels else pattern
     return _game_attack(name, event, play, (0.3, pattern.epsilon * pattern.count))
 
 
 def _table_attack(
-    name: str, mechanism: AbstentionTable, n_teachers: int, length: int
+    name: str, table: TableStream, n_teachers: int, length: int
 ) -> Callable[[], MechanismFinding]:
     """Attack the answers that a table of chances tells or withholds: all neighbouring counts."""
     here, there = neighbouring_counts(n_teachers, 2)
-    stops = mechanism.max_below
 
     def play(factor: float, epsilon: float) -> float:
         # less noise: a table that rises as if abstentions were charged more
-        planted = replace(mechanism, charge=min(60.0, mechanism.charge / factor**2))
+        drawn = stream_mechanism(
+            table.changed(charge=min(60.0, table.charge / factor**2)), n_teachers
+        )
         steps = {
-            (_told_chances(planted, one), _told_chances(planted, other))
+            (_told_chances(drawn, one), _told_chances(drawn, other))
             for one, other in zip(here, there, strict=True)
         }
-        return _stopped_delta(sorted(steps), length, stops, epsilon)
+        return _stopped_delta(sorted(steps), length, table.abstentions, epsilon)
 
     # at the second all of a pattern is lost, and wrong answers are left
-    return _game_attack(name, mechanism.event(), play, (2.0, 4.0, 30.0))
+    return _game_attack(name, table, play, (2.0, 4.0, 30.0))
 
 
-def _told_chances(mechanism: AbstentionTable, counts: IntArray) -> tuple[float, ...]:
+def _told_chances(mechanism: SparseVector | AbstentionTable, counts: IntArray) -> tuple[float, ...]:
     """Return the chances of an abstention and of either class under two counts."""
-    answered = mechanism.above_probability(int(stability(counts[None])[0]))
+    answered = answer_chance(mechanism, int(stability(counts[None])[0]))
     told = [0.0, 0.0]
     told[int(plurality(counts[None])[0])] = answered
     return (1 - answered, *told)

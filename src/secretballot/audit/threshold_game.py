@@ -17,8 +17,9 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite
 from secretballot.audit.distributions import Distribution, discrete_laplace_distribution
 from secretballot.audit.worlds import neighbouring_counts
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.mechanisms import SparseVector, plurality, stability
+from secretballot.privacy.accounting import SparseStream
 
 _MAX_STATES = 2_000_000
 
@@ -75,7 +76,7 @@ class ThresholdGame:
 
     Parameters
     ----------
-    mechanism : SparseVector
+    stream : SparseStream
         Noise scales, threshold, T and refresh.
     queries : sequence of StreamQuery
         What the adversary may ask, again and again.
@@ -86,29 +87,30 @@ class ThresholdGame:
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting, mechanisms
-    >>> mechanism = mechanisms.SparseVector(2.0, 4.0, threshold=2, max_below=1, refresh=True)
-    >>> game = sb.audit.ThresholdGame(mechanism, sb.audit.stream_queries(n_teachers=5))
-    >>> game.delta(length=2, epsilon=1.0) <= accounting.delta_upper([mechanism.event()], 1.0)
+    >>> from secretballot.privacy import accounting
+    >>> stream = accounting.SparseStream(
+    ...     threshold_scale=2.0, query_scale=4.0, threshold=2, abstentions=1, refresh=True)
+    >>> game = sb.audit.ThresholdGame(stream, sb.audit.stream_queries(n_teachers=5))
+    >>> game.delta(length=2, epsilon=1.0) <= accounting.delta_upper([stream], 1.0)
     True
     """
 
     def __init__(
         self,
-        mechanism: SparseVector,
+        stream: SparseStream,
         queries: list[StreamQuery],
         *,
         labels: bool = True,
         threshold_distribution: Distribution | None = None,
         query_distribution: Distribution | None = None,
     ) -> None:
-        self.max_below, self.refresh = mechanism.max_below, mechanism.refresh
+        self.max_below, self.refresh = stream.abstentions, stream.refresh
         self._hidden = threshold_distribution or discrete_laplace_distribution(
-            mechanism.threshold_scale
+            stream.threshold_scale
         )
-        noise = query_distribution or discrete_laplace_distribution(mechanism.query_scale)
+        noise = query_distribution or discrete_laplace_distribution(stream.query_scale)
         # the comparison is strict: above needs at least one more than the noisy threshold
-        needed = mechanism.threshold + self._hidden.support + 1
+        needed = stream.threshold + self._hidden.support + 1
         self._above_p = np.array([noise.at_least(needed - query.distance) for query in queries])
         self._above_q = np.array(
             [noise.at_least(needed - query.neighbour_distance) for query in queries]
@@ -219,31 +221,31 @@ class ThresholdGame:
         return self._state_value(p_mass * fresh, q_mass * fresh, (), ratio, below + 1, left - 1)
 
 
-def stream_law(mechanism: SparseVector, values: IntArray) -> dict[tuple[bool, ...], float]:
+def stream_law(stream: SparseStream, values: IntArray) -> dict[tuple[bool, ...], float]:
     """Return the exact probability of every pattern of above (true) and below that a fixed stream
     can show.
 
     Parameters
     ----------
-    mechanism : SparseVector
+    stream : SparseStream
         Its patterns end at the T-th below.
     values : ndarray of int64, shape (n_queries,)
         Values of the queries, in order; a dozen at most, as the patterns double with each.
     """
     hidden, noise = (
-        discrete_laplace_distribution(mechanism.threshold_scale),
-        discrete_laplace_distribution(mechanism.query_scale),
+        discrete_laplace_distribution(stream.threshold_scale),
+        discrete_laplace_distribution(stream.query_scale),
     )
     found: dict[tuple[bool, ...], float] = {}
 
     def walk(weight: FloatArray, pattern: tuple[bool, ...]) -> None:
-        if len(pattern) == len(values) or pattern.count(False) == mechanism.max_below:
+        if len(pattern) == len(values) or pattern.count(False) == stream.abstentions:
             found[pattern] = float(weight.sum())
             return
-        needed = mechanism.threshold + hidden.support + 1 - int(values[len(pattern)])
+        needed = stream.threshold + hidden.support + 1 - int(values[len(pattern)])
         walk(weight * noise.at_least(needed), (*pattern, True))
         below = weight * noise.at_most(needed - 1)
-        walk(below.sum() * hidden.pmf if mechanism.refresh else below, (*pattern, False))
+        walk(below.sum() * hidden.pmf if stream.refresh else below, (*pattern, False))
 
     walk(hidden.pmf, ())
     return found
