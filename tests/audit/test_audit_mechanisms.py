@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from made_events import sparse_event
 from secretballot.audit import MechanismsAudit, audit_mechanisms
 from secretballot.audit.distributions import discrete_laplace_distribution
 from secretballot.audit.mechanisms_audit import (

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from made_events import sparse_event
 from secretballot.audit import (
     StreamQuery,
     ThresholdGame,

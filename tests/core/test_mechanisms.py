@@ -855,7 +855,7 @@ def sparse_game(factor=1.0, **change):
         threshold_scale=factor * terms["threshold_scale"],
         query_scale=factor * terms["query_scale"],
         threshold=terms["threshold"],
-        max_below=terms["max_abstentions"],
+        abstentions=terms["max_abstentions"],
         refresh=True,
     )
 

@@ -19,6 +19,7 @@ import pytest
 import secretballot as sb
 from made_events import pure_event, sampled_event, sparse_event
 from secretballot.audit import discrete_laplace_distribution
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.door import purchase
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
@@ -31,7 +32,6 @@ from secretballot.privacy.accounting import (
     epsilon_upper,
     price,
 )
-from secretballot.privacy.mechanisms import plurality, stability
 
 QUERIES = np.array([[0.5], [1.5]])
 LINE = tuple(itertools.product((0.0, 1.0, 2.0), (0, 1)))

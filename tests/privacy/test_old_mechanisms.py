@@ -8,15 +8,12 @@ import pytest
 
 import secretballot.privacy.mechanisms as shelf
 from made_events import (
-    abstention_event,
     class_event,
     counts_event,
     json_of,
     label_event,
     pure_event,
     ranged_event,
-    sparse_event,
-    stable_event,
     table_event,
 )
 from secretballot.audit import (
@@ -26,6 +23,7 @@ from secretballot.audit import (
     neighbouring_counts,
     output_distribution,
 )
+from secretballot.core.mechanisms import margin, stability
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
@@ -33,26 +31,20 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.mechanisms import (
     MECHANISMS,
-    AbstentionTable,
-    DistanceToInstability,
     ExponentialMechanism,
     GaussianNoisyArgmax,
     GaussianNoisyCount,
     GaussianNoisyHistogram,
     GaussianNoisyMajority,
     GaussianNoisyTable,
-    GaussianThreshold,
     LaplaceNoisyArgmax,
     LaplaceNoisyCount,
     LaplaceNoisyHistogram,
     LaplaceNoisyMajority,
     Mechanism,
-    SparseVector,
     StabilityQuantile,
     VoteQuantile,
     VoteTableMajority,
-    margin,
-    stability,
 )
 
 
@@ -98,30 +90,6 @@ EXAMPLES = {
         2,
         lambda c: c[:, 1:],
         table_event((2**51, 2**50), 7, 9),
-    ),
-    GaussianThreshold: (
-        GaussianThreshold(3.0, 6),
-        3,
-        lambda c: _highest(c)[:, None],
-        label_event(3.0, 7),
-    ),
-    DistanceToInstability: (
-        DistanceToInstability(3.0, 4),
-        3,
-        lambda c: stability(c)[:, None],
-        stable_event(3.0, 4, 7),
-    ),
-    SparseVector: (
-        SparseVector(3.0, 6.0, 4, 2, True),
-        3,
-        lambda c: stability(c)[:, None],
-        sparse_event(3.0, 6.0, 4, 2, True),
-    ),
-    AbstentionTable: (
-        AbstentionTable(5.0, 0.5, 0.01, 2, 4),
-        3,
-        lambda c: stability(c)[:, None],
-        abstention_event(5.0, 0.5, 0.01, 2),
     ),
     # the count of one class stands for one score
     ExponentialMechanism: (
@@ -198,18 +166,6 @@ def test_other_parameters_out_of_range_are_refused():
         GaussianNoisyArgmax(1.0, 1)
     with pytest.raises(ParameterError, match="n_teachers"):
         GaussianNoisyMajority(1.0, 0)
-    with pytest.raises(ParameterError, match="threshold"):
-        GaussianThreshold(1.0, 2.5)
-    with pytest.raises(ParameterError, match="threshold"):
-        GaussianThreshold(1.0, True)
-    with pytest.raises(ParameterError, match="threshold"):
-        DistanceToInstability(1.0, -1)
-    with pytest.raises(ParameterError, match="threshold"):
-        SparseVector(1.0, 1.0, -1, 1, True)
-    with pytest.raises(ParameterError, match="max_below"):
-        SparseVector(1.0, 1.0, 1, 0, True)
-    with pytest.raises(ParameterError, match="refresh"):
-        SparseVector(1.0, 1.0, 1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -233,14 +189,6 @@ def test_counts_that_do_not_fit_are_refused_without_naming_a_vote(counts):
         assert str(2**41) not in str(caught.value)
 
 
-def test_values_that_do_not_fit_are_refused():
-    for values in (np.zeros(3), np.zeros((2, 2), dtype=int), np.array([2**41])):
-        with pytest.raises(DataError):
-            GaussianThreshold(3.0, 1).release(values, ExactNoise())
-    with pytest.raises(DataError, match="one for each"):
-        DistanceToInstability(3.0, 1).release(np.array([1, 2]), np.array([1]), ExactNoise())
-
-
 def test_unsigned_counts_do_not_wrap_around():
     counts = np.array([[200, 50], [50, 200]], dtype=np.uint8)
     np.testing.assert_array_equal(stability(counts), [74, 74])
@@ -258,7 +206,6 @@ def test_unsigned_counts_do_not_wrap_around():
         (LaplaceNoisyMajority(4.0, 8), [1, 7], discrete_laplace_distribution, 1),
         (GaussianNoisyArgmax(2.0, 3), [4, 3, 2], discrete_gaussian_distribution, 3),
         (LaplaceNoisyArgmax(1.0, 3), [4, 3, 2], discrete_laplace_distribution, 3),
-        (GaussianThreshold(4.0, 6), 1, discrete_gaussian_distribution, 1),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Mechanism) else "",
 )
@@ -299,32 +246,3 @@ def test_one_query_asked_twice_gets_fresh_noise():
     counts = np.tile([125, 125], (400, 1))
     labels = GaussianNoisyMajority(50.0, 250).release(counts, ExactNoise())
     assert 100 < labels.sum() < 300
-
-
-# -- distance to instability
-# -----------------------------------------------------------------------------------------
-
-
-def test_distance_to_instability_answers_exactly_or_abstains():
-    test = DistanceToInstability(2.0, 10)
-    released = test.release(np.array([0, 100]), np.array([3, 1]), ExactNoise())
-    assert released.tolist() == [-1, 1]
-
-
-def test_utility_bound_of_the_distance_test_holds_and_is_near():
-    test = DistanceToInstability(5.0, 70)
-    for beta in (0.3, 0.01, 1e-6):
-        distance = test.stable_distance(beta)
-        assert 1 - test.answer_probability(distance) <= beta
-        # one factor 1 + e^(-1/scale) < 2 is lost, worth log 2 scales
-        assert 1 - test.answer_probability(distance - 5) > beta
-    with pytest.raises(ParameterError, match="beta"):
-        test.stable_distance(0.0)
-
-
-def test_answer_probability_is_the_enumerated_one():
-    test, law = DistanceToInstability(3.0, 6), discrete_laplace_distribution(3.0)
-    for distance in (0, 5, 6, 7, 20):
-        np.testing.assert_allclose(
-            test.answer_probability(distance), law.at_least(7 - distance), rtol=1e-9
-        )

@@ -7,10 +7,10 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
+from secretballot.core.mechanisms import plurality
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.privacy.accounting import BinaryLabels, ClassLabels, GaussianChances, Pure
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
-from secretballot.privacy.mechanisms.stability import plurality
 
 
 def majority(noisy_counts: IntArray, n_teachers: int) -> IntArray:
