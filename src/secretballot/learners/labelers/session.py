@@ -146,9 +146,8 @@ class LabelingSession:
     ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20)
     >>> budget = sb.PrivacyBudget(epsilon=2.0, delta=1e-6)
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
-    >>> mechanism = sb.privacy.accounting.sparse_vector(
-    ...     sb.PrivacyBudget(epsilon=2.0, delta=1e-6), 10, max_abstentions=1)
-    >>> session = sb.LabelingSession(teachers, mechanism, ledger, budget, n_queries=10)
+    >>> labels = sb.privacy.accounting.noisy_votes(budget, teachers.shape(10))
+    >>> session = sb.LabelingSession(teachers, labels, ledger, budget, n_queries=10)
     >>> session.ask([1.0, 0.0]).label in (0, 1)
     True
     >>> _ = session.ask([1.0, 0.0])  # asked before: the stored answer, for nothing
