@@ -42,7 +42,9 @@ from typing import Any
 import numpy as np
 
 import secretballot as sb
+from secretballot.aggregation import NoisyVoting
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
+from secretballot.privacy.accounting import noisy_votes, teacher_shape
 from secretballot.students import HypothesisStudent
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -136,8 +138,9 @@ def semi_private(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarr
 
 
 @cache
-def gaussian_plan() -> sb.GaussianAggregator:
-    return sb.GaussianAggregator.calibrate(BUDGET, n_queries=QUESTIONS)
+def gaussian_plan() -> NoisyVoting:
+    shape = teacher_shape(QUESTIONS, 2, TEACHERS)
+    return NoisyVoting.of(noisy_votes(BUDGET, shape), shape, BUDGET)
 
 
 def gaussian(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:

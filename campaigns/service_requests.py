@@ -28,6 +28,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
+from secretballot.core.mechanisms import NoisyVotes
+from secretballot.privacy.accounting import epsilon_upper, teacher_shape
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
 from secretballot.service.json_logs import JsonLines
@@ -72,9 +74,12 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     )
     budget = sb.PrivacyBudget(1000.0, 0.1)
     ledger = sb.Ledger(folder / "registry.ledger", dataset="registry", budget=budget)
-    counts = sb.GaussianAggregator(30.0, 200, release="counts", delta=1e-6)
+    shape = teacher_shape(200, 2, n_teachers=40)
+    noise = NoisyVotes(scale=30.0, release="counts")
+    price = sb.PrivacyBudget(epsilon_upper([noise.event(shape)], 1e-6), 1e-6)
+    counts = sb.aggregation.NoisyVoting.of(noise, shape, price)
     session = sb.LabelingSession(teachers, counts, ledger)
-    sparse = sb.SparseVectorAggregator(0.5, 0.5, 12, 5, refresh=True, n_queries=100, delta=1e-3)
+    sparse = sb.SparseVectorAggregator(0.5, 0.5, 12, 5, n_queries=100, delta=1e-3)
     sb.LabelingSession(teachers, sparse, ledger, request="sparse")
     asked = rng.normal(size=(20, 2))
     session.ask_many(asked)

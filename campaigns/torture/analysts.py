@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import secretballot as sb
+from secretballot.core.mechanisms import NoisyVotes
+from secretballot.privacy.accounting import epsilon_upper, teacher_shape
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.audit_log import AuditLog, AuditRow
 
@@ -78,7 +80,10 @@ def made_dataset(
         "tree", X, y, classes=["no", "yes"], n_teachers=20, vault=folder / "vault"
     )
     # so much noise that a question which is drawn twice has two answers
-    terms = sb.GaussianAggregator(9.0 * planned**0.5, planned, release="counts", delta=1e-6)
+    shape = teacher_shape(planned, 2, n_teachers=20)
+    noise = NoisyVotes(scale=9.0 * planned**0.5, release="counts")
+    price = sb.PrivacyBudget(epsilon_upper([noise.event(shape)], 1e-6), 1e-6)
+    terms = sb.aggregation.NoisyVoting.of(noise, shape, price)
     ledger = sb.Ledger(
         ledger_at or folder / "registry.ledger", dataset="registry", budget=terms.budget
     )

@@ -10,6 +10,7 @@ import secretballot as sb
 from secretballot import verify_release as second
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import table_labels, teacher_shape
+from secretballot.privacy.accounting.recipes import right_chance
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100

@@ -131,7 +131,9 @@ class ReleaseStream:
     --------
     >>> budget = sb.PrivacyBudget(1.0, 1e-6)
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget)
-    >>> aggregator = sb.GaussianAggregator.calibrate(budget, n_queries=10)
+    >>> shape = sb.privacy.accounting.teacher_shape(10, 2, n_teachers=100)
+    >>> mechanism = sb.privacy.accounting.noisy_votes(budget, shape)
+    >>> aggregator = sb.aggregation.NoisyVoting.of(mechanism, shape, budget)
     >>> stream = sb.door.ReleaseStream(
     ...     aggregator, ledger, classes=[0, 1], n_teachers=100, request="first", teachers="of today"
     ... )
