@@ -343,7 +343,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
     again = _fit(task, kind, **settings)
     assert again.released_labels_ == model.released_labels_
     assert len(ledger.history()) == 2
-    with pytest.raises(sb.ParameterError, match="other terms|another promise"):
+    with pytest.raises(sb.ParameterError, match=r"other terms|another promise"):
         _fit(task, kind, **settings, budget=sb.PrivacyBudget(2.0, 1e-6))
 
 
