@@ -13,10 +13,10 @@ from secretballot.audit import (
     outcomes_p_value,
     sample_p_value,
 )
-from secretballot.core.mechanisms import State
+from secretballot.audit.worlds import drawn_labels
+from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.mechanisms import GaussianNoisyMajority
 from sessions import sparse
 
 RNG = np.random.default_rng(20211013)
@@ -91,7 +91,8 @@ def test_the_attack_passes_a_sound_mechanism_and_catches_one_with_too_little_noi
     promised = float(law.at_least(0) - np.exp(0.2) * law.at_least(1))
 
     def outputs(sigma, row):
-        return GaussianNoisyMajority(sigma, 9).release(np.tile(row, (runs, 1)), ExactNoise())
+        release = drawn_labels(NoisyVotes(scale=sigma), 9)
+        return release(np.tile(row, (runs, 1)), ExactNoise())
 
     assert delta_lower(outputs(1.5, counts), outputs(1.5, neighbour), 0.2) <= promised
     assert delta_lower(outputs(0.7 * 1.5, counts), outputs(0.7 * 1.5, neighbour), 0.2) > promised

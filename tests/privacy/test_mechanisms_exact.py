@@ -24,7 +24,9 @@ from secretballot.audit import (
     shifted_delta,
     stream_queries,
 )
-from secretballot.core.mechanisms import StableValue, margin, stability
+from secretballot.audit.worlds import drawn_labels
+from secretballot.core import mechanisms as core_mechanisms
+from secretballot.core.mechanisms import NoisyVotes, StableValue, margin, stability
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     calibrate_gaussian,
@@ -32,17 +34,6 @@ from secretballot.privacy.accounting import (
     delta_upper,
     teacher_shape,
 )
-from secretballot.privacy.mechanisms import (
-    GaussianNoisyArgmax,
-    GaussianNoisyCount,
-    GaussianNoisyHistogram,
-    GaussianNoisyMajority,
-    LaplaceNoisyArgmax,
-    LaplaceNoisyCount,
-    LaplaceNoisyHistogram,
-    LaplaceNoisyMajority,
-)
-from sessions import labels_drawn
 
 TAIL = 1e-12  # unlisted noise of the enumeration, charged to the true delta
 
@@ -61,20 +52,37 @@ def count_steps(release, law, n_teachers, n_classes=2, draws=1):
     ]
 
 
-def stability_steps(test, law, n_teachers, distance=stability):
-    """The same for distance to instability: an abstention, class 0, or class 1."""
+class Labels:
+    """A mechanism on votes of some teachers: its code, and what so many queries cost."""
+
+    def __init__(self, mechanism, n_teachers, n_classes=2):
+        self.mechanism, self.votes = mechanism, (n_classes, n_teachers)
+        self.release = drawn_labels(mechanism, n_teachers, n_classes)
+
+    def event(self, length):
+        return self.mechanism.event(teacher_shape(length, *self.votes))
+
+
+def gaussian(sigma, n_teachers, n_classes=2):
+    return Labels(NoisyVotes(scale=sigma), n_teachers, n_classes)
+
+
+def laplace(scale, n_teachers, n_classes=2):
+    return Labels(NoisyVotes(noise="laplace", scale=scale), n_teachers, n_classes)
+
+
+def counts_of(noise, scale, n_classes):
+    return Labels(NoisyVotes(noise=noise, scale=scale, release="counts"), 9, n_classes)
+
+
+def stability_steps(test, law, n_teachers):
+    """The same for distance to instability: class 0, class 1, or an abstention."""
     counts, neighbours = neighbouring_counts(n_teachers, 2)
 
-    def release(votes, noise):
-        return np.array(labels_drawn(test, votes, noise)[0]) + 1
-
     def outcome(row):
-        return output_distribution(release, row, law, n_outcomes=3)
+        return output_distribution(test.release, row, law, n_outcomes=3)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("secretballot.core.mechanisms.stability", distance)
-        pairs = zip(counts, neighbours, strict=True)
-        return [(outcome(here), outcome(there)) for here, there in pairs]
+    return [(outcome(here), outcome(there)) for here, there in zip(counts, neighbours, strict=True)]
 
 
 # -- Gaussian labels: an exact price
@@ -85,7 +93,7 @@ def stability_steps(test, law, n_teachers, distance=stability):
 @pytest.mark.parametrize("sigma", [0.8, 2.0, 6.0])
 @pytest.mark.parametrize("length", [1, 2, 6])
 def test_gaussian_labels_cost_what_the_game_says(n_teachers, sigma, length):
-    mechanism = GaussianNoisyMajority(sigma, n_teachers)
+    mechanism = gaussian(sigma, n_teachers)
     steps = count_steps(mechanism.release, discrete_gaussian_distribution(sigma), n_teachers)
     for epsilon in (0.0, 0.2, 0.7, 1.5):
         true = adaptive_delta(steps, length, epsilon)
@@ -100,7 +108,7 @@ def test_gaussian_labels_cost_what_the_game_says(n_teachers, sigma, length):
 def test_calibrated_gaussian_labels_spend_nearly_all_and_less_noise_is_caught():
     budget, n_teachers, length = PrivacyBudget(1.0, 1e-2), 9, 6
     sigma = calibrate_label_gaussian(budget, length, n_teachers)
-    mechanism = GaussianNoisyMajority(sigma, n_teachers)
+    mechanism = gaussian(sigma, n_teachers)
 
     def true(factor):
         steps = count_steps(
@@ -116,7 +124,7 @@ def test_calibrated_gaussian_labels_spend_nearly_all_and_less_noise_is_caught():
 def test_an_adaptive_adversary_gains_over_one_that_repeats_itself():
     # the enumeration must play the full game: asking the even vote six times is not the worst
     sigma, n_teachers = 2.0, 9
-    mechanism = GaussianNoisyMajority(sigma, n_teachers)
+    mechanism = gaussian(sigma, n_teachers)
     steps = count_steps(mechanism.release, discrete_gaussian_distribution(sigma), n_teachers)
     repeated = max(adaptive_delta([step], 6, 1.0) for step in steps)
     assert adaptive_delta(steps, 6, 1.0) > 1.01 * repeated
@@ -131,8 +139,8 @@ def test_an_adaptive_adversary_gains_over_one_that_repeats_itself():
 def test_gaussian_counts_cost_exactly_their_price(sigma, length):
     law = discrete_gaussian_distribution(sigma)
     for mechanism, shifts in (
-        (GaussianNoisyCount(sigma), length),
-        (GaussianNoisyHistogram(sigma, 3), 2 * length),
+        (counts_of("gaussian", sigma, 2), length),
+        (counts_of("gaussian", sigma, 3), 2 * length),
     ):
         for epsilon in (0.0, 0.3, 1.0, 3.0):
             true, promised = (
@@ -174,7 +182,7 @@ def test_calibrated_gaussian_counts_spend_all_and_less_noise_is_caught():
 
 def test_gnmax_stays_below_the_price_of_its_histogram():
     sigma, n_teachers = 1.5, 4
-    mechanism = GaussianNoisyArgmax(sigma, 3)
+    mechanism = gaussian(sigma, n_teachers, 3)
     steps = count_steps(
         mechanism.release, discrete_gaussian_distribution(sigma, 1e-13), n_teachers, 3, draws=3
     )
@@ -187,7 +195,7 @@ def test_gnmax_stays_below_the_price_of_its_histogram():
     # and the arg max is not free of the second count: one count's price would be a lie for some
     # noise
     tight = count_steps(
-        GaussianNoisyArgmax(0.5, 3).release,
+        gaussian(0.5, n_teachers, 3).release,
         discrete_gaussian_distribution(0.5, 1e-13),
         n_teachers,
         3,
@@ -203,17 +211,17 @@ def test_gnmax_stays_below_the_price_of_its_histogram():
 @pytest.mark.parametrize(
     ("mechanism", "n_teachers", "n_classes", "draws"),
     [
-        (LaplaceNoisyMajority(2.0, 9), 9, 2, 1),
-        (LaplaceNoisyMajority(2.0, 8), 8, 2, 1),
-        (LaplaceNoisyArgmax(1.5, 2), 8, 2, 2),
-        (LaplaceNoisyArgmax(1.0, 3), 5, 3, 3),
+        (laplace(2.0, 9), 9, 2, 1),
+        (laplace(2.0, 8), 8, 2, 1),
+        (laplace(1.0, 5, 3), 5, 3, 3),
     ],
-    ids=["odd", "even", "two counts", "three counts"],
+    ids=["odd", "even", "three counts"],
 )
 def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
     mechanism, n_teachers, n_classes, draws
 ):
-    law = discrete_laplace_distribution(mechanism.scale, 1e-13 if draws < 3 else 1e-11)
+    scale = mechanism.mechanism.scale
+    law = discrete_laplace_distribution(scale, 1e-13 if draws < 3 else 1e-11)
     steps = count_steps(mechanism.release, law, n_teachers, n_classes, draws)
     pure = mechanism.event(1).epsilon * mechanism.event(1).count
     # unlisted noise counts as lost: a little mass per step and draw
@@ -227,7 +235,7 @@ def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
             assert adaptive_delta(steps, length, epsilon) <= promised + length * slack
     weaker = count_steps(
         mechanism.release,
-        discrete_laplace_distribution(0.7 * mechanism.scale, law.missing),
+        discrete_laplace_distribution(0.7 * scale, law.missing),
         n_teachers,
         n_classes,
         draws,
@@ -240,8 +248,8 @@ def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
 def test_laplace_counts_cost_exactly_their_price(scale, length):
     law = discrete_laplace_distribution(scale)
     for mechanism, shifts in (
-        (LaplaceNoisyCount(scale), length),
-        (LaplaceNoisyHistogram(scale, 3), 2 * length),
+        (counts_of("laplace", scale, 2), length),
+        (counts_of("laplace", scale, 3), 2 * length),
     ):
         whole = shifts / scale
         for epsilon in (0.0, 0.3 * whole, 0.8 * whole):
@@ -255,7 +263,7 @@ def test_laplace_counts_cost_exactly_their_price(scale, length):
 def test_laplace_labels_of_two_classes_cost_what_their_counts_do():
     # at an even vote the label is randomised response itself, so no price of labels can be lower
     scale, length = 2.0, 4
-    mechanism = LaplaceNoisyMajority(scale, 8)
+    mechanism = laplace(scale, 8)
     steps = count_steps(mechanism.release, discrete_laplace_distribution(scale), 8)
     for epsilon in (0.2, 0.9, 1.7):
         true = adaptive_delta(steps, length, epsilon)
@@ -265,10 +273,9 @@ def test_laplace_labels_of_two_classes_cost_what_their_counts_do():
 
 def test_noisy_max_at_half_its_price_is_caught():
     # 1 / scale is right for one count, not for the arg max of several
-    steps = count_steps(
-        LaplaceNoisyArgmax(1.5, 2).release, discrete_laplace_distribution(1.5), 8, 2, draws=2
-    )
-    assert adaptive_delta(steps, 1, 1 / 1.5) > 0.05
+    law = discrete_laplace_distribution(1.0, 1e-11)
+    steps = count_steps(laplace(1.0, 5, 3).release, law, 5, 3, draws=3)
+    assert adaptive_delta(steps, 1, 1.0) > 0.05
 
 
 # -- distance to instability
@@ -278,13 +285,13 @@ def test_noisy_max_at_half_its_price_is_caught():
 @pytest.mark.parametrize("n_teachers", [8, 9])
 @pytest.mark.parametrize(("scale", "threshold"), [(1.0, 2), (2.0, 3), (2.0, 6)])
 def test_distance_to_instability_stays_below_its_price(n_teachers, scale, threshold):
-    test = StableValue(scale=scale, threshold=threshold)
+    test = Labels(StableValue(scale=scale, threshold=threshold), n_teachers)
     steps = stability_steps(test, discrete_laplace_distribution(scale), n_teachers)
     for length in (1, 3, 5):
         for epsilon in (0.2, 1 / scale, length / scale):
             true, promised = (
                 adaptive_delta(steps, length, epsilon),
-                delta_upper([test.event(teacher_shape(length, 2, n_teachers))], epsilon),
+                delta_upper([test.event(length)], epsilon),
             )
             assert true <= promised + TAIL
             if epsilon == length / scale:
@@ -293,14 +300,15 @@ def test_distance_to_instability_stays_below_its_price(n_teachers, scale, thresh
 
 
 @pytest.mark.parametrize("n_teachers", [8, 9])
-def test_the_un_halved_margin_breaks_the_distance_test(n_teachers):
+def test_the_un_halved_margin_breaks_the_distance_test(n_teachers, monkeypatch):
     def printed(counts):
         return np.maximum(0, margin(counts) - 1)
 
-    test, length = StableValue(scale=2.0, threshold=3), 3
-    steps = stability_steps(test, discrete_laplace_distribution(2.0), n_teachers, printed)
+    monkeypatch.setattr(core_mechanisms, "stability", printed)
+    test, length = Labels(StableValue(scale=2.0, threshold=3), n_teachers), 3
+    steps = stability_steps(test, discrete_laplace_distribution(2.0), n_teachers)
     assert adaptive_delta(steps, length, length / 2.0) > 1.1 * delta_upper(
-        [test.event(teacher_shape(length, 2, n_teachers))], length / 2.0
+        [test.event(length)], length / 2.0
     )
 
 
@@ -434,7 +442,7 @@ def test_neighbours_are_symmetric_so_one_direction_of_the_game_is_both():
 
 def test_hockey_stick_of_one_query_is_the_game_of_length_one():
     law = discrete_gaussian_distribution(2.0)
-    steps = count_steps(GaussianNoisyMajority(2.0, 7).release, law, 7)
+    steps = count_steps(gaussian(2.0, 7).release, law, 7)
     assert adaptive_delta(steps, 1, 0.1) == pytest.approx(
         max(hockey_stick(p, q, 0.1) for p, q in steps)
     )

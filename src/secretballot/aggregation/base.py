@@ -63,7 +63,7 @@ class Aggregator(ABC):
     Examples
     --------
     >>> budget = sb.PrivacyBudget(1.0, 1e-6)
-    >>> aggregator = sb.GaussianAggregator(40.0, n_queries=10, budget=budget)
+    >>> aggregator = sb.SparseVectorAggregator.calibrate(budget, 10, max_unstable=2)
     >>> isinstance(aggregator, sb.aggregation.Aggregator)
     True
     >>> sb.aggregation.aggregator_from_description(aggregator.describe()) == aggregator

@@ -326,10 +326,11 @@ class InteractiveAggregator(ConfidentAggregator):
     >>> budget = sb.PrivacyBudget(2.0, 1e-6)
     >>> aggregator = sb.InteractiveAggregator.calibrate(
     ...     budget, 100, threshold=60, max_answers=20, confidence=0.9)
-    >>> counts = sb.votes_of_counts([[95, 5], [3, 97]])
+    >>> guarantee = sb.votes_of_counts([[1, 1]]).shape.guarantee
+    >>> votes = sb.Votes.of_teachers(
+    ...     [[95, 5], [3, 97]], guarantee, predicted=[[10, 90], [0, 100]])
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget)
-    >>> released = sb.release(counts, aggregator, ledger, predictions=[[0.1, 0.9], [0.0, 1.0]])
-    >>> released.labels.shape
+    >>> sb.release(votes, aggregator, ledger).labels.shape
     (2,)
     """
 

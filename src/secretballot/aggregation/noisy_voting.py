@@ -23,6 +23,10 @@ class NoisyVoting(Aggregator):
     n_queries, n_classes, n_teachers : int
     budget : PrivacyBudget
 
+    Privacy
+    -------
+    Unit, relation, sensitivity, price : of the mechanism, on votes of this shape.
+
     Examples
     --------
     >>> budget = sb.PrivacyBudget(1.0, 1e-6)

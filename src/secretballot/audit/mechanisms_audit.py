@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,22 +28,24 @@ from secretballot.audit.threshold_game import ThresholdGame, stream_queries
 from secretballot.audit.worlds import (
     ScriptedNoise,
     all_counts,
+    drawn_labels,
     neighbouring_counts,
     output_distribution,
 )
 from secretballot.core.mechanisms import (
     AbstentionTable,
     ConfidentLabels,
-    Mechanism,
     NoisyVotes,
     SparseVector,
     StableValue,
-    State,
+    TableLabels,
+    VoteQuantiles,
     plurality,
+    rank_distances,
     stability,
 )
 from secretballot.core.noise import ExactNoise, NoiseSource
-from secretballot.core.types import VoteShape
+from secretballot.core.types import Guarantee, VoteShape
 from secretballot.privacy.accounting import (
     CHANCE_BITS,
     Event,
@@ -54,21 +56,7 @@ from secretballot.privacy.accounting import (
     teacher_shape,
 )
 from secretballot.privacy.accounting.stream_recipes import answer_chance, stream_mechanism
-from secretballot.privacy.mechanisms import (
-    ExponentialMechanism,
-    GaussianNoisyArgmax,
-    GaussianNoisyCount,
-    GaussianNoisyHistogram,
-    GaussianNoisyMajority,
-    GaussianNoisyTable,
-    LaplaceNoisyArgmax,
-    LaplaceNoisyCount,
-    LaplaceNoisyHistogram,
-    LaplaceNoisyMajority,
-    StabilityQuantile,
-    VoteQuantile,
-    VoteTableMajority,
-)
+from secretballot.privacy.mechanisms import ExponentialMechanism, StabilityQuantile
 
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
 Release = Callable[[IntArray, NoiseSource], IntArray]
@@ -191,58 +179,53 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
     """
     # the worlds are small enough for their games to be enumerated exactly, in seconds
     return [
-        _label_attack(
-            "Gaussian majority, 9 teachers, 6 queries", GaussianNoisyMajority(2.0, 9), 2.0, 9, 6
-        ),
-        _counts_attack("Gaussian count, 6 queries", GaussianNoisyCount(4.0).event(6), 4.0, 6),
+        _label_attack("Gaussian majority, 9 teachers, 6 queries", NoisyVotes(scale=2.0), 9, 6),
+        _counts_attack("Gaussian count, 6 queries", teacher_shape(6, 2, 9)),
+        _counts_attack("Gaussian histogram, 3 classes, 3 queries", teacher_shape(3, 3, 9)),
         _counts_attack(
-            "Gaussian histogram, 3 classes, 3 queries",
-            GaussianNoisyHistogram(4.0, 3).event(3),
-            4.0,
-            6,
+            "Gaussian table, 5 cells moved",
+            VoteShape(
+                guarantee=Guarantee(unit="record", relation="add-remove"),
+                n_queries=9,
+                n_classes=2,
+                n_teachers=None,
+                moved=5,
+            ),
         ),
-        _counts_attack("Gaussian table, 5 cells moved", GaussianNoisyTable(4.0, 5).event(), 4.0, 5),
         _label_attack(
             "Gaussian arg max, 3 classes, 4 teachers",
-            GaussianNoisyArgmax(1.5, 3),
-            1.5,
+            NoisyVotes(scale=1.5),
             4,
             2,
             n_classes=3,
             draws=3,
         ),
-        _chances_attack("table of chances, 8 teachers, 4 queries", VoteTableMajority(_TABLE, 8), 4),
         _confident_attack(
             "confident labels, 9 teachers, 3 queries",
             ConfidentLabels(threshold=6, threshold_sigma=2.0, sigma=2.0, max_answers=3),
             teacher_shape(3, 2, n_teachers=9),
         ),
+        _chances_attack(
+            "table of chances, 8 teachers, 4 queries", TableLabels(weights=_TABLE), 8, 4
+        ),
+        _counts_attack("Laplace count, 6 queries", teacher_shape(6, 2, 9), noise="laplace"),
         _counts_attack(
-            "Laplace count, 6 queries", LaplaceNoisyCount(4.0).event(6), 4.0, 6, laplace=True
+            "Laplace histogram, 3 classes, 3 queries", teacher_shape(3, 3, 9), noise="laplace"
         ),
-        _counts_attack(
-            "Laplace histogram, 3 classes, 3 queries",
-            LaplaceNoisyHistogram(4.0, 3).event(3),
-            4.0,
-            6,
-            laplace=True,
-        ),
+        _label_attack("Laplace majority, 9 teachers", NoisyVotes(noise="laplace", scale=2.0), 9, 2),
         _label_attack(
-            "Laplace majority, 9 teachers", LaplaceNoisyMajority(2.0, 9), 2.0, 9, 2, laplace=True
-        ),
-        _label_attack(
-            "Laplace arg max, 8 teachers",
-            LaplaceNoisyArgmax(1.5, 2),
-            1.5,
-            8,
+            "Laplace arg max, 3 classes, 4 teachers",
+            NoisyVotes(noise="laplace", scale=1.0),
+            4,
             2,
-            draws=2,
-            laplace=True,
+            n_classes=3,
+            draws=3,
         ),
         _stability_attack(
             "distance to instability, 9 teachers, 3 queries",
             StableValue(scale=2.0, threshold=3),
-            teacher_shape(3, 2, n_teachers=9),
+            9,
+            3,
         ),
         _stream_attack("sparse vector, 4 queries", _sparse(1), 4),
         _stream_attack("sparse vector, two abstentions, 4 queries", _sparse(2), 4),
@@ -257,7 +240,9 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
         _exponential_attack(
             "exponential choice of 3, replaced records", ExponentialMechanism(0.9, False)
         ),
-        _quantile_attack("median of 5 votes on 4 positions", VoteQuantile(0.9, 3, 4), 5),
+        _quantile_attack(
+            "median of 5 votes on 4 positions", VoteQuantiles(epsilon=0.9, rank=3), 5, 4
+        ),
         _pool_attack("quantile of stability", StabilityQuantile(0.5, 0.9)),
     ]
 
@@ -285,29 +270,27 @@ def _game_attack(
 
 def _label_attack(
     name: str,
-    mechanism: Any,
-    scale: float,
+    mechanism: NoisyVotes,
     n_teachers: int,
     length: int,
     *,
     n_classes: int = 2,
     draws: int = 1,
-    laplace: bool = False,
 ) -> Callable[[], MechanismFinding]:
     """Attack a label of noisy votes: all neighbouring counts, all adaptive queries."""
+    laplace = mechanism.noise == "laplace"
     make = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
+    release = drawn_labels(mechanism, n_teachers, n_classes)
 
     def play(factor: float, epsilon: float) -> float:
-        steps = _vote_steps(
-            mechanism.release, make(factor * scale, 1e-13), n_teachers, n_classes, draws
-        )
+        distribution = make(factor * mechanism.scale, 1e-13 if draws < 3 else 1e-11)
+        steps = _vote_steps(release, distribution, n_teachers, n_classes, draws)
         return adaptive_delta(steps, length, epsilon)
 
+    event = mechanism.event(teacher_shape(length, n_classes, n_teachers))
     # a pure mechanism is at its limit at its whole loss: there the delta must be 0
-    pure = getattr(mechanism.event(1), "epsilon", None)
-    return _game_attack(
-        name, mechanism.event(length), play, _EPSILONS if pure is None else (0.3, length * pure)
-    )
+    whole = (0.3, event.count * event.epsilon) if isinstance(event, Pure) else _EPSILONS
+    return _game_attack(name, event, play, whole)
 
 
 def _vote_steps(
@@ -326,57 +309,50 @@ def _vote_steps(
 
 
 def _chances_attack(
-    name: str, mechanism: VoteTableMajority, length: int
+    name: str, mechanism: TableLabels, n_teachers: int, length: int
 ) -> Callable[[], MechanismFinding]:
     """Attack a label drawn from a table; the plant is a table that is read too far out."""
-    n_teachers, places = mechanism.n_teachers, np.arange(len(mechanism.weights))
+    places = np.arange(len(mechanism.weights))
 
     def play(factor: float, epsilon: float) -> float:
         drawn = mechanism
         if factor < 1:
             logs = np.interp(places[1:] / factor, places, np.log(np.array(mechanism.weights)))
             further = tuple(np.exp(logs).astype(np.int64).tolist())
-            drawn = VoteTableMajority((mechanism.weights[0], *further), n_teachers)
+            drawn = TableLabels(weights=(mechanism.weights[0], *further))
         told = {tuple(row): _table_outcomes(drawn, row) for row in all_counts(n_teachers, 2)}
         pairs = zip(*neighbouring_counts(n_teachers, 2), strict=True)
         steps = [(told[tuple(here)], told[tuple(there)]) for here, there in pairs]
         return adaptive_delta(steps, length, epsilon)
 
-    return _game_attack(name, mechanism.event(length), play)
+    return _game_attack(name, mechanism.event(teacher_shape(length, 2, n_teachers)), play)
 
 
-def _table_outcomes(
-    mechanism: VoteTableMajority, row: IntArray
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _table_outcomes(mechanism: TableLabels, row: IntArray) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the distribution of a label, from one draw between each two chances of the table."""
     # the label changes at chances only, so each draw stands for all up to the next chance
     cuts = np.unique([0, *mechanism.weights])
     lengths = np.diff(np.append(cuts, 2**CHANCE_BITS)) / 2**CHANCE_BITS
-    labels = mechanism.release(np.tile(row, (len(cuts), 1)), ScriptedNoise(cuts))
+    release = drawn_labels(mechanism, int(row.sum()))
+    labels = release(np.tile(row, (len(cuts), 1)), ScriptedNoise(cuts))
     return np.asarray(np.bincount(labels, weights=lengths, minlength=2), dtype=np.float64)
 
 
 def _counts_attack(
-    name: str, event: Event, scale: float, shifts: int, *, laplace: bool = False
+    name: str,
+    shape: VoteShape,
+    *,
+    noise: Literal["gaussian", "laplace"] = "gaussian",
+    shifts: int | None = None,
 ) -> Callable[[], MechanismFinding]:
-    """Attack noisy counts, each moved by one vote."""
-    noise = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
+    """Attack noisy counts, each moved by one vote; as many as the shape says, by default."""
+    scale, laplace, moved = 4.0, noise == "laplace", shifts or shape.shifts
+    make = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
     return _game_attack(
         name,
-        event,
-        lambda factor, epsilon: shifted_delta(noise(factor * scale), shifts, epsilon),
+        NoisyVotes(noise=noise, scale=scale, release="counts").event(shape),
+        lambda factor, epsilon: shifted_delta(make(factor * scale), moved, epsilon),
     )
-
-
-def _drawn_by(mechanism: Mechanism, shape: VoteShape) -> Release:
-    """Return the answers of a mechanism to votes, as numbers from 0."""
-
-    def release(values: IntArray, noise: NoiseSource) -> IntArray:
-        opened = (values, np.zeros_like(values))
-        drawn, _ = mechanism.draw(shape, opened, noise, State())  # type: ignore[arg-type]
-        return drawn[:, 0] + isinstance(mechanism, StableValue)
-
-    return release
 
 
 def _confident_attack(
@@ -384,7 +360,7 @@ def _confident_attack(
 ) -> Callable[[], MechanismFinding]:
     """Attack labels that are told where the highest count passes a threshold."""
     counts, neighbours = neighbouring_counts(shape.n_teachers or 0, 2)
-    label = _drawn_by(NoisyVotes(scale=mechanism.sigma), shape)
+    label = drawn_labels(NoisyVotes(scale=mechanism.sigma), shape.n_teachers or 0)
 
     def told(row: IntArray, factor: float) -> np.ndarray[Any, np.dtype[np.float64]]:
         threshold, noise = (
@@ -406,24 +382,22 @@ def _confident_attack(
 
 
 def _stability_attack(
-    name: str, mechanism: StableValue, shape: VoteShape
+    name: str, mechanism: StableValue, n_teachers: int, length: int
 ) -> Callable[[], MechanismFinding]:
     """Attack a label that is withheld unless it is noisily stable."""
-    release = _drawn_by(mechanism, shape)
+    counts, neighbours = neighbouring_counts(n_teachers, 2)
+    release = drawn_labels(mechanism, n_teachers)
 
     def play(factor: float, epsilon: float) -> float:
-        noise = discrete_laplace_distribution(factor * mechanism.scale)
-        told = {
-            tuple(row): output_distribution(release, row, noise, n_outcomes=3)
-            for row in all_counts(shape.n_teachers or 0, 2).tolist()
-        }
-        pairs = zip(*neighbouring_counts(shape.n_teachers or 0, 2), strict=True)
-        steps = [(told[tuple(here)], told[tuple(there)]) for here, there in pairs]
-        return adaptive_delta(steps, shape.n_queries, epsilon)
+        distribution = discrete_laplace_distribution(factor * mechanism.scale)
+        told = functools.partial(
+            output_distribution, release, distribution=distribution, n_outcomes=3
+        )
+        steps = [(told(here), told(there)) for here, there in zip(counts, neighbours, strict=True)]
+        return adaptive_delta(steps, length, epsilon)
 
-    return _game_attack(
-        name, mechanism.event(shape), play, (0.3, shape.n_queries / mechanism.scale)
-    )
+    event = mechanism.event(teacher_shape(length, 2, n_teachers))
+    return _game_attack(name, event, play, (0.3, length / mechanism.scale))
 
 
 def _sparse(abstentions: int) -> SparseStream:
@@ -539,23 +513,22 @@ def _exponential_weights(scores: IntArray, scale: float) -> np.ndarray[Any, np.d
 
 
 def _quantile_attack(
-    name: str, mechanism: VoteQuantile, n_teachers: int
+    name: str, mechanism: VoteQuantiles, n_teachers: int, n_positions: int
 ) -> Callable[[], MechanismFinding]:
     """Attack drawn quantiles: all votes of some teachers and all changes of one of them."""
-    pairs = neighbouring_counts(n_teachers, mechanism.n_positions)
+    pairs = neighbouring_counts(n_teachers, n_positions)
 
     def play(factor: float, epsilon: float) -> float:
         steps: list[Step] = []
         for here, there in zip(*pairs, strict=True):
-            scores = [
-                -mechanism.distances(np.repeat(np.arange(len(counts)), counts))
-                for counts in (here, there)
-            ]
-            weights = [_exponential_weights(one, factor * mechanism.scale) for one in scores]
+            scores = [-rank_distances(one[None], mechanism.rank)[0] for one in (here, there)]
+            scale = factor * 2 / mechanism.epsilon
+            weights = [_exponential_weights(one, scale) for one in scores]
             steps.append((weights[0], weights[1]))
         return adaptive_delta(steps, 2, epsilon)
 
-    return _game_attack(name, mechanism.event(2), play, (0.3, 2 * mechanism.epsilon))
+    event = mechanism.event(teacher_shape(2, n_positions, n_teachers))
+    return _game_attack(name, event, play, (0.3, 2 * mechanism.epsilon))
 
 
 def _pool_attack(name: str, mechanism: Any) -> Callable[[], MechanismFinding]:

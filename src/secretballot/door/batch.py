@@ -283,6 +283,25 @@ def release_table(
     -------
     ReleasedTable
         With its certificate.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity : of the shape: one teacher's votes at every query.
+    Price : of `terms.mechanism.event(terms.shape)`, at the budget's epsilon.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> from secretballot.privacy.accounting.recipes import Terms
+    >>> rows = np.random.default_rng(0).normal(5.0, 1.0, size=(3, 400))
+    >>> votes, budget = sb.ensemble.number_votes(rows, (0.0, 10.0)), sb.PrivacyBudget(2.0, 1e-6)
+    >>> public = {"method": "votes-of-numbers", "target_range": [0.0, 10.0]}
+    >>> mechanism = sb.privacy.accounting.noisy_means(budget, votes.shape)
+    >>> ledger = sb.Ledger.in_memory(dataset="heights", budget=budget)
+    >>> terms = Terms(mechanism, votes.shape, budget, public)
+    >>> table = sb.door.release_table(terms, votes, ledger)
+    >>> bool((abs(table.values - 5) < 2).all()), sb.verify_certificate(table.certificate).ok
+    (True, True)
     """
     check_useful(terms.mechanism, terms.shape)
     labels = terms.public.get("labels", [None])

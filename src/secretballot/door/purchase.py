@@ -80,7 +80,7 @@ def check_types(aggregator: object, ledger: object) -> None:
     ParameterError
         If one of them is none.
     """
-    hint = "give a calibrated aggregator, such as GaussianAggregator.calibrate returns"
+    hint = "give a calibrated aggregator, such as SparseVectorAggregator.calibrate returns"
     check_instance("aggregator", aggregator, Aggregator, hint=hint)
     check_ledger(ledger)
 

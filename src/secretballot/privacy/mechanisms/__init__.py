@@ -12,65 +12,26 @@ from secretballot.privacy.mechanisms.error_level import (
 )
 from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
 from secretballot.privacy.mechanisms.mechanism import Mechanism
-from secretballot.privacy.mechanisms.noisy_argmax import (
-    GaussianNoisyArgmax,
-    GaussianNoisyMajority,
-    LaplaceNoisyArgmax,
-    LaplaceNoisyMajority,
-    majority,
-)
-from secretballot.privacy.mechanisms.noisy_count import (
-    GaussianNoisyCount,
-    GaussianNoisyHistogram,
-    LaplaceNoisyCount,
-    LaplaceNoisyHistogram,
-)
-from secretballot.privacy.mechanisms.noisy_table import GaussianNoisyTable
 from secretballot.privacy.mechanisms.noisy_vector_sum import NoisyVectorSum
 from secretballot.privacy.mechanisms.pool_estimates import (
     StabilityQuantile,
     stability_quantile,
 )
-from secretballot.privacy.mechanisms.vote_quantile import VoteQuantile
-from secretballot.privacy.mechanisms.vote_table import VoteTableMajority
 
 __all__ = [
     "MECHANISMS",
     "ExponentialMechanism",
-    "GaussianNoisyArgmax",
-    "GaussianNoisyCount",
-    "GaussianNoisyHistogram",
-    "GaussianNoisyMajority",
-    "GaussianNoisyTable",
-    "LaplaceNoisyArgmax",
-    "LaplaceNoisyCount",
-    "LaplaceNoisyHistogram",
-    "LaplaceNoisyMajority",
     "Mechanism",
     "NoisyVectorSum",
     "QuantileSlack",
     "StabilityQuantile",
-    "VoteQuantile",
-    "VoteTableMajority",
     "answerable_fraction",
     "choose_max_unstable",
-    "majority",
     "quantile_slack",
     "stability_quantile",
 ]
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
-    GaussianNoisyCount,
-    GaussianNoisyHistogram,
-    GaussianNoisyTable,
-    GaussianNoisyMajority,
-    GaussianNoisyArgmax,
-    LaplaceNoisyCount,
-    LaplaceNoisyHistogram,
-    LaplaceNoisyMajority,
-    LaplaceNoisyArgmax,
-    VoteTableMajority,
     ExponentialMechanism,
     StabilityQuantile,
-    VoteQuantile,
 )
