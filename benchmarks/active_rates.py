@@ -31,15 +31,16 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np
 
 from secretballot import (
-    GaussianAggregator,
     Ledger,
     PrivacyBudget,
     Votes,
     label_actively,
     train_teachers,
 )
+from secretballot.aggregation import NoisyVoting
 from secretballot.datasets import synthetic_massart
 from secretballot.hypotheses import HypothesisClass, Intervals, Thresholds
+from secretballot.privacy.accounting import noisy_votes, teacher_shape
 from secretballot.queries import (
     CheckedSelector,
     DisagreementSampling,
@@ -235,9 +236,8 @@ def private_excess(
     """Return the excess error of one private run."""
     concept, pool, votes = world
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
-    aggregator = GaussianAggregator.calibrate(
-        budget, plan, n_classes=2, n_teachers=N_TEACHERS, release=release
-    )
+    shape = teacher_shape(plan, 2, N_TEACHERS)
+    aggregator = NoisyVoting.of(noisy_votes(budget, shape, release=release), shape, budget)
     ledger = Ledger.in_memory(dataset="synthetic", budget=budget)
     rounds = plan if release == "counts" else None
     query_run = label_actively(votes, pool, aggregator, ledger, strategy, round_size=rounds)

@@ -27,7 +27,6 @@ from sklearn.linear_model import LogisticRegression
 from adult_students import DELTA, STATED_RECORDS, encoded
 from mnist_students import N_POOL, orientation_histograms
 from secretballot import (
-    GaussianAggregator,
     Ledger,
     NoisyCountsClassifier,
     PrivacyBudget,
@@ -36,8 +35,10 @@ from secretballot import (
     train_teachers,
     votes_of_counts,
 )
+from secretballot.aggregation import NoisyVoting
 from secretballot.datasets import mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_label_queries, choose_teachers
+from secretballot.privacy.accounting import noisy_votes
 from secretballot.queries import strategy_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.students import GraphCountsClassifier, fit_student
@@ -65,9 +66,8 @@ def released_by(
 ) -> tuple[ReleasedLabels, float]:
     """Return what one run released, and the percentage of its labels that are the plurality,
     which no user learns."""
-    aggregator = GaussianAggregator.calibrate(
-        budget, plan, n_classes=votes.n_classes, n_teachers=votes.n_teachers, release=release
-    )
+    shape = votes.shape.first(plan)
+    aggregator = NoisyVoting.of(noisy_votes(budget, shape, release=release), shape, budget)
     ledger = Ledger.in_memory(dataset="benchmark", budget=budget)
     rounds = plan if plan == len(pool) else None
     query_run = label_actively(

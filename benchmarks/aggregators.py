@@ -14,13 +14,12 @@ import numpy as np
 from secretballot.aggregation import (
     Aggregator,
     ConfidentAggregator,
-    GaussianAggregator,
-    LaplaceAggregator,
+    NoisyVoting,
 )
 from secretballot.datasets import adult_votes, mnist, mnist_votes
 from secretballot.datasets.uci_adult import ADULT_TARGET, adult
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, noisy_votes, teacher_shape
 
 DELTA, TEACHERS, THRESHOLD = 1e-5, 250, 200
 EPSILONS, ANSWERS = (0.5, 1.0, 2.0, 4.0), (25, 50, 100, 200)
@@ -47,19 +46,16 @@ def aggregators(
     confident = ConfidentAggregator.calibrate(
         budget, 3 * answers, threshold=THRESHOLD, max_answers=answers, n_classes=n_classes
     )
+    shape = teacher_shape(answers, n_classes, TEACHERS)
+
+    def voting(budget: PrivacyBudget, noise: str) -> tuple[Aggregator, int]:
+        return NoisyVoting.of(noisy_votes(budget, shape, noise=noise), shape, budget), answers
+
     return {
-        "gaussian": (
-            GaussianAggregator.calibrate(budget, answers, n_classes=n_classes),
-            answers,
-        ),
+        "gaussian": voting(budget, "gaussian"),
         "confident": (confident, 3 * answers),
-        "laplace": (LaplaceAggregator.calibrate(budget, answers, n_classes=n_classes), answers),
-        "laplace, delta 0": (
-            LaplaceAggregator.calibrate(
-                PrivacyBudget(budget.epsilon, 0.0), answers, n_classes=n_classes
-            ),
-            answers,
-        ),
+        "laplace": voting(budget, "laplace"),
+        "laplace, delta 0": voting(PrivacyBudget(budget.epsilon, 0.0), "laplace"),
     }
 
 

@@ -98,10 +98,8 @@ def questions(engine: str, workers: int, n_teachers: int, n_points: int) -> None
         counts = ensemble.vote_counts(points, n_jobs=how.get("n_jobs"))
         voted = time.perf_counter()
         ledger = sb.Ledger.in_memory(dataset="many", budget=budget)
-        aggregator = sb.GaussianAggregator.calibrate(
-            budget, n_queries=n_points, n_teachers=n_teachers
-        )
-        released = sb.release(counts, aggregator, ledger)
+        mechanism = sb.privacy.accounting.noisy_votes(budget, counts.shape)
+        released = sb.release(counts, mechanism, ledger, budget)
         done = time.perf_counter()
         print(f"released {len(released.labels):,} labels in {done - voted:.1f} s", end="; ")
         show("questions", engine, workers, trained - began, voted - trained, counts)

@@ -28,7 +28,6 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from secretballot import (
-    GaussianAggregator,
     Ledger,
     NoisyCountsClassifier,
     PrivacyBudget,
@@ -36,6 +35,7 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.datasets.reference import mnist, mnist_votes
+from secretballot.privacy.accounting import noisy_votes
 from secretballot.students import GraphCountsClassifier, fit_student
 
 DELTA = 1e-5
@@ -74,11 +74,9 @@ def accuracy(student: Any, epsilon: float, features: np.ndarray, truth: np.ndarr
     """Release the pool's counts once and return the held-out accuracy of the student, in
     percent."""
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
-    aggregator = GaussianAggregator.calibrate(
-        budget, N_POOL, n_classes=10, n_teachers=250, release="counts"
-    )
+    votes = votes_of_counts(mnist_votes(), classes=list(range(10)))
     ledger = Ledger.in_memory(dataset="published MNIST votes", budget=budget)
-    released = release(votes_of_counts(mnist_votes(), classes=list(range(10))), aggregator, ledger)
+    released = release(votes, noisy_votes(budget, votes.shape, release="counts"), ledger, budget)
     fitted = fit_student(student, features[:N_POOL], released)
     return 100 * float((fitted.predict(features[N_POOL:]) == truth[N_POOL:]).mean())
 

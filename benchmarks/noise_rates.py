@@ -42,7 +42,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np
 
 from secretballot import (
-    GaussianAggregator,
     Ledger,
     PrivacyBudget,
     SparseVectorAggregator,
@@ -50,9 +49,12 @@ from secretballot import (
     release,
     votes_of_counts,
 )
-from secretballot.aggregation import WeakSignalWarning
+from secretballot.aggregation import NoisyVoting
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.datasets import TsybakovThresholds
 from secretballot.hypotheses import Thresholds
+from secretballot.privacy.accounting import WeakSignalWarning
+from secretballot.privacy.accounting.recipes import paper_sigma
 from secretballot.queries import DisagreementSampling
 
 DELTA = 1e-8  # below 1 / n for all n here, as the theorems have it
@@ -272,7 +274,9 @@ def private_threshold(
     if cell.learner == "sparse vector":
         released = release(votes, sparse_noise(cell.epsilon, plan.unstable), ledger)
     else:
-        noise = GaussianAggregator.calibrate(cell.budget, plan.labels, calibration="paper")
+        shape = votes.shape.first(plan.labels)
+        paper = NoisyVotes(scale=paper_sigma(cell.budget, plan.labels))
+        noise = NoisyVoting.of(paper, shape, cell.budget)
         if cell.learner == "passive":
             released = release(votes, noise, ledger)
         else:

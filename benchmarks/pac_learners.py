@@ -42,7 +42,9 @@ from typing import Any
 import numpy as np
 
 import secretballot as sb
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
+from secretballot.privacy.accounting import noisy_votes, teacher_shape
 from secretballot.students import HypothesisStudent
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -136,15 +138,16 @@ def semi_private(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarr
 
 
 @cache
-def gaussian_plan() -> sb.GaussianAggregator:
-    return sb.GaussianAggregator.calibrate(BUDGET, n_queries=QUESTIONS)
+def gaussian_labels() -> NoisyVotes:
+    return noisy_votes(BUDGET, teacher_shape(QUESTIONS, 2, TEACHERS))
 
 
 def gaussian(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
     student = HypothesisStudent(world.hypotheses)
     teachers = sb.train_teachers(student, X, y, classes=[0, 1], n_teachers=TEACHERS, **PROMISE)
     ledger = sb.Ledger.in_memory(dataset="drawn", budget=BUDGET, **PROMISE)
-    return given(sb.LabelingSession(teachers, gaussian_plan(), ledger).ask_many(questions).labels)
+    session = sb.LabelingSession(teachers, gaussian_labels(), ledger, BUDGET, n_queries=QUESTIONS)
+    return given(session.ask_many(questions).labels)
 
 
 PLAN = {"budget": BUDGET, "n_queries": QUESTIONS, "max_unstable": ABSTENTIONS, **PROMISE}

@@ -42,7 +42,7 @@ from sklearn.datasets import make_blobs, make_moons
 
 import secretballot as sb
 from adult_students import on_log_scale
-from secretballot.aggregation import SparseVectorAggregator
+from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
 from secretballot.datasets import (
     ADULT_SCHEMA,
     ADULT_TARGET,
@@ -56,6 +56,7 @@ from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Plan, Setting
 from secretballot.planning.simulation.forecast import forecast
 from secretballot.planning.simulation.stand_in import StandInModel
+from secretballot.privacy.accounting import noisy_votes, teacher_shape
 from secretballot.students import default_student, fit_student
 
 DELTA = 1e-5
@@ -243,9 +244,9 @@ def from_votes(
             budget, setting.n_queries, max_unstable=setting.max_unstable, n_classes=job.n_classes
         )
     else:
-        aggregator = sb.GaussianAggregator.calibrate(
-            budget, setting.n_queries, n_classes=job.n_classes, release=setting.release
-        )
+        shape = teacher_shape(setting.n_queries, job.n_classes, setting.n_teachers)
+        noise = noisy_votes(budget, shape, release=setting.release)
+        aggregator = NoisyVoting.of(noise, shape, budget)
     counts = sb.votes_of_counts(job.X, n_teachers=setting.n_teachers)
     ledger = sb.Ledger.in_memory(dataset="digits", budget=budget)
     if setting.strategy == "passive":

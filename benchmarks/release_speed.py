@@ -20,9 +20,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.noise import ExactNoise
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, teacher_shape
 
 N_TEACHERS = 250
 # the noise below is given, not calibrated: only the drawing is timed
@@ -55,8 +56,11 @@ def main() -> None:
     noise.discrete_gaussian(58.7, 10)  # loads the sampler
     before = peak_mib()
 
-    gaussian = GaussianAggregator(58.7, n_queries, budget=BUDGET)
-    sparse = SparseVectorAggregator(3.0, 3.0, 46, n_queries, n_queries=n_queries, budget=BUDGET)
+    shape = teacher_shape(n_queries, 2, N_TEACHERS)
+    gaussian = NoisyVoting.of(NoisyVotes(scale=58.7), shape, BUDGET)
+    sparse = SparseVectorAggregator(
+        3.0, 3.0, 46, n_queries, refresh=True, n_queries=n_queries, budget=BUDGET
+    )
     stable = np.tile([N_TEACHERS, 0], (n_queries, 1))
     runs = {
         "Gaussian labels": lambda: gaussian.answer(counts, N_TEACHERS, noise),

@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 import secretballot as sb
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.service.api_keys import KeyRing
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
@@ -65,11 +66,13 @@ def prepare(folder: Path, ledger_at: str | None = None) -> str:
     teachers = sb.train_teachers(
         None, X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=K, vault=folder / "vault"
     )
-    terms = sb.GaussianAggregator(9.0 * PLANNED**0.5, PLANNED, release="counts", delta=1e-6)
+    counts = NoisyVotes(scale=9.0 * PLANNED**0.5, release="counts")
+    event = counts.event(teachers.shape(PLANNED))
+    price = sb.PrivacyBudget(sb.privacy.accounting.epsilon_upper((event,), 1e-6), 1e-6)
     ledger = sb.Ledger(
         ledger_at or folder / "x.ledger", dataset="x", budget=sb.PrivacyBudget(1e4, 0.1)
     )
-    sb.LabelingSession(teachers, terms, ledger)
+    sb.LabelingSession(teachers, counts, ledger, price, n_queries=PLANNED)
     (folder / "service.toml").write_text(
         '[datasets.registry]\nvault = "vault"\n[limits]\nanswer_seconds = 60.0\n'
     )

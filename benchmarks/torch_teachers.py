@@ -104,14 +104,12 @@ def main() -> None:
     # All public images are asked, and the counts released, as in mnist_students.py. The ledger is
     # one in memory: MNIST is public.
     budget = sb.PrivacyBudget(chosen.epsilon, 1e-5)
-    aggregator = sb.GaussianAggregator.calibrate(
-        budget, chosen.queries, n_classes=10, n_teachers=chosen.teachers, release="counts"
-    )
+    mechanism = sb.privacy.accounting.noisy_votes(budget, votes.shape, release="counts")
     features = orientation_histograms(data.X_test.reshape(-1, 28, 28) / 255.0)
     scores = []
     for _ in range(chosen.runs):
         ledger = sb.Ledger.in_memory(dataset="MNIST", budget=budget)
-        labels = sb.release(votes, aggregator, ledger)
+        labels = sb.release(votes, mechanism, ledger, budget)
         student = sb.fit_student(
             sb.GraphCountsClassifier(), features[: chosen.queries], labels, random_state=0
         )

@@ -12,7 +12,9 @@ import sys
 
 import numpy as np
 
-from secretballot import GaussianAggregator, Ledger, PrivacyBudget, release, votes_of_counts
+from secretballot import Ledger, PrivacyBudget, release, votes_of_counts
+from secretballot.aggregation import NoisyVoting
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.datasets import adult, adult_votes, mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_aggregator
 
@@ -52,7 +54,8 @@ def main(runs: int) -> None:
             max_unstable=None,
             release="labels",
         )
-        assert isinstance(aggregator, GaussianAggregator)
+        assert isinstance(aggregator, NoisyVoting)
+        assert isinstance(aggregator.mechanism, NoisyVotes)
         agree, right, best = [], [], []
         for run in range(runs):
             asked = np.random.default_rng(run).choice(
@@ -67,7 +70,7 @@ def main(runs: int) -> None:
             best.append(np.mean(plurality == truth[asked]))
         shares = " | ".join(f"{100 * np.mean(values):.1f}" for values in (agree, right, best))
         print(
-            f"| {name} | {epsilon:g} | {aggregator.n_queries} | {aggregator.sigma:.1f} |"
+            f"| {name} | {epsilon:g} | {aggregator.n_queries} | {aggregator.mechanism.scale:.1f} |"
             f" {shares} |",
             flush=True,
         )

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from secretballot.aggregation import GaussianAggregator, VoteTableAggregator
+from secretballot.core.mechanisms import Mechanism, NoisyVotes, TableLabels
 from secretballot.datasets import data_folder
 from secretballot.privacy.accounting import (
     CHANCE_BITS,
@@ -23,8 +23,12 @@ from secretballot.privacy.accounting import (
     PrivacyBudget,
     TableChances,
     delta_upper,
+    noisy_votes,
+    table_labels,
+    teacher_shape,
 )
 from secretballot.privacy.accounting.calibration import _order_of_table as order_of_table
+from secretballot.privacy.accounting.recipes import right_chance
 from secretballot.privacy.accounting.table_weights import table_weights
 
 BUDGET, TEACHERS, MARGIN = PrivacyBudget(1.0, 1e-6), 250, 150
@@ -45,23 +49,25 @@ said = "confirmed" if price.upper <= 1e-6 * (1 + verify_release.ERROR) else "und
 print(f"{found:6.1f} s, {said} in {time.process_time() - start:6.1f} s")
 """
 
-Aggregator = GaussianAggregator | VoteTableAggregator
+
+def table(queries: int) -> TableLabels:
+    return table_labels(BUDGET, teacher_shape(queries, 2, TEACHERS))
 
 
-def table(queries: int) -> VoteTableAggregator:
-    return VoteTableAggregator.calibrate(BUDGET, queries, n_teachers=TEACHERS)
+def noise(queries: int) -> NoisyVotes:
+    return noisy_votes(BUDGET, teacher_shape(queries, 2, TEACHERS))
 
 
-def noise(queries: int) -> GaussianAggregator:
-    return GaussianAggregator.calibrate(BUDGET, queries, n_teachers=TEACHERS)
+def right(mechanism: Mechanism, margin: int) -> float:
+    return right_chance(mechanism, margin, teacher_shape(1, 2, TEACHERS))
 
 
-def most_labels(calibrated: Callable[[int], Aggregator], error: float) -> int:
+def most_labels(calibrated: Callable[[int], Mechanism], error: float) -> int:
     """Return the largest number of labels that leaves the margin wrong at most so often."""
     low, high = 1, 512
     while low < high:
         middle = (low + high + 1) // 2
-        if 1 - calibrated(middle).right_probability(MARGIN) <= error:
+        if 1 - right(calibrated(middle), MARGIN) <= error:
             low = middle
         else:
             high = middle - 1
@@ -115,7 +121,7 @@ def tell_margins() -> None:
         print(f"{queries} labels: margin | wrong under Gaussian noise | wrong from a table")
         both = noise(queries), table(queries)
         for margin in MARGINS:
-            wrong = " | ".join(f"{1 - one.right_probability(margin):.3g}" for one in both)
+            wrong = " | ".join(f"{1 - right(one, margin):.3g}" for one in both)
             print(f"{margin} | {wrong}", flush=True)
 
 
@@ -126,7 +132,7 @@ def tell_adult() -> None:
     print("labels | majority told by Gaussian noise | by a table")
     for queries in (25, 50, 100, 200, 400):
         shares = [
-            sum(share * one.right_probability(margin) for margin, share in enumerate(counted))
+            sum(share * right(one, margin) for margin, share in enumerate(counted))
             for one in (noise(queries), table(queries))
         ]
         print(f"{queries} | {100 * shares[0]:.2f} % | {100 * shares[1]:.2f} %", flush=True)

@@ -20,6 +20,7 @@ from hypothesis import settings as hypothesis_settings
 from dask_clusters import dask_client_of_two_workers
 from made_events import json_of
 from secretballot import verify_release as second
+from secretballot.core import releasing
 from secretballot.core.events import ClassLabels
 from secretballot.door import purchase
 from secretballot.learners.training import private_points, shards
@@ -124,7 +125,8 @@ class _NoNoise:
 def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let true counts leave, and the partition be one and the same: noise and keys are never
     seeded, so that two fits would differ, or by chance would not."""
-    monkeypatch.setattr(purchase, "noise_source", _NoNoise)
+    for module in (purchase, releasing):
+        monkeypatch.setattr(module, "noise_source", _NoNoise)
     monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(i % 251 for i in range(size)))
 
 

@@ -17,7 +17,7 @@ from public_rooms import MORE_ROOMS, PUBLIC_ROOMS
 from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.core.private import RecordSums, Scores, Votes
-from secretballot.door import ReleaseStream
+from secretballot.core.releasing import AnswerStream
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.privacy import mechanisms
 
@@ -33,9 +33,8 @@ PRIVATE_THINGS = [
         for name in mechanisms.__all__
         if hasattr(getattr(mechanisms, name), "event")
     ),
-    aggregation.GaussianAggregator,
+    aggregation.NoisyVoting,
     aggregation.SparseVectorAggregator,
-    aggregation.RecordVotesAggregator,
     sb.release,
     sb.PATEClassifier,
     sb.PATEMultiLabelClassifier,
@@ -49,7 +48,6 @@ PRIVATE_THINGS = [
     sb.RecordMomentsRegressor,
     sb.LabelPrivateMomentsClassifier,
     sb.Ledger,
-    aggregation.RelabelledAggregator,
     sb.ActivePATEClassifier,
     sb.AgnosticLabeler,
     sb.LabelingSession,
@@ -62,7 +60,7 @@ PRIVATE_THINGS = [
     sb.label_actively,
     sb.relabel,
     sb.train_teachers,
-    ReleaseStream,
+    AnswerStream,
     Votes.of_teachers,
     Votes.of_records,
     RecordSums.of_products,

@@ -18,14 +18,17 @@ from typer.testing import CliRunner
 
 import secretballot as sb
 from made_events import json_of, sums_event
+from noisy_plans import calibrated
 from secretballot import verify_release as second
 from secretballot._validation import MOST_ROWS
 from secretballot.cli import app
 from secretballot.core.types import LARGEST
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import CertificateError, DataError, ParameterError
-from secretballot.privacy.accounting import event_in
+from secretballot.privacy.accounting import event_in, noisy_means, noisy_votes
+from secretballot.privacy.accounting.recipes import Terms
 from secretballot.report.certificate.build import certificate_digest
+from sessions import session_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)
 RNG = np.random.default_rng(0)
@@ -34,7 +37,8 @@ Y = (X[:, 0] > 0).astype(int)
 NAMES = np.array(["no", "yes"])
 LONG = "x" * 10_001  # characters, one more than a certificate may have in a string
 VOTES = sb.votes_of_counts([[30, 70], [60, 40]])
-NOISE = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
+SMALL = sb.PrivacyBudget(0.3, 1e-7)
+NOISE = noisy_votes(SMALL, VOTES.shape)
 
 
 def account(**terms: Any) -> sb.Ledger:
@@ -126,34 +130,33 @@ def test_the_largest_squared_sensitivity_is_one_number() -> None:
 
 def of_labels(votes: Any = None, **terms: Any) -> Callable[[sb.Ledger], object]:
     cast = VOTES if votes is None else votes
-    return lambda ledger: sb.release(cast, NOISE, ledger, **terms)
+    return lambda ledger: sb.release(cast, NOISE, ledger, SMALL, **terms)
 
 
 def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], object]:
     made_for = declaration or {}
     cast = sb.ensemble.label_votes(RNG.random((2, 50, len(names))) < 0.5, names, **made_for)
-    voting = sb.aggregation.LabelSetVoting.calibrate(BUDGET, 2, n_teachers=50, labels=names)
-    return lambda ledger: sb.door.release_table(cast, voting, ledger, declaration=declaration)
+    public = {"method": "votes-of-labels", "labels": names, "ballot": "labels", "most_named": None}
+    terms = Terms(noisy_votes(BUDGET, cast.shape), cast.shape, BUDGET, public)
+    return lambda ledger: sb.door.release_table(terms, cast, ledger, declaration=declaration)
 
 
 def long_table(ledger: sb.Ledger) -> object:
     n = 250_000
     cast = sb.ensemble.number_votes(np.zeros((n, 2)), (0.0, 1.0), n_positions=2)
-    voting = sb.aggregation.NumberVoting.calibrate(
-        BUDGET, n, n_teachers=2, target_range=(0.0, 1.0), n_positions=2
-    )
+    public = {"method": "votes-of-numbers", "target_range": [0.0, 1.0]}
+    terms = Terms(noisy_means(BUDGET, cast.shape), cast.shape, BUDGET, public)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sb.aggregation.WeakSignalWarning)
-        return sb.door.release_table(cast, voting, ledger)
+        warnings.simplefilter("ignore", sb.privacy.accounting.WeakSignalWarning)
+        return sb.door.release_table(terms, cast, ledger)
 
 
 def long_labels(ledger: sb.Ledger) -> object:
     n = 30_000
     cast = sb.votes_of_counts(np.full((n, 2), 50), classes=["no", LONG[:9000]])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sb.aggregation.WeakSignalWarning)
-        noise = sb.GaussianAggregator.calibrate(BUDGET, n, n_teachers=100)
-        return sb.release(cast, noise, ledger)
+        warnings.simplefilter("ignore", sb.privacy.accounting.WeakSignalWarning)
+        return sb.release(cast, noisy_votes(BUDGET, cast.shape), ledger, BUDGET)
 
 
 def moments(learner: Any, y: Any, **terms: Any) -> Callable[[sb.Ledger], object]:
@@ -188,7 +191,7 @@ def test_more_releases_than_a_certificate_lists_are_not_chosen_among() -> None:
     ledger = account(budget=sb.PrivacyBudget(20.0, 1e-4))
     models = [DummyClassifier(strategy="constant", constant=k % 2).fit(X, Y) for k in range(12)]
     for model in models:
-        model.released_labels_ = sb.release(VOTES, NOISE, ledger)
+        model.released_labels_ = sb.release(VOTES, NOISE, ledger, SMALL)
 
     def chosen(count: int) -> Any:
         return sb.choose_candidate(
@@ -216,8 +219,8 @@ def semi_private(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], obje
 def session(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
     names = np.array(classes, dtype=object)
     teachers = sb.train_teachers("tree", X, names[Y], classes=classes, n_teachers=10)
-    noise = sb.GaussianAggregator.calibrate(BUDGET, 4, n_teachers=10)
-    return lambda ledger: sb.LabelingSession(teachers, noise, ledger, **terms)
+    noise = calibrated(BUDGET, 4, n_teachers=10)
+    return lambda ledger: session_of(teachers, noise, ledger, **terms)
 
 
 class Unnamed(sb.queries.MarginSampling):
@@ -317,7 +320,7 @@ def test_what_an_account_does_not_admit_is_refused_as_that() -> None:
     """The look at the certificate is no judge of the account."""
     ledger = account(budget=sb.PrivacyBudget(0.1, 1e-8))
     with pytest.raises(sb.exceptions.BudgetError):
-        sb.release(VOTES, NOISE, ledger)
+        sb.release(VOTES, NOISE, ledger, SMALL)
     with pytest.raises(sb.exceptions.BudgetError):
         sb.estimate_stability(VOTES, ledger, fraction=0.5, epsilon=0.5)
     assert not ledger.history()

@@ -37,6 +37,7 @@ from made_events import (
     sums_event,
     table_event,
 )
+from noisy_plans import calibrated
 from secretballot import verify_release as second
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import NoisyVotes
@@ -459,7 +460,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     budget, rng = PrivacyBudget(2.0, 1e-6), np.random.default_rng(0)
     ones = rng.integers(0, 101, 20)
     counts = sb.votes_of_counts(np.column_stack([100 - ones, ones]), classes=["no", "yes"])
-    aggregator = sb.GaussianAggregator.calibrate(budget, 20, release="counts")
+    aggregator = calibrated(budget, 20, release="counts", n_teachers=100)
     released = sb.release(counts, aggregator, Ledger.in_memory(dataset="registry", budget=budget))
     return write_release(tmp_path_factory.mktemp("original") / "release", released).path
 

@@ -41,15 +41,10 @@ def main() -> None:
         return
     # The door stands here: a person is a patient of one hospital alone, so the releases of all
     # hospitals together promise what each of them does.
-    aggregator = sb.GaussianAggregator.calibrate(
-        BUDGET,
-        n_queries=len(points),
-        n_teachers=N_TEACHERS,
-        n_classes=len(CLASSES),
-        release="counts",
-    )
+    mechanism = sb.privacy.accounting.noisy_votes(BUDGET, counts.shape, release="counts")
     ledger = sb.Ledger(out.with_suffix(".ledger"), dataset=f"hospital-{seed}", budget=BUDGET)
-    released = sb.release(counts, aggregator, ledger, purpose="labels for the common points")
+    words = "labels for the common points"
+    released = sb.release(counts, mechanism, ledger, BUDGET, purpose=words)
     out.write_text(json.dumps(released.to_json()))
 
 

@@ -19,8 +19,9 @@ from secretballot.audit import (
     output_distribution,
     shifted_delta,
 )
+from secretballot.audit.worlds import drawn_labels
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.mechanisms import GaussianNoisyMajority, LaplaceNoisyMajority
 
 
 def plain_value(p, q, steps, left, epsilon):
@@ -34,10 +35,11 @@ def plain_value(p, q, steps, left, epsilon):
 
 
 def label_steps(sigma, n_teachers):
-    law, mechanism = discrete_gaussian_distribution(sigma), GaussianNoisyMajority(sigma, n_teachers)
+    law = discrete_gaussian_distribution(sigma)
+    release = drawn_labels(NoisyVotes(scale=sigma), n_teachers)
     counts, neighbours = neighbouring_counts(n_teachers, 2)
     return [
-        tuple(output_distribution(mechanism.release, row, law, n_outcomes=2) for row in pair)
+        tuple(output_distribution(release, row, law, n_outcomes=2) for row in pair)
         for pair in zip(counts, neighbours, strict=True)
     ]
 
@@ -153,12 +155,18 @@ def test_all_counts_and_neighbours_are_listed_once(n_teachers, n_classes):
 
 def test_output_law_runs_the_code_on_every_noise():
     law = discrete_laplace_distribution(2.0)
-    found = output_distribution(LaplaceNoisyMajority(2.0, 9).release, [6, 3], law, n_outcomes=2)
+    found = output_distribution(
+        drawn_labels(NoisyVotes(noise="laplace", scale=2.0), 9), [6, 3], law, n_outcomes=2
+    )
     assert found[1] == pytest.approx(float(law.at_least(2)))
     assert found.sum() == pytest.approx(1)
     with pytest.raises(ParameterError, match="enumerate"):
         output_distribution(
-            LaplaceNoisyMajority(2.0, 9).release, [6, 3], law, draws=5, n_outcomes=2
+            drawn_labels(NoisyVotes(noise="laplace", scale=2.0), 9),
+            [6, 3],
+            law,
+            draws=5,
+            n_outcomes=2,
         )
 
 

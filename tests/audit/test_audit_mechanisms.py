@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from made_events import sparse_event
 from secretballot.audit import MechanismsAudit, audit_mechanisms
 from secretballot.audit.distributions import discrete_laplace_distribution
 from secretballot.audit.mechanisms_audit import (
@@ -16,17 +17,14 @@ from secretballot.audit.mechanisms_audit import (
     _sampler_tests,
     _stream_attack,
 )
+from secretballot.core.mechanisms import NoisyVotes, StableValue, TableLabels, VoteQuantiles
 from secretballot.core.noise import ExactNoise
-from secretballot.privacy.mechanisms import (
-    MECHANISMS,
-    GaussianNoisyCount,
-    GaussianNoisyMajority,
-    SparseVector,
-)
+from secretballot.privacy.accounting import teacher_shape
+from secretballot.privacy.mechanisms import MECHANISMS
 
 
 def test_a_sound_mechanism_passes_and_the_attack_says_what_it_would_catch():
-    found = _label_attack("majority", GaussianNoisyMajority(2.0, 9), 2.0, 9, 4)()
+    found = _label_attack("majority", NoisyVotes(scale=2.0), 9, 4)()
     assert found.passed
     assert found.caught >= 0.9
     assert 0.97 * found.allowed < found.found <= found.allowed
@@ -34,14 +32,14 @@ def test_a_sound_mechanism_passes_and_the_attack_says_what_it_would_catch():
 
 def test_a_price_that_is_too_small_is_found():
     # three counts, priced as two
-    found = _counts_attack("counts", GaussianNoisyCount(4.0).event(2), 4.0, 3)()
+    found = _counts_attack("counts", teacher_shape(2, 2, 9), shifts=3)()
     assert not found.passed
     assert found.found > found.allowed
     assert "FAILED" in MechanismsAudit((found,)).text()
 
 
 def test_outcomes_of_a_stream_catch_what_its_labels_hide():
-    stream = SparseVector(2.0, 2.0, 3, 1)
+    stream = sparse_event(2.0, 2.0, 3, 1, True)
     assert _stream_attack("with labels", stream, 2)().passed
     found = _stream_attack("alone", stream, 2, labels=False)()
     assert found.passed
@@ -67,7 +65,8 @@ def test_a_sampler_with_less_noise_than_it_says_is_found():
 
 def test_every_mechanism_is_played():
     source = re.sub(r"\s", "", inspect.getsource(_all_games))
-    assert all(f"{mechanism.__name__}(" in source for mechanism in MECHANISMS)
+    kinds = (*MECHANISMS, NoisyVotes, TableLabels, StableValue, VoteQuantiles)
+    assert all(f"{kind.__name__}(" in source for kind in kinds)
     assert len(_sampler_tests(1000)) == 7
 
 

@@ -14,9 +14,11 @@ from campaigns.postgres_server import PostgresServer
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
+from noisy_plans import calibrated
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
+from sessions import session_of
 
 SECRET = "hunter2"
 
@@ -141,7 +143,7 @@ def test_a_question_is_answered_once_wherever_its_connection_breaks(
     budget = sb.PrivacyBudget(2.0, 1e-6)
     place = proxy.url(f"t{uuid4().hex[:20]}")
     ledger = sb.Ledger(place, dataset="registry", budget=budget)
-    session = sb.LabelingSession(teachers, sb.GaussianAggregator.calibrate(budget, 10), ledger)
+    session = session_of(teachers, calibrated(budget, 10, n_teachers=20), ledger)
     points = np.random.default_rng(1).normal(size=(3, 2))
     proxy.lose(b"COPY entry", when)
     first = session.ask_many(points)
@@ -157,9 +159,9 @@ def test_a_session_goes_on_from_its_vault_and_its_database(tmp_path: Path, place
         "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20, vault=tmp_path / "v"
     )
     budget = sb.PrivacyBudget(2.0, 1e-6)
-    aggregator = sb.GaussianAggregator.calibrate(budget, 10)
+    aggregator = calibrated(budget, 10, n_teachers=20)
     ledger = sb.Ledger(place, dataset="registry", budget=budget)
-    session = sb.LabelingSession(teachers, aggregator, ledger)
+    session = session_of(teachers, aggregator, ledger)
     points = np.random.default_rng(1).normal(size=(6, 2))
     rows = ledger.head()[0]
     first = session.ask_many(points)
@@ -179,7 +181,7 @@ def test_questions_that_come_together_are_one_transaction(
     )
     budget = sb.PrivacyBudget(2.0, 1e-6)
     ledger = sb.Ledger(place, dataset="registry", budget=budget)
-    session = sb.LabelingSession(teachers, sb.GaussianAggregator.calibrate(budget, 200), ledger)
+    session = session_of(teachers, calibrated(budget, 200, n_teachers=20), ledger)
     ended: list[int] = []
     ledger.call_after_commits("test", lambda position, chain: ended.append(position))
     begun = ledger.head()[0]

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.core import releasing
+from secretballot.core.mechanisms import NoisySums, NoisyVotes, TableLabels
 from secretballot.core.noise import ExactNoise
-from secretballot.door import purchase
+from secretballot.privacy.accounting import noisy_votes
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 
@@ -34,8 +36,8 @@ def ledger(tmp_path: Path) -> sb.Ledger:
 
 
 @pytest.fixture(scope="module")
-def aggregator() -> sb.GaussianAggregator:
-    return sb.GaussianAggregator.calibrate(BUDGET, 26, n_teachers=250)
+def mechanism() -> NoisyVotes:
+    return noisy_votes(BUDGET, votes().shape)
 
 
 class _SpyNoise:
@@ -63,9 +65,9 @@ class _SpyNoise:
 
 
 def test_a_release_is_certified_committed_and_accounted(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
 ) -> None:
-    released = sb.release(counts, aggregator, ledger, purpose="a test")
+    released = sb.release(counts, mechanism, ledger, BUDGET, purpose="a test")
     assert released.queries.tolist() == list(range(26))
     assert set(released.labels.tolist()) <= {0, 1}
     assert released.noisy_counts is None
@@ -78,51 +80,51 @@ def test_a_release_is_certified_committed_and_accounted(
 def test_noise_is_drawn_only_after_the_price_is_reserved(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spy = _SpyNoise(ledger)
-    monkeypatch.setattr(purchase, "noise_source", lambda: spy)
-    sb.release(counts, aggregator, ledger)
+    monkeypatch.setattr(releasing, "noise_source", lambda: spy)
+    sb.release(counts, mechanism, ledger, BUDGET)
     assert spy.states == ["reserved"]
 
 
 def test_an_interrupted_draw_stays_spent(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(purchase, "noise_source", lambda: _SpyNoise(ledger, fail=True))
-    with pytest.raises(KeyboardInterrupt):
-        sb.release(counts, aggregator, ledger, request="mine")
+    monkeypatch.setattr(releasing, "noise_source", lambda: _SpyNoise(ledger, fail=True))
+    with pytest.raises(sb.LedgerError, match="forfeited"):
+        sb.release(counts, mechanism, ledger, BUDGET, request="mine")
     assert ledger.history()[0].state == "forfeited"
     assert ledger.spent().epsilon == 1.0
     monkeypatch.undo()
     with pytest.raises(sb.LedgerError):
-        sb.release(counts, aggregator, ledger, request="mine")
+        sb.release(counts, mechanism, ledger, BUDGET, request="mine")
     with pytest.raises(sb.BudgetError):
-        sb.release(counts, aggregator, ledger)
+        sb.release(counts, mechanism, ledger, BUDGET)
 
 
 def test_a_release_that_could_not_be_stored_goes_on_and_is_paid_once(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise sb.LedgerError("The disk is full.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sb.Ledger, "commit", full)
+        patch.setattr(sb.Ledger, "answering", full)
         with pytest.raises(sb.LedgerError, match="full"):
-            sb.release(counts, aggregator, ledger, request="mine")
+            sb.release(counts, mechanism, ledger, BUDGET, request="mine")
     assert ledger.history()[0].state == "reserved"
-    with pytest.raises(sb.ParameterError, match="reserved for something else"):
-        sb.release(counts, sb.GaussianAggregator(50.0, 26, delta=1e-6), ledger, request="mine")
-    released = sb.release(counts, aggregator, ledger, request="mine")
-    assert sb.release(counts, aggregator, ledger, request="mine") == released
+    with pytest.raises(sb.ParameterError, match="other terms"):
+        sb.release(counts, NoisyVotes(scale=300.0), ledger, BUDGET, request="mine")
+    released = sb.release(counts, mechanism, ledger, BUDGET, request="mine")
+    assert sb.release(counts, mechanism, ledger, BUDGET, request="mine") == released
     assert sb.verify_certificate(released.certificate).ok
     assert (ledger.releases(), ledger.spent().epsilon) == (1, 1.0)
 
@@ -130,7 +132,7 @@ def test_a_release_that_could_not_be_stored_goes_on_and_is_paid_once(
 def test_of_two_processes_with_one_request_the_first_that_stores_answers_for_both(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first: list[sb.ReleasedLabels] = []
@@ -139,35 +141,28 @@ def test_of_two_processes_with_one_request_the_first_that_stores_answers_for_bot
         def discrete_gaussian(self, sigma: float, size: int) -> Any:
             if not first:
                 monkeypatch.undo()
-                first.append(sb.release(counts, aggregator, ledger, request="one"))
+                first.append(sb.release(counts, mechanism, ledger, BUDGET, request="one"))
             return super().discrete_gaussian(sigma, size)
 
-    monkeypatch.setattr(purchase, "noise_source", Overtaken)
-    assert sb.release(counts, aggregator, ledger, request="one") == first[0]
+    monkeypatch.setattr(releasing, "noise_source", Overtaken)
+    assert sb.release(counts, mechanism, ledger, BUDGET, request="one") == first[0]
     assert len(first) == ledger.releases() == 1
 
 
-def test_a_stream_that_has_answered_is_no_release_that_was_interrupted(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
-) -> None:
-    about = {"classes": ["no", "yes"], "n_teachers": 250, "request": "one"}
-    stream = sb.door.ReleaseStream(aggregator, ledger, **about)
-    stream.answer(counts.take([3]), [b"a"])
-    with pytest.raises(sb.LedgerError, match="has given 1 answers in parts"):
-        sb.release(counts, aggregator, ledger, request="one")
-    assert ledger.released("one") is None
-
-
 def test_the_same_request_gets_the_stored_answer_for_nothing(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
 ) -> None:
-    first = sb.release(counts, aggregator, ledger, request="monday")
-    again = sb.release(counts, aggregator, ledger, request="monday")
+    first = sb.release(counts, mechanism, ledger, BUDGET, request="monday")
+    again = sb.release(counts, mechanism, ledger, BUDGET, request="monday")
     assert first == again
-    with pytest.raises(sb.ParameterError, match="answered before"):
-        sb.release(counts, aggregator, ledger, request="monday", queries=[3, 4])
-    with pytest.raises(sb.ParameterError, match="answered before"):
-        sb.release(counts, sb.GaussianAggregator(50.0, 26, delta=1e-6), ledger, request="monday")
+    changes = ({"queries": [3, 4]}, {"public_rows": range(1, 27)}, {"points_sha256": "0" * 64})
+    for other in changes:
+        with pytest.raises(sb.ParameterError, match="other terms"):
+            sb.release(counts, mechanism, ledger, BUDGET, request="monday", **other)
+    with pytest.raises(sb.ParameterError, match="other terms"):
+        sb.release(counts, NoisyVotes(scale=300.0), ledger, BUDGET, request="monday")
+    with pytest.raises(sb.ParameterError, match="other terms"):
+        sb.release(counts, mechanism, ledger, sb.PrivacyBudget(1.0, 2e-6), request="monday")
     assert len(ledger.history()) == 1
 
 
@@ -175,30 +170,30 @@ def test_a_second_release_composes_and_is_refused_over_budget(
     counts: sb.Votes, tmp_path: Path
 ) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=BUDGET)
-    half = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 5e-7), 26)
-    first, second = sb.release(counts, half, ledger), sb.release(counts, half, ledger)
+    budget = sb.PrivacyBudget(0.5, 5e-7)
+    half = noisy_votes(budget, counts.shape)
+    first, second = (sb.release(counts, half, ledger, budget) for _ in range(2))
     assert first.certificate["composition"]["spent_after"]["epsilon"] == 0.5
     assert second.certificate["composition"]["spent_after"]["epsilon"] == 1.0
     with pytest.raises(sb.BudgetError, match="registry"):
-        sb.release(counts, half, ledger)
+        sb.release(counts, half, ledger, budget)
     assert len(ledger.history()) == 2
 
 
 def test_asking_less_than_planned_costs_the_plan(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
 ) -> None:
     # errata 5: a smaller epsilon at a stopping time that depends on answers is false; the plan's
     # price stands
-    released = sb.release(counts, aggregator, ledger, queries=[0, 1, 2])
+    released = sb.release(counts, mechanism, ledger, BUDGET, queries=[0, 1, 2])
     assert released.certificate["epsilon"] == 1.0
-    assert released.certificate["events"][0]["queries"] == 26
+    assert released.certificate["events"][0]["queries"] == 3
     assert ledger.spent().epsilon == 1.0
 
 
 def test_noise_too_small_for_its_budget_is_refused(counts: sb.Votes, ledger: sb.Ledger) -> None:
-    cheat = sb.GaussianAggregator(10.0, 26, budget=BUDGET)
     with pytest.raises(sb.BudgetError, match="Nothing was spent"):
-        sb.release(counts, cheat, ledger)
+        sb.release(counts, NoisyVotes(scale=10.0), ledger, BUDGET)
     assert ledger.history() == []
 
 
@@ -220,12 +215,12 @@ def test_noise_too_small_for_its_budget_is_refused(counts: sb.Votes, ledger: sb.
 def test_what_does_not_fit_is_refused_before_anything_is_spent(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     arguments: dict[str, Any],
     word: str,
 ) -> None:
     with pytest.raises(sb.SecretBallotError, match=word):
-        sb.release(counts, aggregator, ledger, **arguments)
+        sb.release(counts, mechanism, ledger, BUDGET, **arguments)
     assert ledger.history() == []
 
 
@@ -241,13 +236,13 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     ],
 )
 def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_spent(
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     terms: dict[str, str],
     declaration: dict[str, str] | None,
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
-    with pytest.raises(sb.LedgerError, match=r"would promise neither.*Nothing was spent"):
-        sb.release(votes(**declaration or {}), aggregator, ledger, declaration=declaration)
+    with pytest.raises(sb.LedgerError, match=r"does not add.*Nothing was spent"):
+        sb.release(votes(**declaration or {}), mechanism, ledger, BUDGET, declaration=declaration)
     assert ledger.history() == []
 
 
@@ -265,30 +260,38 @@ def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_s
     ],
 )
 def test_the_certificate_says_what_the_ledger_promises(
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     terms: dict[str, str],
     declaration: dict[str, str] | None,
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
     counts = votes(**declaration or {})
-    certificate = sb.release(counts, aggregator, ledger, declaration=declaration).certificate
+    certificate = sb.release(counts, mechanism, ledger, BUDGET, declaration=declaration).certificate
     said = (certificate["composition"]["unit"], certificate["composition"]["neighbours"])
     assert said == (ledger.unit, ledger.neighbours)
     assert sb.verify_certificate(certificate).ok
 
 
-def test_an_aggregator_for_other_votes_is_refused(
-    ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+def test_what_is_no_mechanism_or_no_budget_is_refused(
+    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
 ) -> None:
+    for given in ((None, BUDGET), (mechanism, None), (mechanism, 1.0)):
+        with pytest.raises(sb.ParameterError):
+            sb.release(counts, given[0], ledger, given[1])  # type: ignore[arg-type]
+    with pytest.raises(sb.ParameterError, match="NoisySums takes"):
+        sb.release(counts, NoisySums(sigmas=(9.0,)), ledger, BUDGET)
+    table = TableLabels(weights=(2**52,))
     three = sb.votes_of_counts(np.full((4, 3), 10), classes=list("abc"))
-    with pytest.raises(sb.ParameterError, match="n_classes=3"):
-        sb.release(three, aggregator, ledger)
-    few = sb.votes_of_counts(np.full((4, 2), 10), classes=["a", "b"])
-    with pytest.raises(sb.ParameterError, match="priced for 250"):
-        sb.release(few, aggregator, ledger)
-    many = sb.votes_of_counts(np.full((27, 2), 125), classes=["a", "b"])
-    with pytest.raises(sb.ParameterError, match="n_queries=27"):
-        sb.release(many, aggregator, ledger)
+    with pytest.raises(sb.ParameterError, match="two classes"):
+        sb.release(three, table, ledger, BUDGET)
+    assert ledger.history() == []
+
+
+def test_teachers_of_a_secret_sample_answer_no_batch(
+    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
+) -> None:
+    with pytest.raises(sb.ParameterError, match="secret sample"):
+        sb.release(counts, mechanism, ledger, BUDGET, declaration={"sample": {"sampled": 3}})
     assert ledger.history() == []
 
 
@@ -302,21 +305,21 @@ def test_an_aggregator_that_answers_nothing_is_refused_with_what_would_work(
 
 
 def test_labels_follow_the_votes(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
 ) -> None:
-    released = sb.release(counts, aggregator, ledger)
-    sure = np.abs(np.arange(0, 251, 10) - 125) > 5 * aggregator.sigma
+    released = sb.release(counts, mechanism, ledger, BUDGET)
+    sure = np.abs(np.arange(0, 251, 10) - 125) > 5 * mechanism.scale
     assert sure.sum() >= 4
     assert np.array_equal(released.labels[sure], (np.arange(0, 251, 10) > 125)[sure])
 
 
 def test_counts_are_released_with_their_noise(counts: sb.Votes, ledger: sb.Ledger) -> None:
-    aggregator = sb.GaussianAggregator.calibrate(BUDGET, 26, release="counts")
-    released = sb.release(counts, aggregator, ledger, public_rows=np.arange(100, 126))
-    assert released.sigma == aggregator.sigma
+    mechanism = noisy_votes(BUDGET, counts.shape, release="counts")
+    released = sb.release(counts, mechanism, ledger, BUDGET, public_rows=np.arange(100, 126))
+    assert released.sigma == mechanism.scale
     assert released.noisy_counts is not None
     error = released.noisy_counts - np.arange(0, 251, 10)
-    assert np.abs(error).max() < 8 * aggregator.sigma
+    assert np.abs(error).max() < 8 * mechanism.scale
     assert np.array_equal(released.labels, (2 * released.noisy_counts >= 250).astype(int))
     assert released.queries[0] == 100
 
@@ -333,12 +336,12 @@ def test_the_sparse_vector_gives_exact_labels_and_stops(ledger: sb.Ledger) -> No
 def test_nothing_of_the_votes_shows_in_errors(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(purchase, "noise_source", lambda: _SpyNoise(ledger, fail=True))
-    with pytest.raises(KeyboardInterrupt) as caught:
-        sb.release(counts, aggregator, ledger)
+    monkeypatch.setattr(releasing, "noise_source", lambda: _SpyNoise(ledger, fail=True))
+    with pytest.raises(sb.LedgerError) as caught:
+        sb.release(counts, mechanism, ledger, BUDGET)
     assert "private" in repr(counts)
     assert "240" not in str(caught.value)
     told = [vars(entry) | {"request": "", "reserved_at": ""} for entry in ledger.history()]
@@ -354,20 +357,21 @@ def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_a
     )
     votes = teachers.vote(teachers.points(rows[:5]))
     budget = sb.PrivacyBudget(1000.0, 1e-6)
-    aggregator = sb.GaussianAggregator.calibrate(budget, n_queries=5)
+    mechanism = noisy_votes(budget, votes.shape)
     ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
     with pytest.raises(sb.LedgerError, match="replace-one"):
-        sb.release(votes, aggregator, ledger)
+        sb.release(votes, mechanism, ledger, budget)
     with pytest.raises(sb.ParameterError, match="made for unit 'record' under 'replace-one'"):
         sb.release(
             votes.take([0, 1]),
-            aggregator,
+            mechanism,
             ledger,
+            budget,
             declaration={"unit": "record", "neighbours": "add-remove"},
         )
     assert ledger.spent().epsilon == 0
     fitting = sb.Ledger.in_memory(dataset="d", budget=budget, neighbours="replace-one")
-    assert sb.release(votes, aggregator, fitting).certificate["neighbours"] == "replace-one"
+    assert sb.release(votes, mechanism, fitting, budget).certificate["neighbours"] == "replace-one"
 
 
 class _InterruptedNoise(_SpyNoise):
@@ -383,18 +387,18 @@ class _InterruptedNoise(_SpyNoise):
 def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(purchase, "noise_source", lambda: _InterruptedNoise(ledger))
+    monkeypatch.setattr(releasing, "noise_source", lambda: _InterruptedNoise(ledger))
     with pytest.raises(KeyboardInterrupt):
-        sb.release(counts, aggregator, ledger, request="one")
+        sb.release(counts, mechanism, ledger, BUDGET, request="one")
     assert [entry.state for entry in ledger.history()] == ["committed"]
     assert signal.getsignal(signal.SIGINT) is before
     monkeypatch.undo()
     # the stored one, for nothing
-    assert len(sb.release(counts, aggregator, ledger, request="one").labels) == 26
+    assert len(sb.release(counts, mechanism, ledger, BUDGET, request="one").labels) == 26
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -403,18 +407,18 @@ def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
     name: str,
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     number = getattr(signal, name)
     noise = _InterruptedNoise(ledger)
     noise.number = number
-    monkeypatch.setattr(purchase, "noise_source", lambda: noise)
+    monkeypatch.setattr(releasing, "noise_source", lambda: noise)
     child = os.fork()
     if not child:
         try:
             signal.signal(number, signal.SIG_DFL)
-            sb.release(counts, aggregator, ledger, request="one")
+            sb.release(counts, mechanism, ledger, BUDGET, request="one")
         finally:
             os._exit(0)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == number
@@ -422,9 +426,9 @@ def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
 
 
 def test_a_release_in_another_thread_leaves_signals_alone(
-    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
 ) -> None:
-    worker = threading.Thread(target=sb.release, args=(counts, aggregator, ledger))
+    worker = threading.Thread(target=sb.release, args=(counts, mechanism, ledger, BUDGET))
     worker.start()
     worker.join()
     assert [entry.state for entry in ledger.history()] == ["committed"]
@@ -433,15 +437,15 @@ def test_a_release_in_another_thread_leaves_signals_alone(
 def test_a_signal_that_is_ignored_stays_ignored(
     counts: sb.Votes,
     ledger: sb.Ledger,
-    aggregator: sb.GaussianAggregator,
+    mechanism: NoisyVotes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     noise = _InterruptedNoise(ledger)
     noise.number = signal.SIGTERM
-    monkeypatch.setattr(purchase, "noise_source", lambda: noise)
+    monkeypatch.setattr(releasing, "noise_source", lambda: noise)
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        sb.release(counts, aggregator, ledger)
+        sb.release(counts, mechanism, ledger, BUDGET)
     finally:
         signal.signal(signal.SIGTERM, before)
     assert [entry.state for entry in ledger.history()] == ["committed"]

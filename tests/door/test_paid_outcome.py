@@ -12,12 +12,14 @@ import pytest
 
 import secretballot as sb
 from made_events import json_of
+from noisy_plans import calibrated
 from secretballot.audit import Distribution, sample_p_value
 from secretballot.core.noise import ExactNoise
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
-from secretballot.door import ReleaseStream, choose_by_scores, purchase
+from secretballot.door import choose_by_scores, purchase
 from secretballot.privacy.mechanisms import ExponentialMechanism, StabilityQuantile
+from sessions import stream_of
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -153,9 +155,9 @@ def test_a_repeated_request_is_free_and_another_question_is_refused(
 def test_a_request_that_released_labels_is_no_choice_and_the_other_way_round(
     counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
-    aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 1e-7), 26, n_teachers=250)
+    aggregator = calibrated(sb.PrivacyBudget(0.5, 1e-7), 26, n_teachers=250)
     sb.release(counts, aggregator, ledger, request="labels")
-    with pytest.raises(sb.ParameterError, match="answered before"):
+    with pytest.raises(sb.ParameterError, match="reserved for something else"):
         _stability(ledger, request="labels")
     _stability(ledger, request="number")
     with pytest.raises(sb.SecretBallotError):
@@ -278,7 +280,7 @@ def test_a_release_names_what_it_was_set_by_and_verifies(
     counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
     choice = _stability(ledger)
-    aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.8, 1e-6), 26, n_teachers=250)
+    aggregator = calibrated(sb.PrivacyBudget(0.8, 1e-6), 26, n_teachers=250)
     certificate = sb.release(counts, aggregator, ledger, choices=[choice]).certificate
     assert sb.verify_certificate(certificate).ok
     assert certificate["choices"] == [choice.to_certificate()]
@@ -297,7 +299,7 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
 ) -> None:
     other = sb.Ledger.in_memory(dataset="another", budget=BUDGET)
     foreign = sb.estimate_stability(counts, other, fraction=0.5, epsilon=0.1)
-    aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 1e-7), 3)
+    aggregator = calibrated(sb.PrivacyBudget(0.5, 1e-7), 3, n_teachers=250)
     with pytest.raises(sb.ParameterError, match="paid from another ledger"):
         sb.release(counts, aggregator, ledger, queries=[0, 1, 2], choices=[foreign])
     own = sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=0.1)
@@ -314,9 +316,8 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
             choices=[own],
             declaration=by_user,
         )
-    stream = {"classes": [0, 1], "n_teachers": counts.shape.n_teachers, "request": "plan"}
     with pytest.raises(sb.ParameterError, match="paid from another ledger"):
-        ReleaseStream(aggregator, ledger, choices=[foreign], **stream)
+        stream_of(aggregator, ledger, [0, 1], 250, choices=[foreign])
     assert [entry.epsilon for entry in ledger.history()] == [0.1]
     assert sb.verify_certificate(
         sb.release(counts, aggregator, ledger, choices=[own], queries=[0]).certificate

@@ -3,6 +3,8 @@ take and neither takes forged."""
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,19 @@ import pytest
 
 import secretballot as sb
 from secretballot import verify_release as second
-from secretballot.aggregation import LabelSetVoting, NumberVoting
+from secretballot.audit import ScriptedNoise
+from secretballot.core import releasing
+from secretballot.core.mechanisms import NoisyVotes
+from secretballot.core.types import Guarantee
+from secretballot.ensemble.vote_tables import label_shape
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
+from secretballot.privacy.accounting import noisy_means, noisy_votes, teacher_shape, vote_quantiles
+from secretballot.privacy.accounting.recipes import Terms
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)
+RECORD = Guarantee(unit="record", relation="add-remove")
 NAMES = ["ill", "old", "tall"]
 TEACHERS = 60
 
@@ -36,26 +45,29 @@ def number_votes() -> sb.Votes:
     )
 
 
-KINDS = {
-    "labels": lambda: (label_votes(), {}),
-    "capped": lambda: (label_votes(most_named=1), {"most_named": 1}),
-    "sets": lambda: (label_votes(ballot="sets"), {"ballot": "sets"}),
-    "counts": lambda: (label_votes(), {"release": "counts"}),
-    "set counts": lambda: (label_votes(ballot="sets"), {"ballot": "sets", "release": "counts"}),
-    "mean": lambda: (number_votes(), {"n_positions": 50}),
-    "median": lambda: (number_votes(), {"n_positions": 50, "statistic": "quantile"}),
+def labels(release: str = "labels", **ballot: Any) -> tuple[Terms, sb.Votes]:
+    shape = label_shape(6, 3, TEACHERS, RECORD, **ballot)
+    mechanism = noisy_votes(BUDGET, shape, release=release)
+    named = {"ballot": "labels", "most_named": None} | ballot
+    public = {"method": "votes-of-labels", "labels": NAMES, **named}
+    return Terms(mechanism, shape, BUDGET, public), label_votes(**ballot)
+
+
+def numbers(recipe: Any) -> tuple[Terms, sb.Votes]:
+    shape = teacher_shape(6, 50, TEACHERS)
+    public = {"method": "votes-of-numbers", "target_range": [0.0, 10.0]}
+    return Terms(recipe(BUDGET, shape), shape, BUDGET, public), number_votes()
+
+
+KINDS: dict[str, Callable[[], tuple[Terms, sb.Votes]]] = {
+    "labels": labels,
+    "capped": lambda: labels(most_named=1),
+    "sets": lambda: labels(ballot="sets"),
+    "counts": lambda: labels("counts"),
+    "set counts": lambda: labels("counts", ballot="sets"),
+    "mean": lambda: numbers(noisy_means),
+    "median": lambda: numbers(vote_quantiles),
 }
-
-
-def question(kind: str) -> tuple[Any, Any]:
-    votes, terms = KINDS[kind]()
-    if votes.shape.n_classes == 50:
-        voting: Any = NumberVoting.calibrate(
-            BUDGET, 6, n_teachers=TEACHERS, target_range=(0.0, 10.0), **terms
-        )
-    else:
-        voting = LabelSetVoting.calibrate(BUDGET, 6, n_teachers=TEACHERS, labels=NAMES, **terms)
-    return votes, voting
 
 
 def second_verdict(certificate: dict[str, Any]) -> str:
@@ -74,22 +86,25 @@ def second_verdict(certificate: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_verifiers_take_the_certificate_and_the_answer_is_stored_once(kind: str) -> None:
-    votes, voting = question(kind)
-    ledger = account()
-    table = sb.door.release_table(votes, voting, ledger, rows=[9, 1, 2, 3, 4, 5], request="q")
+    terms, votes = KINDS[kind]()
+    ledger, rows = account(), [9, 1, 2, 3, 4, 5]
+    table = sb.door.release_table(terms, votes, ledger, rows=rows, request="q")
     found = sb.verify_certificate(table.certificate)
     assert found.ok, found.failures
     # of sets alone a game of minutes is left undecided
     taken = (second.CONFIRMED, second.UNDECIDED) if kind == "sets" else (second.CONFIRMED,)
     assert second_verdict(table.certificate) in taken
     assert ledger.spent().epsilon == pytest.approx(2.0)
-    again = sb.door.release_table(votes, voting, ledger, rows=[9, 1, 2, 3, 4, 5], request="q")
-    assert again == table
+
+    def never() -> sb.Votes:
+        raise AssertionError
+
+    assert sb.door.release_table(terms, never, ledger, rows=rows, request="q") == table
     assert ReleasedTable.from_json(table.to_json()) == table
-    assert table.rows.tolist() == [9, 1, 2, 3, 4, 5]
+    assert table.rows.tolist() == rows
     assert len(table.values) == 6
-    with pytest.raises(ParameterError, match="another question"):
-        sb.door.release_table(votes, voting, ledger, request="q")
+    with pytest.raises(ParameterError, match="other terms"):
+        sb.door.release_table(terms, votes, ledger, request="q")
 
 
 FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
@@ -121,8 +136,7 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_neither_verifier_takes_a_forged_certificate(name: str) -> None:
     kind, forge = FORGERIES[name]
-    votes, voting = question(kind)
-    forged = copy.deepcopy(sb.door.release_table(votes, voting, account()).certificate)
+    forged = copy.deepcopy(sb.door.release_table(*KINDS[kind](), account()).certificate)
     forge(forged)
     forged["digest"] = certificate_digest(forged)
     assert not sb.verify_certificate(forged).ok
@@ -131,8 +145,7 @@ def test_neither_verifier_takes_a_forged_certificate(name: str) -> None:
 
 @pytest.mark.parametrize("other", ["votes", "record-moments"])
 def test_a_table_is_no_other_release_and_no_other_release_a_table(other: str) -> None:
-    votes, voting = question("mean")
-    forged = copy.deepcopy(sb.door.release_table(votes, voting, account()).certificate)
+    forged = copy.deepcopy(sb.door.release_table(*KINDS["mean"](), account()).certificate)
     forged["public"]["method"] = other
     forged["digest"] = certificate_digest(forged)
     assert not sb.verify_certificate(forged).ok
@@ -140,46 +153,61 @@ def test_a_table_is_no_other_release_and_no_other_release_a_table(other: str) ->
 
 
 def test_what_does_not_fit_is_refused_and_nothing_is_spent() -> None:
-    votes, voting = question("capped")
+    terms, votes = KINDS["capped"]()
     ledger = account()
-    with pytest.raises(ParameterError, match="calibrated for other votes"):
-        sb.door.release_table(label_votes(), voting, ledger)
-    with pytest.raises(ParameterError, match="calibrated for other votes"):
-        sb.door.release_table(votes, question("mean")[1], ledger)
-    with pytest.raises(ParameterError, match="voting"):
-        sb.door.release_table(votes, None, ledger)  # type: ignore[arg-type]
+    for other in (label_votes(), number_votes(), label_votes(most_named=1, unit="user")):
+        with pytest.raises(ParameterError, match="not of the shape"):
+            sb.door.release_table(terms, other, ledger)
     for rows in ([1, 1, 2, 3, 4, 5], [1], [-1, 0, 1, 2, 3, 4]):
-        with pytest.raises(DataError, match="rows"):
-            sb.door.release_table(votes, voting, ledger, rows=rows)
-    with pytest.raises(ParameterError, match="is declared; declare what it was made for"):
+        with pytest.raises(DataError, match="public_rows"):
+            sb.door.release_table(terms, votes, ledger, rows=rows)
+    with pytest.raises(ParameterError, match="declaration says otherwise"):
         sb.door.release_table(
-            votes, voting, ledger, declaration={"unit": "record", "neighbours": "replace-one"}
+            terms, votes, ledger, declaration={"unit": "record", "neighbours": "replace-one"}
         )
     with pytest.raises(LedgerError):
-        sb.door.release_table(label_votes(most_named=1, neighbours="replace-one"), voting, ledger)
-    few = LabelSetVoting.calibrate(BUDGET, 2, n_teachers=TEACHERS, labels=NAMES, most_named=1)
-    with pytest.raises(ParameterError, match="priced for 2"):
-        sb.door.release_table(votes, few, ledger)
+        sb.door.release_table(terms, votes, account(neighbours="replace-one"))
     assert ledger.spent().epsilon == 0
     with pytest.raises(BudgetError):
-        sb.door.release_table(votes, voting, account(budget=sb.PrivacyBudget(0.5, 1e-6)))
+        sb.door.release_table(terms, votes, account(budget=sb.PrivacyBudget(0.5, 1e-6)))
 
 
 def test_noise_that_does_not_keep_its_budget_is_refused() -> None:
-    votes = label_votes()
-    voting = LabelSetVoting(1.0, 6, n_teachers=TEACHERS, labels=NAMES, budget=BUDGET)
+    terms, votes = KINDS["labels"]()
     with pytest.raises(BudgetError, match="calibrate it again"):
-        sb.door.release_table(votes, voting, account())
+        sb.door.release_table(replace(terms, mechanism=NoisyVotes(scale=1.0)), votes, account())
 
 
-def test_stored_answers_have_one_size_whatever_came_out() -> None:
+@pytest.mark.parametrize(
+    ("ballot", "release", "noise", "expected"),
+    [
+        ("labels", "labels", [-2, 1, -1], [0, 1, 1]),  # half of the teachers is enough
+        ("labels", "counts", [-2, 1, -1], [1, 2, 2]),
+        ("sets", "labels", [0, 0, 0, 3, 0, 0, 0, 0], [1, 1, 0]),
+        ("sets", "counts", [0, 0, 0, 3, 0, 0, 0, 0], [0, 1, 0, 3, 1, 1, 0, 1]),
+    ],
+)
+def test_tables_are_what_was_drawn(
+    ballot: str, release: Any, noise: list[int], expected: list[int], monkeypatch: Any
+) -> None:
+    cast = np.array([[[1, 0, 1], [1, 0, 0], [1, 1, 1], [0, 0, 1]]])
+    votes, loose = (
+        sb.ensemble.label_votes(cast, NAMES, ballot=ballot),
+        sb.PrivacyBudget(100.0, 1e-2),
+    )
+    monkeypatch.setattr(releasing, "noise_source", lambda: ScriptedNoise(noise, exact=True))
+    public = {"method": "votes-of-labels", "labels": NAMES, "ballot": ballot, "most_named": None}
+    terms = Terms(NoisyVotes(scale=2.0, release=release), votes.shape, loose, public)
+    table = sb.door.release_table(terms, votes, account(budget=loose))
+    assert table.answers.tolist() == [expected]
+
+
+def test_stored_answers_have_one_size_whatever_came_out(tmp_path: Path) -> None:
     # positions of one digit and of two take as much room
     sizes = set()
     for level in (0.0, 9.9):
         cast = sb.ensemble.number_votes(np.full((6, TEACHERS), level), (0.0, 10.0), n_positions=50)
-        ledger = account()
-        sb.door.release_table(cast, question("median")[1], ledger, request="q")
-        stored = ledger.released("q")
-        assert stored is not None
-        sizes.add(len(stored))
+        ledger = sb.Ledger(tmp_path / f"{level}.sqlite", dataset="x", budget=BUDGET)
+        sb.door.release_table(KINDS["median"]()[0], cast, ledger, request="q")
+        sizes.add(ledger.path.stat().st_size)
     assert len(sizes) == 1

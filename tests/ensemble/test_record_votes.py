@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from secretballot._nearest_points import NearestPoints
-from secretballot.aggregation.record_votes import moved_cells
 from secretballot.core.types import Guarantee
-from secretballot.ensemble.record_votes import votes_of_records
+from secretballot.ensemble.record_votes import record_votes_shape, votes_of_records
 from secretballot.exceptions import DataError, ParameterError
 
 POINTS = np.array([[0], [2], [2], [7]])
 RECORD = Guarantee(unit="record", relation="add-remove")
+REPLACED = Guarantee(unit="record", relation="replace-one")
 CLASSES = [0, 1, 2]
 RECORDS = [(place, label) for place in (-1, 1, 2, 6) for label in (0, 1, 2)]
 
@@ -36,14 +36,14 @@ def test_a_record_that_comes_moves_k_counts_by_one_and_a_replaced_one_at_most_2_
         for one in tables:
             came = one - without
             assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
-            assert np.abs(came).sum() == k == moved_cells(k, "add-remove")
+            assert np.abs(came).sum() == k == record_votes_shape(4, 2, k, RECORD).moved
             assert (came.sum(axis=1) <= 1).all()
             for other in tables:
                 moved = np.abs(other - one)
                 # never one count by two: a record has one vote at a point
                 assert moved.max(initial=0) <= 1
                 farthest = max(farthest, int(moved.sum()))
-    assert farthest == 2 * k == moved_cells(k, "replace-one")
+    assert farthest == 2 * k == record_votes_shape(4, 2, k, REPLACED).moved
 
 
 def table_apart(records, k):
@@ -75,13 +75,13 @@ def test_an_uncovered_record_moves_as_many_cells_and_no_public_point(k):
         for record, one in zip(records, tables, strict=True):
             came = one - without
             assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
-            assert np.abs(came).sum() == k == moved_cells(k, "add-remove")
+            assert np.abs(came).sum() == k == record_votes_shape(4, 2, k, RECORD).moved
             assert came[:4].any() == record[2]
             for other in tables:
                 moved = np.abs(other - one)
                 assert moved.max(initial=0) <= 1
                 farthest = max(farthest, int(moved.sum()))
-    assert farthest == 2 * k == moved_cells(k, "replace-one")
+    assert farthest == 2 * k == record_votes_shape(4, 2, k, REPLACED).moved
 
 
 def test_whether_a_record_is_covered_must_be_said_of_each():

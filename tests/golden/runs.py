@@ -18,7 +18,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import secretballot as sb
 from golden import data
 from golden.seam import GoldenNoise, fixed_bytes, golden, whole
+from secretballot.core.mechanisms import NoisyVotes, StableValue, State
 from secretballot.exceptions import BudgetError, DataError
+from secretballot.privacy.accounting import epsilon_upper, noisy_votes, teacher_shape
+from sessions import session_of
 
 HERE = Path(__file__).parent
 TEACHERS = {"bayes": GaussianNB, "logistic": LogisticRegression, "default": lambda: None}
@@ -287,9 +290,18 @@ def of_session(session: Any, asked: Any) -> Released:
 @method
 def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
     terms = {"n_queries": 14, "delta": 1e-6, **terms}
+
+    def noisy(noise: str) -> sb.aggregation.NoisyVoting:
+        scale, release = terms.get("sigma", terms.get("scale")), terms.get("release", "labels")
+        votes = NoisyVotes(noise=noise, scale=scale, release=release)
+        shape = teacher_shape(terms["n_queries"], terms.get("n_classes", 2), 20)
+        delta = terms["delta"]
+        price = sb.PrivacyBudget(epsilon_upper([votes.event(shape)], delta), delta)
+        return sb.aggregation.NoisyVoting.of(votes, shape, price)
+
     plan = {
-        "gaussian": lambda: sb.GaussianAggregator(**terms),
-        "laplace": lambda: sb.LaplaceAggregator(**terms),
+        "gaussian": lambda: noisy("gaussian"),
+        "laplace": lambda: noisy("laplace"),
         "sparse-vector": lambda: sb.SparseVectorAggregator(**terms),
         "abstention-table": lambda: sb.AbstentionTableAggregator(**terms),
         "confident": lambda: sb.ConfidentAggregator(**terms),
@@ -303,7 +315,7 @@ def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
             n_teachers=20,
             vault=Path(folder) / "vault",
         )
-        asking = sb.LabelingSession(teachers, plan, account(folder))
+        asking = session_of(teachers, plan, account(folder))
         return of_session(asking, table["X_public"][:16])
 
 
@@ -317,13 +329,13 @@ def relabelled(table: dict[str, Any], hypotheses: str, relabel_epsilon: float) -
 
 @method
 def stable_value(table: dict[str, Any], scale: float, threshold: int) -> Released:
-    """Test distances to instability, which no release does yet."""
-    from secretballot.privacy.mechanisms import DistanceToInstability
-
+    """Test distances to instability from 0 to 19."""
     noise = GoldenNoise(table["trace"], table["hashed"])
-    distances = np.arange(20, dtype=np.int64)
-    test = DistanceToInstability(scale, threshold)
-    return {"labels": test.release(distances, distances % 2, noise)}
+    distances = np.arange(20)
+    ones = 20 + (distances + 1) * (2 * (distances % 2) - 1)
+    test, shape = StableValue(scale=scale, threshold=threshold), teacher_shape(20, 2, 40)
+    drawn, _ = test.draw(shape, [np.column_stack([40 - ones, ones])], noise, State())
+    return {"labels": drawn[:, 0]}
 
 
 @method
@@ -350,10 +362,8 @@ def silos(table: dict[str, Any], epsilon: float, release: str) -> Released:
         ]
     total = sum(one._unseal()[0] for one in read)
     counts = sb.votes_of_counts(total, classes=[0, 1], n_teachers=20)
-    plan = sb.GaussianAggregator.calibrate(
-        budget(epsilon), n_queries=60, n_teachers=20, n_classes=2, release=release
-    )
-    released = sb.release(counts, plan, account())
+    plan = noisy_votes(budget(epsilon), counts.shape, release=release)
+    released = sb.release(counts, plan, account(), budget(epsilon))
     noisy = released.noisy_counts
     return {"labels": released.labels, **({} if noisy is None else {"counts": noisy})}
 

@@ -144,7 +144,7 @@ def golden(noise: str) -> Iterator[Trace]:
 
 
 def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> None:
-    from secretballot.core import private
+    from secretballot.core import private, releasing
     from secretballot.core.ledger import Ledger
     from secretballot.door import purchase
     from secretballot.learners.labelers import relabel, subsample
@@ -154,6 +154,7 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
 
     for module, name in (
         (purchase, "noise_source"),
+        (releasing, "noise_source"),
         (purchase, "exact_noise"),
         (relabel, "exact_noise"),
     ):

@@ -13,14 +13,21 @@ from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.aggregation import WeakSignalWarning, gaussian, sparse_vector
+from noisy_plans import calibrated, noisy
+from secretballot.aggregation import sparse_vector
 from secretballot.audit import discrete_gaussian_distribution, hockey_stick
+from secretballot.core import releasing
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.streams import laplace_above
-from secretballot.door import purchase
 from secretballot.learners.pate import estimated_size as estimates
 from secretballot.learners.pate.defaults import choose_label_queries
 from secretballot.learners.pate.estimated_size import BETA, FRACTIONS, EstimatedSize
-from secretballot.privacy.accounting import calibrate_label_gaussian, calibrate_sparse_vector
+from secretballot.privacy.accounting import (
+    WeakSignalWarning,
+    calibrate_label_gaussian,
+    calibrate_sparse_vector,
+    recipes,
+)
 from secretballot.privacy.mechanisms import StabilityQuantile, quantile_slack, stability_quantile
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.plan_checks import total_price
@@ -29,7 +36,7 @@ from secretballot.report.certificate.terms import stated
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calibrate_label_gaussian)
 # noise may leave a fit here with too little to plan by, now and then
-pytestmark = pytest.mark.filterwarnings("ignore::secretballot.aggregation.WeakSignalWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::secretballot.privacy.accounting.WeakSignalWarning")
 
 
 def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> EstimatedSize:
@@ -49,7 +56,7 @@ def calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calibrate each noise once for all tests."""
     for module in (estimates, sparse_vector):
         monkeypatch.setattr(module, "calibrate_sparse_vector", SPARSE)
-    monkeypatch.setattr(gaussian, "calibrate_label_gaussian", LABELS)
+    monkeypatch.setattr(recipes, "calibrate_label_gaussian", LABELS)
 
 
 # --- the promise for both steps together ---
@@ -101,7 +108,7 @@ def _worst_delta(
 
 def _sigmas(plan: EstimatedSize) -> dict[int, float]:
     sized = {size: plan._aggregator_of_size(size) for size in (1, 2)}
-    return {size: one.sigma for size, one in sized.items()}  # type: ignore[attr-defined]
+    return {size: one.mechanism.scale for size, one in sized.items()}  # type: ignore[attr-defined]
 
 
 def test_estimate_and_answers_keep_the_promise_on_all_neighbouring_votes() -> None:
@@ -158,7 +165,7 @@ def test_the_number_of_labels_fits_votes_of_known_margin(share: float) -> None:
     lost = 2 * (plan._noise_slack + 4) / margin
     # queries go with the square of the margin
     assert typical >= min(n, 0.9 * exact * (1 - lost) ** 2)
-    sigma = plan._aggregator_of_size(typical).sigma  # type: ignore[attr-defined]
+    sigma = plan._aggregator_of_size(typical).mechanism.scale  # type: ignore[attr-defined]
     assert ndtr(margin / (2 * sigma)) >= 0.949
 
 
@@ -225,7 +232,7 @@ def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: fl
     ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
     counts = sb.votes_of_counts(np.tile([200, 50], (5, 1)))
     sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=part)
-    sb.release(counts, sb.GaussianAggregator.calibrate(rest, 5, n_teachers=250), ledger)
+    sb.release(counts, calibrated(rest, 5, n_teachers=250), ledger)
 
 
 # --- in a fit ---
@@ -289,9 +296,9 @@ def test_a_fit_that_is_interrupted_while_labels_are_drawn_stays_spent(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sb.GaussianAggregator, "answer", interrupt)
+    monkeypatch.setattr(NoisyVotes, "draw", interrupt)
     settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(sb.LedgerError, match="forfeited"):
         _fit(task, sb.PATEClassifier, **settings)
     monkeypatch.undo()
     with pytest.raises(sb.LedgerError):
@@ -318,7 +325,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
         # while the number is drawn: it stays spent
         "stability": (sb.Votes, "_unseal"),
         "estimate": (EstimatedSize, "aggregator_by"),  # after the number is out
-        "release": (purchase, "noise_source"),  # before the labels are bought
+        "release": (releasing, "noise_source"),  # before the labels are bought
     }[place]
     monkeypatch.setattr(target, name, interrupt)
     settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
@@ -336,7 +343,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
     again = _fit(task, kind, **settings)
     assert again.released_labels_ == model.released_labels_
     assert len(ledger.history()) == 2
-    with pytest.raises(sb.ParameterError, match="answered before"):
+    with pytest.raises(sb.ParameterError, match=r"other terms|another promise"):
         _fit(task, kind, **settings, budget=sb.PrivacyBudget(2.0, 1e-6))
 
 
@@ -344,7 +351,7 @@ def test_the_same_request_with_another_split_of_the_budget_is_refused(task: dict
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(5.0, 1e-5))
     _fit(task, ledger=ledger, request="fit")
     for estimate in (None, 0.2):
-        with pytest.raises(sb.ParameterError, match="answered before"):
+        with pytest.raises(sb.ParameterError, match="other terms"):
             _fit(task, ledger=ledger, request="fit", estimate_epsilon=estimate)
     assert len(ledger.history()) == 2
 
@@ -369,7 +376,7 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
     [
         ({"n_queries": 50}, "n_queries is given"),
         ({"max_unstable": 3}, "max_unstable is given"),
-        ({"aggregator": sb.GaussianAggregator(50.0, 20, delta=1e-6)}, "an aggregator is given"),
+        ({"aggregator": noisy(50.0, 20, delta=1e-6, n_teachers=250)}, "an aggregator is given"),
         ({"release": "counts"}, "noisy counts of all public points"),
         ({"release": "auto"}, "noisy counts of all public points"),
         ({"estimate_epsilon": 1.0}, "leave something for answers"),

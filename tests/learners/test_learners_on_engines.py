@@ -9,7 +9,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
-from secretballot.door import purchase
+from secretballot.core import releasing
 from secretballot.exceptions import ParameterError
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
@@ -111,7 +111,7 @@ class NoNoise:
 def test_release_and_certificate_are_the_same_bytes(
     fit: Any, dask_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(purchase, "noise_source", NoNoise)  # whose draws differ in every run
+    monkeypatch.setattr(releasing, "noise_source", NoNoise)  # whose draws differ in every run
     here, there = fit("local"), fit(dask_client)
     certificates = [dict(model.certificate_) for model in (here, there)]
     for certificate in certificates:  # when it was made, and the digest of that and all the rest

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from noisy_plans import calibrated
 from secretballot import verify_release as second
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
@@ -157,7 +158,7 @@ def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> Non
 def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
     X, _ = plane()
     votes = sb.votes_of_teachers(np.tile([0, 1], (40, 12)), classes=[0, 1])
-    aggregator = sb.GaussianAggregator.calibrate(BUDGET, n_queries=40)
+    aggregator = calibrated(BUDGET, n_queries=40, n_teachers=24)
     with pytest.raises(ParameterError, match="does not say which public points"):
         check_start(sb.release(votes, aggregator, ledger_of()), (0, 1), X[N:])
     withheld = sb.SparseVectorAggregator(

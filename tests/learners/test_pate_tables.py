@@ -144,9 +144,9 @@ def test_a_request_reuses_its_answer_and_spends_once(tmp_path: Path) -> None:
     again = fit_labels(labels_model(ledger=ledger, request="q", n_queries=40))
     assert again.released_table_ == model.released_table_
     assert ledger.spent().epsilon == pytest.approx(4.0)
-    with pytest.raises(ParameterError, match="another question"):
+    with pytest.raises(ParameterError, match="other terms"):
         fit_labels(labels_model(ledger=ledger, request="q", n_queries=41))
-    with pytest.raises(ParameterError, match="another question"):
+    with pytest.raises(ParameterError, match="other terms"):
         fit_labels(labels_model(ledger=ledger, request="q", n_queries=40), X_public=X_PUBLIC + 1)
 
 

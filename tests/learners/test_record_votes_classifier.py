@@ -28,17 +28,20 @@ from test_one_record_one_teacher import (
 
 import secretballot as sb
 from reference_data import reference
-from secretballot.aggregation import RecordVotesAggregator
 from secretballot.audit import discrete_gaussian_distribution
 from secretballot.audit.games import hockey_stick
 from secretballot.audit.statistics import delta_lower
+from secretballot.core import releasing
+from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
+from secretballot.core.types import VoteShape
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.door import purchase
+from secretballot.ensemble.record_votes import record_votes_shape
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.learners.record_votes import coordinates
 from secretballot.learners.record_votes.classifier import default_votes
 from secretballot.learners.training import one_of_each_unit
-from secretballot.privacy.accounting import delta_upper
+from secretballot.privacy.accounting import delta_upper, noisy_votes
 from secretballot.report.certificate.terms import stated
 
 # records in worlds of some dozen points, where there are no others to be public
@@ -53,6 +56,13 @@ class Cells:
         return np.nan_to_num(np.asarray(X, dtype=np.float64)).astype(np.int64)
 
 
+def priced(
+    budget: sb.PrivacyBudget, n_points: int, k: int, neighbours: str = "add-remove"
+) -> tuple[NoisyVotes, VoteShape]:
+    shape = record_votes_shape(n_points, 2, k, guarantee_of("record", neighbours))
+    return noisy_votes(budget, shape, release="counts"), shape
+
+
 class NoNoise:
     exact, description = True, "none, for a test"
 
@@ -63,7 +73,7 @@ class NoNoise:
 @pytest.fixture
 def unnoised(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the true counts leave, so that a test can see what the fit asked for."""
-    monkeypatch.setattr(purchase, "noise_source", NoNoise)
+    monkeypatch.setattr(releasing, "noise_source", NoNoise)
 
 
 def fitted(
@@ -120,9 +130,7 @@ def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(
     neighbours: str, k: int, unnoised: None
 ) -> None:
     budget = sb.PrivacyBudget(1.5, 0.02)
-    sigma = RecordVotesAggregator.calibrate(
-        budget, 3, votes_per_record=k, neighbours=neighbours
-    ).sigma
+    sigma = priced(budget, 3, k, neighbours)[0].scale
     worst = 0.0
     moves = {}
     found = functools.cache(true_counts)
@@ -146,7 +154,7 @@ def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(
 
 def test_a_replaced_record_at_the_price_of_one_that_comes_is_caught(unnoised: None) -> None:
     budget = sb.PrivacyBudget(1.5, 0.02)
-    sigma = RecordVotesAggregator.calibrate(budget, 3, votes_per_record=1).sigma
+    sigma = priced(budget, 3, 1)[0].scale
     moved = true_counts([(0, 0)], 1, "replace-one") - true_counts([(3, 1)], 1, "replace-one")
     assert exact_delta(moved, sigma, budget.epsilon) > 2 * budget.delta
 
@@ -157,9 +165,7 @@ def test_the_price_agrees_with_dp_accounting() -> None:
     for k, epsilon in ((5, 0.5), (160, 1.0)):
         budget = sb.PrivacyBudget(epsilon, 1e-5)
         for neighbours, moved in (("add-remove", k), ("replace-one", 2 * k)):
-            sigma = RecordVotesAggregator.calibrate(
-                budget, 1000, votes_per_record=k, neighbours=neighbours
-            ).sigma
+            sigma = priced(budget, 1000, k, neighbours)[0].scale
             theirs = privacy_loss_distribution.from_gaussian_mechanism(
                 sigma / math.sqrt(moved), value_discretization_interval=1e-4, use_connect_dots=True
             ).get_delta_for_epsilon(epsilon)
@@ -172,12 +178,11 @@ def test_drawn_tables_keep_the_promise_and_too_little_noise_is_found(
 ) -> None:
     # a sound program fails with probability 1e-6
     budget, k, n = sb.PrivacyBudget(0.3, 0.05), 3, 20_000
-    sound = RecordVotesAggregator.calibrate(budget, k, votes_per_record=k)
-    event = sound.events(0)[0]
-    assert delta_upper([event], budget.epsilon) <= budget.delta
-    drawn = RecordVotesAggregator(factor * sound.sigma, k * n, votes_per_record=k, budget=budget)
+    sound, shape = priced(budget, k * n, k)
+    assert delta_upper([sound.event(shape)], budget.epsilon) <= budget.delta
+    drawn = sound.changed(scale=factor * sound.scale)
     sides = [
-        drawn.answer(np.full((k * n, 2), count), 0, ExactNoise()).noisy_counts[:, 1]
+        drawn.draw(shape, [np.full((k * n, 2), count)], ExactNoise(), State())[0][:, 1]
         for count in (1, 0)
     ]
     # the sum over the points that a record voted for tells all that there is
@@ -384,7 +389,7 @@ def test_a_promise_to_users_is_on_the_certificate_and_in_an_account_of_users() -
         sb.Ledger.in_memory(dataset="registry", budget=BUDGET, unit=unit)
         for unit in ("record", "user")
     )
-    with pytest.raises(sb.LedgerError, match="do not add"):
+    with pytest.raises(sb.LedgerError, match="does not add"):
         fitted(X, y, X, units=units, ledger=records)
     with pytest.raises(sb.LedgerError):
         fitted(X, y, X, ledger=users)
@@ -489,14 +494,14 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
         lambda: fitted(X, y, X, **settings | {"budget": sb.PrivacyBudget(0.5, 1e-5)}),
     ]
     for other in others:
-        with pytest.raises(sb.ParameterError, match="was answered before"):
+        with pytest.raises(sb.ParameterError, match="begun with other terms"):
             other()
     # nor does it get what was released of another kind
     own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
     settings |= {"ledger": own}
     number = sb.RecordMomentsRegressor((0, 1), budget=BUDGET, ledger=own, request="first")
     number.fit(X, y, X_public=X)
-    with pytest.raises(sb.ParameterError, match="was answered before"):
+    with pytest.raises(sb.ParameterError, match="begun with other terms"):
         fitted(X, y, X, **settings)
 
 

@@ -169,11 +169,11 @@ def test_votes_of_records_on_disk_are_those_in_memory(
 ) -> None:
     counts: list[Any] = []
 
-    def look(votes: Any, *args: Any, **more: Any) -> None:
-        counts.append(votes._unseal()[0])
+    def look(terms: Any, cast: Any, *args: Any, **more: Any) -> None:
+        counts.append(cast()._unseal()[0])
         raise InterruptedError
 
-    monkeypatch.setattr("secretballot.learners.record_votes.classifier.release", look)
+    monkeypatch.setattr("secretballot.learners.record_votes.classifier.release_labels", look)
     monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
     for data in ({"X": kept(tmp_path, unit), "y": None}, in_memory(unit)):
         model = sb.RecordVotesClassifier(
@@ -192,11 +192,11 @@ def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
 ) -> None:
     counts: list[Any] = []
 
-    def look(votes: Any, *args: Any, **more: Any) -> None:
-        counts.append(votes._unseal()[0].tolist())
+    def look(terms: Any, cast: Any, *args: Any, **more: Any) -> None:
+        counts.append(cast()._unseal()[0].tolist())
         raise InterruptedError
 
-    monkeypatch.setattr("secretballot.learners.record_votes.classifier.release", look)
+    monkeypatch.setattr("secretballot.learners.record_votes.classifier.release_labels", look)
     monkeypatch.setattr(
         "secretballot.learners.record_votes.coordinates.fresh_key", lambda: bytes(32)
     )

@@ -6,12 +6,13 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
+from noisy_plans import calibrated
 from secretballot.learners.training.inputs import class_indices
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 P = np.random.default_rng(0).normal(size=(30, 2))
 Y = (P[:, 0] > 0).astype(int)
-PLAN = sb.GaussianAggregator.calibrate(BUDGET, 5, n_classes=2, n_teachers=10, release="labels")
+PLAN = calibrated(BUDGET, 5, n_classes=2, n_teachers=10, release="labels")
 
 
 def account() -> sb.Ledger:
@@ -27,7 +28,9 @@ def teachers():
     ("given", "sentence"),
     [
         ({"teachers": None}, "teachers is None; give what train_teachers returned"),
-        ({"aggregator": "gaussian"}, "aggregator is 'gaussian'; give a calibrated aggregator"),
+        ({"mechanism": "gaussian"}, "mechanism is 'gaussian'; give one of"),
+        ({"budget": 1.0}, "budget is 1.0; give a PrivacyBudget"),
+        ({"n_queries": 0}, "n_queries is 0"),
         ({"ledger": "registry.ledger"}, "ledger is 'registry.ledger'; give a Ledger"),
         ({"request": None}, "request is None; it must be a string"),
         ({"request": 3}, "request is 3; it must be a string"),
@@ -39,11 +42,13 @@ def teachers():
 def test_a_session_says_what_it_takes(teachers, given, sentence):
     settings = {
         "teachers": teachers,
-        "aggregator": PLAN,
+        "mechanism": PLAN.mechanism,
         "ledger": account(),
+        "budget": BUDGET,
+        "n_queries": 5,
         "request": "s",
     } | given
-    first = [settings.pop(key) for key in ("teachers", "aggregator", "ledger")]
+    first = [settings.pop(key) for key in ("teachers", "mechanism", "ledger", "budget")]
     with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
         sb.LabelingSession(*first, **settings)
     with pytest.raises(sb.ParameterError, match=r"^request is 3; it must be a string\.$"):

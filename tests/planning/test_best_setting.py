@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.aggregation import LaplaceAggregator
-from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.plan.text import learn_options, plan_text, recipe_name
@@ -20,6 +18,7 @@ from secretballot.planning.search.settings import Noise, interactive_settings
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.recipes import laplace_deviation
 from secretballot.runs.plan_agreement import settings_of
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5)
@@ -49,7 +48,7 @@ def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) 
     setting = made.recommended.setting
     assert setting.n_queries <= TASK.n_public
     assert setting.n_teachers <= TASK.n_records
-    assert made.recommended.noise == Noise(TASK.budget, 2).calibrated(setting).sigma
+    assert made.recommended.noise == Noise(TASK.budget, 2).calibrated(setting).mechanism.scale
     assert made.source == "curve"
     assert made.seed == 7
 
@@ -199,8 +198,8 @@ def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
     assert plan.votes.setting.aggregator == "laplace"
     assert {one.setting.aggregator for one in plan.evaluated} == {"laplace"}
     noise = Noise(PrivacyBudget(TASK.epsilon, 0.0), 2).aggregator(plan.votes.setting)
-    assert isinstance(noise, LaplaceAggregator)
-    assert plan.votes.noise == pytest.approx(laplace_deviation(noise.scale))
+    assert noise.mechanism.noise == "laplace"
+    assert plan.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
     assert noise.budget.delta == 0
 
 

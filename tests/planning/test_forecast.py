@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
+from noisy_plans import noisy, priced
 from secretballot.aggregation import (
     ConfidentAggregator,
-    GaussianAggregator,
     InteractiveAggregator,
-    LaplaceAggregator,
     SparseVectorAggregator,
-    VoteTableAggregator,
 )
 from secretballot.core.losses import discrete_gaussian_pmf
+from secretballot.core.mechanisms import TableLabels
 from secretballot.exceptions import ParameterError
 from secretballot.planning.simulation.forecast import (
     RoughForecast,
@@ -62,7 +61,7 @@ def test_two_classes_under_much_noise_go_over_into_the_normal_law() -> None:
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: str) -> None:
     sample = sample_votes(300, 60, n_classes)
-    aggregator = GaussianAggregator(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET)
+    aggregator = noisy(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET, n_teachers=60)
     noise, repeats = SeededNoise(np.random.default_rng(1)), 150
     runs = [
         np.mean(aggregator.answer(sample.counts, 60, noise).labels == sample.truth)
@@ -152,7 +151,15 @@ def test_laplace_labels_are_as_right_as_the_aggregator_makes_them(
 ) -> None:
     sample, rng = sample_votes(4000, 50, n_classes), np.random.default_rng(4)
     budget = PrivacyBudget(1.0, 0.0)
-    terms = LaplaceAggregator(12.0, 4000, n_classes=n_classes, release=release, budget=budget)
+    terms = noisy(
+        12.0,
+        4000,
+        n_classes=n_classes,
+        release=release,
+        budget=budget,
+        n_teachers=50,
+        noise="laplace",
+    )
     outlook = forecast(sample, terms)
     drawn = terms.answer(sample.counts, 50, SeededNoise(rng)).labels
     assert outlook.answered == 4000
@@ -164,13 +171,13 @@ def test_labels_of_a_table_are_as_right_as_the_table_makes_them() -> None:
     sample, rng = sample_votes(4000, 50, 2), np.random.default_rng(4)
     budget = PrivacyBudget(1.0, 1e-5)
     weights = tuple(2**52 - i * 2**47 for i in range(26))
-    terms = VoteTableAggregator(weights, 4000, n_teachers=50, budget=budget)
+    terms = priced(TableLabels(weights=weights), 4000, 50, budget=budget)
     outlook = forecast(sample, terms)
     drawn = terms.answer(sample.counts, 50, SeededNoise(rng)).labels
     assert outlook.answered == 4000
     assert outlook.label_accuracy == pytest.approx((drawn == sample.truth).mean(), abs=0.03)
     assert outlook.label_accuracy < outlook.vote_accuracy
-    other = VoteTableAggregator(weights, 4000, n_teachers=52, budget=budget)
+    other = priced(TableLabels(weights=weights), 4000, 52, budget=budget)
     with pytest.raises(ParameterError, match="52 teachers"):
         forecast(sample, other)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from secretballot.aggregation import GaussianAggregator
+from noisy_plans import noisy
 from secretballot.datasets import synthetic_two_class
 from secretballot.ensemble import TeacherEnsemble, teacher_by_name
 from secretballot.exceptions import ParameterError
@@ -55,7 +55,7 @@ def figures(counts, truth, aggregator):
 
 
 K, N_RECORDS, N_FEATURES = 50, 5000, 30
-LABELS = GaussianAggregator(K / 5, 400, budget=BUDGET)
+LABELS = noisy(K / 5, 400, budget=BUDGET, n_teachers=K)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_the_student_does_as_well_as_that_of_the_real_run(real, forecast):
 
 def test_a_model_says_the_same_again_and_another_seed_says_something_else():
     setting = Setting(40, "gaussian", "labels", 100)
-    aggregator = GaussianAggregator(8.0, 100, budget=BUDGET)
+    aggregator = noisy(8.0, 100, budget=BUDGET, n_teachers=40)
     first, second, other = (model(n_trained=20) for _ in range(3))
     other._seed = 9
     assert np.array_equal(first.votes(40, 4000, 1).counts, second.votes(40, 4000, 1).counts)
@@ -186,7 +186,7 @@ def test_a_class_that_never_occurs_gets_hardly_a_vote():
 def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None:
     data = synthetic_two_class(1600, n_features=3, bayes_error=0.1, seed=4)
     setting = Setting(40, "gaussian", "labels", 100, strategy="margin")
-    aggregator = GaussianAggregator(3.0, 100, budget=PrivacyBudget(1.0, 1e-5))
+    aggregator = noisy(3.0, 100, budget=PrivacyBudget(1.0, 1e-5), n_teachers=40)
 
     def labels(n_public: int, rows: slice) -> float:
         model = StandInModel(

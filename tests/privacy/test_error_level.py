@@ -8,32 +8,28 @@ import pytest
 
 from made_events import sparse_event
 from secretballot.audit import discrete_laplace_distribution, stream_law
+from secretballot.core.mechanisms import stability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     calibrate_sparse_vector,
 )
 from secretballot.privacy.mechanisms import (
-    SparseVector,
     StabilityQuantile,
     answerable_fraction,
     choose_max_unstable,
     quantile_slack,
-    stability,
 )
 
-STREAMS = [sparse_event(2.0, 3.0, 10, t) for t in (1, 2, 3)]
+STREAMS = [sparse_event(2.0, 3.0, 10, t, refresh) for t in (1, 2, 3) for refresh in (True, False)]
 
 
 def stable_query_fails(event, values, stable_from):
     """Exact probability that some query at `stable_from` or beyond is below, before the stream
     stops."""
-    mechanism = SparseVector(
-        event.threshold_scale, event.query_scale, event.threshold, event.abstentions
-    )
     return sum(
         probability
-        for pattern, probability in stream_law(mechanism, np.array(values)).items()
+        for pattern, probability in stream_law(event, np.array(values)).items()
         if any(
             not above and value >= stable_from
             for above, value in zip(pattern, values, strict=False)
@@ -58,7 +54,7 @@ def test_queries_beyond_the_stream_slack_are_answered_but_for_half_of_beta(event
 
 
 def test_the_stream_slack_is_not_idle():
-    event = sparse_event(2.0, 3.0, 10, 1)
+    event = sparse_event(2.0, 3.0, 10, 1, True)
     for beta in (0.2, 0.01):
         slack = quantile_slack(StabilityQuantile(0.1, 1.0), event, 6, beta)
         short = event.threshold + slack.stream - 2

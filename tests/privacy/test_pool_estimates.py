@@ -13,13 +13,12 @@ from secretballot.audit import (
     neighbouring_counts,
     sample_p_value,
 )
+from secretballot.core.mechanisms import margin, stability
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import delta_upper
 from secretballot.privacy.mechanisms import (
     StabilityQuantile,
-    margin,
-    stability,
     stability_quantile,
 )
 

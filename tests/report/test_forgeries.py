@@ -18,21 +18,26 @@ import numpy as np
 import pytest
 
 from made_events import abstention_event, json_of, sampled_event, sparse_event
+from noisy_plans import calibrated, noisy, priced
 from secretballot import verify_release as second
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     ConfidentAggregator,
-    GaussianAggregator,
     InteractiveAggregator,
-    LaplaceAggregator,
-    RecordVotesAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
-    VoteTableAggregator,
 )
-from secretballot.core.mechanisms import ExponentialChoice, NoisySums, NoisyVotes, StabilityQuantile
+from secretballot.core.mechanisms import (
+    ExponentialChoice,
+    NoisySums,
+    NoisyVotes,
+    StabilityQuantile,
+    TableLabels,
+)
 from secretballot.core.types import Guarantee, ScoreShape, SumShape, VoteShape
 from secretballot.door.purchase import terms_of
+from secretballot.ensemble.record_votes import record_votes_shape
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     Stream,
@@ -42,6 +47,7 @@ from secretballot.privacy.accounting import (
     event_in,
     price,
 )
+from secretballot.privacy.accounting.recipes import Terms
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -56,6 +62,7 @@ Seal = Callable[[Path, dict[str, Any]], None]
 BUDGET = PrivacyBudget(1.0, 1e-5)
 STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_unstable": 2}
 N = 12
+RECORD_NOISE = NoisyVotes(scale=20.0, release="counts")
 RECORDS = Guarantee(unit="record", relation="add-remove")
 POOL = VoteShape(guarantee=RECORDS, n_queries=90, n_classes=2, n_teachers=250, moved=90)
 ESTIMATE = StabilityQuantile(epsilon=calibrate_pure(PrivacyBudget(0.1, 0.0), 1), fraction=0.5)
@@ -99,16 +106,21 @@ def issue(
     outcome: int | None = None,
     **more: Any,
 ) -> ReleasedLabels:
-    """Return a release by an aggregator, as the door would certify it."""
-    queries, classes = 3 * np.arange(len(labels)), list("abc")[: aggregator.n_classes]
+    """Return a release by an aggregator, or by terms, as the door would certify it."""
     declared = {"unit": unit, "neighbours": neighbours}
-    mechanism, shape = terms_of(aggregator, len(classes), n_teachers, declared, "request")
-    budget = aggregator.budget
+    budget, public, sigma = aggregator.budget, aggregator.public, None
+    if isinstance(aggregator, Terms):
+        mechanism, shape = aggregator.mechanism, aggregator.shape
+        sigma = mechanism.scale
+    else:
+        n_classes, sigma = aggregator.n_classes, aggregator.sigma_of_counts
+        mechanism, shape = terms_of(aggregator, n_classes, n_teachers, declared, "request")
+    queries, classes = 3 * np.arange(len(labels)), list("abc")[: shape.n_classes]
     values = {} if outcome is None else {"values": [[outcome]]}
     certificate = build_certificate(
         mechanism=mechanism,
         shape=shape,
-        public=aggregator.public,
+        public=public,
         budget=budget,
         price=price([mechanism.event(shape)], epsilon=budget.epsilon),
         composition=ACCOUNT | declared,
@@ -122,21 +134,17 @@ def issue(
         purpose="triage",
         **more,
     )
-    return ReleasedLabels(
-        queries, labels, classes, n_teachers, aggregator.sigma_of_counts, counts, certificate
-    )
+    return ReleasedLabels(queries, labels, classes, n_teachers, sigma, counts, certificate)
 
 
 def voted(**more: Any) -> ReleasedLabels:
-    return issue(
-        GaussianAggregator(20.0, N, budget=BUDGET, n_teachers=250), np.arange(N) % 2, **more
-    )
+    return issue(noisy(20.0, N, budget=BUDGET, n_teachers=250), np.arange(N) % 2, **more)
 
 
 def counted(**more: Any) -> ReleasedLabels:
     counts = np.arange(N) * 20
     return issue(
-        GaussianAggregator(20.0, N, release="counts", budget=BUDGET),
+        noisy(20.0, N, release="counts", budget=BUDGET, n_teachers=250),
         (2 * counts >= 250) * 1,
         counts,
         **more,
@@ -145,26 +153,31 @@ def counted(**more: Any) -> ReleasedLabels:
 
 def tallied() -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(0, 250, (N, 3))
-    aggregator = GaussianAggregator(30.0, N, n_classes=3, release="counts", budget=BUDGET)
+    aggregator = noisy(30.0, N, n_classes=3, release="counts", budget=BUDGET, n_teachers=250)
     return issue(aggregator, counts.argmax(axis=1), counts)
 
 
 def by_record(n_classes: int = 2, neighbours: str = "add-remove", **more: Any) -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(-20, 900, (N, n_classes))
-    aggregator = RecordVotesAggregator(
-        20.0, N, votes_per_record=4, n_classes=n_classes, neighbours=neighbours, budget=BUDGET
+    shape = record_votes_shape(
+        N, n_classes, 4, guarantee_of(more.get("unit", "record"), neighbours)
     )
     return issue(
-        aggregator, counts.argmax(axis=1), counts, neighbours=neighbours, n_teachers=0, **more
+        Terms(RECORD_NOISE, shape, BUDGET, {"method": "record-votes"}),
+        counts.argmax(axis=1),
+        counts,
+        neighbours=neighbours,
+        n_teachers=0,
+        **more,
     )
 
 
 def uncovered_counted() -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(-20, 900, (N, 2))
-    aggregator = RecordVotesAggregator(
-        20.0, N, votes_per_record=4, budget=BUDGET, expected_uncovered=0.125
-    )
-    return issue(aggregator, counts.argmax(axis=1), counts, n_teachers=0, outcome=4 * 37 - 11)
+    shape = record_votes_shape(N, 2, 4, RECORDS, counts_uncovered=True)
+    public = {"method": "record-votes", "expected_uncovered": 0.125}
+    terms = Terms(RECORD_NOISE, shape, BUDGET, public)
+    return issue(terms, counts.argmax(axis=1), counts, n_teachers=0, outcome=4 * 37 - 11)
 
 
 def withheld(n_classes: int = 3) -> ReleasedLabels:
@@ -193,15 +206,15 @@ def passed(kind: type[ConfidentAggregator]) -> ReleasedLabels:
 
 def by_chances() -> ReleasedLabels:
     weights = (2**52, 15 * 2**48, 14 * 2**48)
-    aggregator = VoteTableAggregator(weights, N, n_teachers=250, delta=1e-5)
+    aggregator = priced(TableLabels(weights=weights), N, 250, delta=1e-5)
     assert aggregator.budget.epsilon < 1.5
     return issue(aggregator, np.arange(N) % 2)
 
 
 def pure(release: str) -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(-40, 250, (N, 3))
-    aggregator = LaplaceAggregator.calibrate(
-        PrivacyBudget(1.0, 0.0), N, n_classes=3, release=release
+    aggregator = calibrated(
+        PrivacyBudget(1.0, 0.0), N, n_classes=3, release=release, n_teachers=250, noise="laplace"
     )
     return issue(aggregator, counts.argmax(axis=1), counts if release == "counts" else None)
 
@@ -224,7 +237,7 @@ def in_rounds() -> ReleasedLabels:
         "left": "kept",
     }
     counts = np.arange(8) * 30
-    aggregator = GaussianAggregator(20.0, N, release="counts", budget=BUDGET)
+    aggregator = noisy(20.0, N, release="counts", budget=BUDGET, n_teachers=250)
     return issue(aggregator, (2 * counts >= 250) * 1, counts, plan=plan, choices=[CHOSEN, COMPARED])
 
 

@@ -5,9 +5,10 @@ import warnings
 
 import pytest
 
-from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator, WeakSignalWarning
+from noisy_plans import calibrated
+from secretballot.aggregation import SparseVectorAggregator
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, WeakSignalWarning
 from secretballot.runs.caution import (
     CAUTIONS,
     cautions_of_noise,
@@ -77,7 +78,7 @@ def test_noise_that_drowns_unanimous_votes_is_asked_about() -> None:
         ("labels", 2, ["noise"]),
         ("labels", 2_000, []),
     ):
-        aggregator = GaussianAggregator.calibrate(USUAL, 100, release=release)
+        aggregator = calibrated(USUAL, 100, release=release, n_teachers=250)
         found = cautions_of_noise(aggregator, teachers)
         assert [caution.name for caution in found] == names, (release, teachers)
 

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 import secretballot as sb
+from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.settings import ServiceSettings, read_settings
+from sessions import session_of
 
 CLASSES = ["no", "yes"]
 #: Stand in private records alone: no answer, no file of the service and no log may hold them.
@@ -99,7 +101,7 @@ class InProcess(httpx.BaseTransport):
 
 
 def counts_terms(queries: int = QUERIES) -> Aggregator:
-    return sb.GaussianAggregator(9.0, queries, release="counts", delta=1e-6)
+    return noisy(9.0, queries, release="counts", delta=1e-6, n_teachers=40)
 
 
 def sparse_terms(queries: int = QUERIES) -> Aggregator:
@@ -132,9 +134,9 @@ def made_place(
         teacher, private, y, classes=CLASSES, n_teachers=40, vault=folder / "vault", **given
     )
     ledger = sb.Ledger(ledger_at or folder / "registry.ledger", dataset="registry", budget=BUDGET)
-    sb.LabelingSession(teachers, counts_terms(queries), ledger)
+    session_of(teachers, counts_terms(queries), ledger)
     if not frames:
-        sb.LabelingSession(teachers, sparse_terms(), ledger, request="sparse")
+        session_of(teachers, sparse_terms(), ledger, request="sparse")
     sessions = '["session"]' if frames else '["session", "sparse"]'
     config = folder / "service.toml"
     config.write_text(

@@ -5,15 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from secretballot.aggregation.abstention_table import AbstentionTableAggregator
-from secretballot.aggregation.base import Aggregator, Answers, WeakSignalWarning
+from secretballot.aggregation.base import Aggregator, Answers
 from secretballot.aggregation.confident import ConfidentAggregator, InteractiveAggregator
-from secretballot.aggregation.gaussian import GaussianAggregator
-from secretballot.aggregation.laplace import LaplaceAggregator
-from secretballot.aggregation.record_votes import RecordVotesAggregator
-from secretballot.aggregation.relabelled import RelabelledAggregator
+from secretballot.aggregation.noisy_voting import NoisyVoting
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
-from secretballot.aggregation.tables import LabelSetVoting, NumberVoting, TableVoting
-from secretballot.aggregation.vote_table import VoteTableAggregator
 from secretballot.exceptions import ParameterError
 
 __all__ = [
@@ -22,30 +17,18 @@ __all__ = [
     "Aggregator",
     "Answers",
     "ConfidentAggregator",
-    "GaussianAggregator",
     "InteractiveAggregator",
-    "LabelSetVoting",
-    "LaplaceAggregator",
-    "NumberVoting",
-    "RecordVotesAggregator",
-    "RelabelledAggregator",
+    "NoisyVoting",
     "SparseVectorAggregator",
-    "TableVoting",
-    "VoteTableAggregator",
-    "WeakSignalWarning",
     "aggregator_from_description",
 ]
 
 AGGREGATOR_CLASSES: tuple[type[Aggregator], ...] = (
-    GaussianAggregator,
-    VoteTableAggregator,
-    LaplaceAggregator,
+    NoisyVoting,
     ConfidentAggregator,
     InteractiveAggregator,
     SparseVectorAggregator,
     AbstentionTableAggregator,
-    RelabelledAggregator,
-    RecordVotesAggregator,
 )
 
 

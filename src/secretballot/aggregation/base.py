@@ -1,7 +1,6 @@
 """What every aggregator promises: a recipe that answers a fixed number of queries from vote
 counts."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,33 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import FARTHEST, check_count
+from secretballot._validation import check_count
 from secretballot.core.mechanisms import Mechanism
-from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
-
-
-def widest_count(spread: float, most: int) -> int:
-    """Return a noisy count with as many characters as any that noise of this standard deviation
-    makes of 0 to `most`, practically; it could have been drawn."""
-    far = math.floor(FARTHEST * (spread + 1))
-    return max(-far, most + far, key=lambda count: len(str(count)))
-
-
-class WeakSignalWarning(UserWarning):
-    """The noise drowns the votes: the release is private, but hardly better than guessing.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> aggregator = sb.GaussianAggregator(200.0, n_queries=10, delta=1e-6)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     aggregator.check_useful(n_teachers=20)
-    >>> caught[0].category.__name__
-    'WeakSignalWarning'
-    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,35 +44,6 @@ class Answers:
     outcome: Mapping[str, int] = field(default_factory=dict)
 
 
-class AnswerRun(ABC):
-    """One run of queries while it is being answered, a few queries at a time.
-
-    Obtained from `Aggregator.start`.
-    """
-
-    @abstractmethod
-    def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries.
-
-        `n_reached` of them are answered, fewer than asked where the run stops.
-
-        `counts` has shape (n_queries, n_classes), the labels shape (n_queries,).
-        """
-
-    @property
-    @abstractmethod
-    def secret_state(self) -> dict[str, int] | None:
-        """What the next answer depends on besides its votes, with ``n_below``: for the vault alone.
-
-        None where there is nothing of that kind.
-        """
-
-    @property
-    @abstractmethod
-    def stopped(self) -> bool:
-        """Whether nothing is answered any more."""
-
-
 class Aggregator(ABC):
     """Base of all aggregators. Parameters are public numbers, fixed before the votes are looked at.
 
@@ -116,7 +63,7 @@ class Aggregator(ABC):
     Examples
     --------
     >>> budget = sb.PrivacyBudget(1.0, 1e-6)
-    >>> aggregator = sb.GaussianAggregator(40.0, n_queries=10, budget=budget)
+    >>> aggregator = sb.SparseVectorAggregator.calibrate(budget, 10, max_unstable=2)
     >>> isinstance(aggregator, sb.aggregation.Aggregator)
     True
     >>> sb.aggregation.aggregator_from_description(aggregator.describe()) == aggregator
@@ -136,24 +83,13 @@ class Aggregator(ABC):
 
     @property
     def most_abstentions(self) -> int | None:
-        """Abstentions after which nothing more is answered.
-
-        A recipe with such a stop keeps a secret state.
-        """
+        """Abstentions after which nothing more is answered."""
         return None
 
     @property
     def most_answers(self) -> int | None:
         """Answers after which nothing more is answered; None where only the number of queries
         ends it."""
-        return None
-
-    @property
-    def sample(self) -> dict[str, Any] | None:
-        """The secret sample that the price speaks of, as JSON values.
-
-        None where teachers learn from all records.
-        """
         return None
 
     @abstractmethod
@@ -178,19 +114,6 @@ class Aggregator(ABC):
     def check_useful(self, n_teachers: int) -> None:
         """Raise or warn, from public parameters alone, if the answers would be (nearly)
         worthless."""
-
-    @abstractmethod
-    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries.
-
-        `counts` has shape (n_queries, n_classes), the labels shape (n_queries,).
-        """
-
-    @abstractmethod
-    def start(
-        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> AnswerRun:
-        """Begin to answer the queries, or go on where an earlier run left `state`."""
 
     @classmethod
     @abstractmethod

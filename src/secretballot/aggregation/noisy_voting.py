@@ -1,109 +1,124 @@
-"""What aggregators have in common whose queries are each answered by themselves, under fresh
-noise."""
+"""Noisy votes and tables of chances as sessions still take them: mechanism, number of queries and
+budget. It goes when sessions take mechanisms."""
 
-from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from secretballot._typing import IntArray
-from secretballot._validation import check_count
-from secretballot.aggregation.base import Aggregator, AnswerRun, Answers, check_votes
-from secretballot.core.noise import NoiseSource
-from secretballot.exceptions import ParameterError
-from secretballot.privacy.mechanisms import majority, plurality
+from secretballot.aggregation.base import Aggregator, check_fields
+from secretballot.core.mechanisms import NoisyVotes, TableLabels, mechanism_in
+from secretballot.core.types import VoteShape
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.privacy.accounting import Event, PrivacyBudget, check_useful, teacher_shape
+from secretballot.privacy.accounting.recipes import deviation
 
-# A unanimous vote that is right less often than this share of the way from guessing to certainty is
-# drowned in noise.
-_WORTHWHILE = 0.2
-
-
-def is_drowned(right: float, n_classes: int) -> bool:
-    """Return whether a unanimous vote that is right so often is right hardly more often than a
-    guess; of two classes less than 60 %."""
-    guess = 1 / n_classes
-    return right < guess + _WORTHWHILE * (1 - guess)
+_FIELDS = ("mechanism", "n_queries", "n_classes", "n_teachers", "budget")
 
 
 class NoisyVoting(Aggregator):
-    """Noise on counts of votes; labels are read off them, or told without them.
+    """A mechanism that answers every query by itself, with what its session needs to know.
 
-    Every query is answered by itself, so there is no state.
+    Parameters
+    ----------
+    mechanism : NoisyVotes or TableLabels
+    n_queries, n_classes, n_teachers : int
+    budget : PrivacyBudget
+
+    Privacy
+    -------
+    Unit, relation, sensitivity, price : of the mechanism, on votes of this shape.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(1.0, 1e-6)
+    >>> shape = sb.privacy.accounting.teacher_shape(10, 2, n_teachers=100)
+    >>> mechanism = sb.privacy.accounting.noisy_votes(budget, shape)
+    >>> sb.aggregation.NoisyVoting.of(mechanism, shape, budget).release
+    'labels'
     """
 
-    @abstractmethod
-    def _mechanism_for(self, n_teachers: int) -> Any:
-        """Return the mechanism that draws counts or labels from votes of so many teachers."""
+    name: ClassVar[str] = "noisy-voting"
 
-    def _check_teachers(self, n_teachers: int) -> int:
-        """Return a number of teachers that the noise was priced for."""
-        return check_count("n_teachers", n_teachers)
+    def __init__(
+        self,
+        mechanism: NoisyVotes | TableLabels,
+        n_queries: int,
+        *,
+        n_classes: int,
+        n_teachers: int,
+        budget: PrivacyBudget,
+    ) -> None:
+        self.mechanism, self.budget = mechanism, budget
+        self.shape = teacher_shape(n_queries, n_classes, n_teachers)
+        self.n_queries, self.n_classes = n_queries, n_classes
+        self.release = getattr(mechanism, "release", "labels")
 
-    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries.
+    @classmethod
+    def of(
+        cls, mechanism: NoisyVotes | TableLabels, shape: VoteShape, budget: PrivacyBudget
+    ) -> "NoisyVoting":
+        """Return the one for votes of this shape."""
+        assert shape.n_teachers is not None
+        return cls(
+            mechanism,
+            shape.n_queries,
+            n_classes=shape.n_classes,
+            n_teachers=shape.n_teachers,
+            budget=budget,
+        )
 
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (l, n_classes)
-            Votes; every row sums to `n_teachers`.
-        n_teachers : int
-            Number of teachers.
-        noise : NoiseSource
+    @property
+    def sigma_of_counts(self) -> float | None:
+        """Standard deviation of the noise on released counts; None for labels alone."""
+        counts = isinstance(self.mechanism, NoisyVotes) and self.release == "counts"
+        return deviation(self.mechanism) if counts else None  # type: ignore[arg-type]
 
-        Returns
-        -------
-        Answers
-            With noisy counts if `release` is "counts"; every query is reached.
+    def core_mechanism(self, n_teachers: int) -> NoisyVotes | TableLabels:
+        """Return the mechanism."""
+        return self.mechanism
+
+    def events(self, n_teachers: int) -> tuple[Event, ...]:
+        """Return what all queries are to the accountant.
 
         Raises
         ------
-        DataError
-            If the counts do not fit; no count is named.
         ParameterError
-            If the noise was priced for another number of teachers.
+            If it is priced for another number of teachers.
         """
-        votes = check_votes(counts, self, self._check_teachers(n_teachers))
-        drawn = self._mechanism_for(n_teachers).release(votes, noise)
-        if self.release == "labels":
-            return Answers(drawn, None, len(votes))
-        labels = majority(drawn, n_teachers) if self.n_classes == 2 else plurality(drawn)
-        return Answers(labels, drawn, len(votes))
-
-    def start(
-        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> "NoisyVotingRun":
-        """Begin or go on; every query is answered by itself, so there is no state.
-
-        Raises
-        ------
-        ParameterError
-            If a state is given.
-        """
-        if state is not None:
+        if n_teachers != self.shape.n_teachers:
             raise ParameterError(
-                f"A state is given, and {self.name.capitalize()} voting has none; give None."
+                Parameter("n_teachers"),
+                f" is {n_teachers}; this is priced for {self.shape.n_teachers}. Calibrate it"
+                " again.",
             )
-        return NoisyVotingRun(self, n_teachers, noise)
+        return (self.mechanism.event(self.shape),)
 
+    def describe(self) -> dict[str, Any]:
+        """Return the terms as a JSON object."""
+        return {
+            "name": self.name,
+            "mechanism": self.mechanism.model_dump(mode="json"),
+            "n_queries": self.n_queries,
+            "n_classes": self.n_classes,
+            "n_teachers": self.shape.n_teachers,
+            "budget": self.budget.to_json(),
+        }
 
-class NoisyVotingRun(AnswerRun):
-    """Noisy voting a few queries at a time; obtained from `NoisyVoting.start`."""
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> "NoisyVoting":
+        """Return the one that was described.
 
-    def __init__(self, aggregator: NoisyVoting, n_teachers: int, noise: NoiseSource) -> None:
-        self._aggregator, self._n_teachers, self._noise = aggregator, n_teachers, noise
-
-    def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries; all of them are reached.
-
-        `counts` has shape (n_queries, n_classes).
+        Raises
+        ------
+        ParameterError
+            If a field is missing, unknown or out of its range.
         """
-        return self._aggregator.answer(counts, self._n_teachers, self._noise)
+        given = check_fields(description, cls.name, _FIELDS)
+        mechanism = mechanism_in(given.pop("mechanism"))
+        if not isinstance(mechanism, NoisyVotes | TableLabels):
+            raise ParameterError(Parameter("mechanism"), " is neither noisy votes nor a table.")
+        return cls(mechanism, **given)
 
-    @property
-    def secret_state(self) -> None:
-        """None: no answer depends on another one's noise."""
-        return None
-
-    @property
-    def stopped(self) -> bool:
-        """False: only the priced number of queries ends it."""
-        return False
+    def check_useful(self, n_teachers: int) -> None:
+        """Warn if the noise drowns even unanimous votes."""
+        self.events(n_teachers)
+        check_useful(self.mechanism, self.shape)

@@ -10,8 +10,8 @@ planting too little noise: the mildest plant that it catches stands beside its r
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,32 +28,35 @@ from secretballot.audit.threshold_game import ThresholdGame, stream_queries
 from secretballot.audit.worlds import (
     ScriptedNoise,
     all_counts,
+    drawn_labels,
     neighbouring_counts,
     output_distribution,
 )
-from secretballot.core.noise import ExactNoise, NoiseSource
-from secretballot.privacy.accounting import CHANCE_BITS, Event, delta_upper
-from secretballot.privacy.mechanisms import (
+from secretballot.core.mechanisms import (
     AbstentionTable,
-    DistanceToInstability,
-    ExponentialMechanism,
-    GaussianNoisyArgmax,
-    GaussianNoisyCount,
-    GaussianNoisyHistogram,
-    GaussianNoisyMajority,
-    GaussianNoisyTable,
-    GaussianThreshold,
-    LaplaceNoisyArgmax,
-    LaplaceNoisyCount,
-    LaplaceNoisyHistogram,
-    LaplaceNoisyMajority,
+    ConfidentLabels,
+    NoisyVotes,
     SparseVector,
-    StabilityQuantile,
-    VoteQuantile,
-    VoteTableMajority,
+    StableValue,
+    TableLabels,
+    VoteQuantiles,
     plurality,
+    rank_distances,
     stability,
 )
+from secretballot.core.noise import ExactNoise, NoiseSource
+from secretballot.core.types import Guarantee, VoteShape
+from secretballot.privacy.accounting import (
+    CHANCE_BITS,
+    Event,
+    Pure,
+    SparseStream,
+    TableStream,
+    delta_upper,
+    teacher_shape,
+)
+from secretballot.privacy.accounting.stream_recipes import answer_chance, stream_mechanism
+from secretballot.privacy.mechanisms import ExponentialMechanism, StabilityQuantile
 
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
 Release = Callable[[IntArray, NoiseSource], IntArray]
@@ -176,75 +179,70 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
     """
     # the worlds are small enough for their games to be enumerated exactly, in seconds
     return [
-        _label_attack(
-            "Gaussian majority, 9 teachers, 6 queries", GaussianNoisyMajority(2.0, 9), 2.0, 9, 6
-        ),
-        _counts_attack("Gaussian count, 6 queries", GaussianNoisyCount(4.0).event(6), 4.0, 6),
+        _label_attack("Gaussian majority, 9 teachers, 6 queries", NoisyVotes(scale=2.0), 9, 6),
+        _counts_attack("Gaussian count, 6 queries", teacher_shape(6, 2, 9)),
+        _counts_attack("Gaussian histogram, 3 classes, 3 queries", teacher_shape(3, 3, 9)),
         _counts_attack(
-            "Gaussian histogram, 3 classes, 3 queries",
-            GaussianNoisyHistogram(4.0, 3).event(3),
-            4.0,
-            6,
+            "Gaussian table, 5 cells moved",
+            VoteShape(
+                guarantee=Guarantee(unit="record", relation="add-remove"),
+                n_queries=9,
+                n_classes=2,
+                n_teachers=None,
+                moved=5,
+            ),
         ),
-        _counts_attack("Gaussian table, 5 cells moved", GaussianNoisyTable(4.0, 5).event(), 4.0, 5),
         _label_attack(
             "Gaussian arg max, 3 classes, 4 teachers",
-            GaussianNoisyArgmax(1.5, 3),
-            1.5,
+            NoisyVotes(scale=1.5),
             4,
             2,
             n_classes=3,
             draws=3,
         ),
-        _chances_attack("table of chances, 8 teachers, 4 queries", VoteTableMajority(_TABLE, 8), 4),
-        _threshold_attack("Gaussian threshold, 4 queries", GaussianThreshold(2.0, 6), 2.0, 4),
+        _confident_attack(
+            "confident labels, 9 teachers, 3 queries",
+            ConfidentLabels(threshold=6, threshold_sigma=2.0, sigma=2.0, max_answers=3),
+            teacher_shape(3, 2, n_teachers=9),
+        ),
+        _chances_attack(
+            "table of chances, 8 teachers, 4 queries", TableLabels(weights=_TABLE), 8, 4
+        ),
+        _counts_attack("Laplace count, 6 queries", teacher_shape(6, 2, 9), noise="laplace"),
         _counts_attack(
-            "Laplace count, 6 queries", LaplaceNoisyCount(4.0).event(6), 4.0, 6, laplace=True
+            "Laplace histogram, 3 classes, 3 queries", teacher_shape(3, 3, 9), noise="laplace"
         ),
-        _counts_attack(
-            "Laplace histogram, 3 classes, 3 queries",
-            LaplaceNoisyHistogram(4.0, 3).event(3),
-            4.0,
-            6,
-            laplace=True,
-        ),
+        _label_attack("Laplace majority, 9 teachers", NoisyVotes(noise="laplace", scale=2.0), 9, 2),
         _label_attack(
-            "Laplace majority, 9 teachers", LaplaceNoisyMajority(2.0, 9), 2.0, 9, 2, laplace=True
-        ),
-        _label_attack(
-            "Laplace arg max, 8 teachers",
-            LaplaceNoisyArgmax(1.5, 2),
-            1.5,
-            8,
+            "Laplace arg max, 3 classes, 4 teachers",
+            NoisyVotes(noise="laplace", scale=1.0),
+            4,
             2,
-            draws=2,
-            laplace=True,
+            n_classes=3,
+            draws=3,
         ),
         _stability_attack(
-            "distance to instability, 9 teachers, 3 queries", DistanceToInstability(2.0, 3), 9, 3
+            "distance to instability, 9 teachers, 3 queries",
+            StableValue(scale=2.0, threshold=3),
+            9,
+            3,
         ),
-        _stream_attack("sparse vector, 1 abstention, 4 queries", SparseVector(2.0, 2.0, 3, 1), 4),
-        _stream_attack("sparse vector, 2 abstentions, 4 queries", SparseVector(2.0, 2.0, 3, 2), 4),
-        _stream_attack(
-            "outcomes of the first stream alone",
-            SparseVector(2.0, 2.0, 3, 1),
-            4,
-            labels=False,
-        ),
-        _stream_attack(
-            "outcomes of the second stream alone",
-            SparseVector(2.0, 2.0, 3, 2),
-            4,
-            labels=False,
-        ),
+        _stream_attack("sparse vector, 4 queries", _sparse(1), 4),
+        _stream_attack("sparse vector, two abstentions, 4 queries", _sparse(2), 4),
+        _stream_attack("outcomes of the first stream alone", _sparse(1), 4, labels=False),
         _table_attack(
-            "table of abstentions, 4 queries", AbstentionTable(3.0, 0.75, 0.01, 2, 4), 9, 4
+            "table of abstentions, 4 queries",
+            TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=2),
+            9,
+            4,
         ),
         _exponential_attack("exponential choice of 3, monotone", ExponentialMechanism(0.9, True)),
         _exponential_attack(
             "exponential choice of 3, replaced records", ExponentialMechanism(0.9, False)
         ),
-        _quantile_attack("median of 5 votes on 4 positions", VoteQuantile(0.9, 3, 4), 5),
+        _quantile_attack(
+            "median of 5 votes on 4 positions", VoteQuantiles(epsilon=0.9, rank=3), 5, 4
+        ),
         _pool_attack("quantile of stability", StabilityQuantile(0.5, 0.9)),
     ]
 
@@ -272,29 +270,27 @@ def _game_attack(
 
 def _label_attack(
     name: str,
-    mechanism: Any,
-    scale: float,
+    mechanism: NoisyVotes,
     n_teachers: int,
     length: int,
     *,
     n_classes: int = 2,
     draws: int = 1,
-    laplace: bool = False,
 ) -> Callable[[], MechanismFinding]:
     """Attack a label of noisy votes: all neighbouring counts, all adaptive queries."""
+    laplace = mechanism.noise == "laplace"
     make = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
+    release = drawn_labels(mechanism, n_teachers, n_classes)
 
     def play(factor: float, epsilon: float) -> float:
-        steps = _vote_steps(
-            mechanism.release, make(factor * scale, 1e-13), n_teachers, n_classes, draws
-        )
+        distribution = make(factor * mechanism.scale, 1e-13 if draws < 3 else 1e-11)
+        steps = _vote_steps(release, distribution, n_teachers, n_classes, draws)
         return adaptive_delta(steps, length, epsilon)
 
+    event = mechanism.event(teacher_shape(length, n_classes, n_teachers))
     # a pure mechanism is at its limit at its whole loss: there the delta must be 0
-    pure = getattr(mechanism.event(1), "epsilon", None)
-    return _game_attack(
-        name, mechanism.event(length), play, _EPSILONS if pure is None else (0.3, length * pure)
-    )
+    whole = (0.3, event.count * event.epsilon) if isinstance(event, Pure) else _EPSILONS
+    return _game_attack(name, event, play, whole)
 
 
 def _vote_steps(
@@ -313,139 +309,150 @@ def _vote_steps(
 
 
 def _chances_attack(
-    name: str, mechanism: VoteTableMajority, length: int
+    name: str, mechanism: TableLabels, n_teachers: int, length: int
 ) -> Callable[[], MechanismFinding]:
     """Attack a label drawn from a table; the plant is a table that is read too far out."""
-    n_teachers, places = mechanism.n_teachers, np.arange(len(mechanism.weights))
+    places = np.arange(len(mechanism.weights))
 
     def play(factor: float, epsilon: float) -> float:
         drawn = mechanism
         if factor < 1:
             logs = np.interp(places[1:] / factor, places, np.log(np.array(mechanism.weights)))
             further = tuple(np.exp(logs).astype(np.int64).tolist())
-            drawn = VoteTableMajority((mechanism.weights[0], *further), n_teachers)
+            drawn = TableLabels(weights=(mechanism.weights[0], *further))
         told = {tuple(row): _table_outcomes(drawn, row) for row in all_counts(n_teachers, 2)}
         pairs = zip(*neighbouring_counts(n_teachers, 2), strict=True)
         steps = [(told[tuple(here)], told[tuple(there)]) for here, there in pairs]
         return adaptive_delta(steps, length, epsilon)
 
-    return _game_attack(name, mechanism.event(length), play)
+    return _game_attack(name, mechanism.event(teacher_shape(length, 2, n_teachers)), play)
 
 
-def _table_outcomes(
-    mechanism: VoteTableMajority, row: IntArray
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _table_outcomes(mechanism: TableLabels, row: IntArray) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the distribution of a label, from one draw between each two chances of the table."""
     # the label changes at chances only, so each draw stands for all up to the next chance
     cuts = np.unique([0, *mechanism.weights])
     lengths = np.diff(np.append(cuts, 2**CHANCE_BITS)) / 2**CHANCE_BITS
-    labels = mechanism.release(np.tile(row, (len(cuts), 1)), ScriptedNoise(cuts))
+    release = drawn_labels(mechanism, int(row.sum()))
+    labels = release(np.tile(row, (len(cuts), 1)), ScriptedNoise(cuts))
     return np.asarray(np.bincount(labels, weights=lengths, minlength=2), dtype=np.float64)
 
 
 def _counts_attack(
-    name: str, event: Event, scale: float, shifts: int, *, laplace: bool = False
+    name: str,
+    shape: VoteShape,
+    *,
+    noise: Literal["gaussian", "laplace"] = "gaussian",
+    shifts: int | None = None,
 ) -> Callable[[], MechanismFinding]:
-    """Attack noisy counts, each moved by one vote."""
-    noise = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
+    """Attack noisy counts, each moved by one vote; as many as the shape says, by default."""
+    scale, laplace, moved = 4.0, noise == "laplace", shifts or shape.shifts
+    make = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
     return _game_attack(
         name,
-        event,
-        lambda factor, epsilon: shifted_delta(noise(factor * scale), shifts, epsilon),
+        NoisyVotes(noise=noise, scale=scale, release="counts").event(shape),
+        lambda factor, epsilon: shifted_delta(make(factor * scale), moved, epsilon),
     )
 
 
-def _threshold_attack(
-    name: str, mechanism: GaussianThreshold, sigma: float, length: int
+def _confident_attack(
+    name: str, mechanism: ConfidentLabels, shape: VoteShape
 ) -> Callable[[], MechanismFinding]:
-    """Attack the answer whether a noisy count reaches a threshold."""
-    most = 13  # votes
+    """Attack labels that are told where the highest count passes a threshold."""
+    counts, neighbours = neighbouring_counts(shape.n_teachers or 0, 2)
+    label = drawn_labels(NoisyVotes(scale=mechanism.sigma), shape.n_teachers or 0)
 
-    def release(values: IntArray, noise: NoiseSource) -> IntArray:
-        return mechanism.release(values, noise).astype(np.int64)
+    def told(row: IntArray, factor: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+        threshold, noise = (
+            discrete_gaussian_distribution(factor * sigma, 1e-13)
+            for sigma in (mechanism.threshold_sigma, mechanism.sigma)
+        )
+        passed = threshold.at_least(np.array([mechanism.threshold - row.max()]))
+        labels = output_distribution(label, row, noise, n_outcomes=2)
+        return np.concatenate([1 - passed, passed * labels])
 
     def play(factor: float, epsilon: float) -> float:
-        distribution = discrete_gaussian_distribution(factor * sigma)
-        told = [
-            output_distribution(release, value, distribution, n_outcomes=2) for value in range(most)
+        steps = [
+            (told(here, factor), told(there, factor))
+            for here, there in zip(counts, neighbours, strict=True)
         ]
-        pairs = [(a, b) for a in range(most) for b in (a - 1, a + 1) if 0 <= b < most]
-        return adaptive_delta([(told[a], told[b]) for a, b in pairs], length, epsilon)
+        return adaptive_delta(steps, shape.n_queries, epsilon)
 
-    return _game_attack(name, mechanism.event(length), play)
+    return _game_attack(name, mechanism.event(shape), play)
 
 
 def _stability_attack(
-    name: str, mechanism: DistanceToInstability, n_teachers: int, length: int
+    name: str, mechanism: StableValue, n_teachers: int, length: int
 ) -> Callable[[], MechanismFinding]:
     """Attack a label that is withheld unless it is noisily stable."""
     counts, neighbours = neighbouring_counts(n_teachers, 2)
-
-    def told(row: IntArray, distribution: Distribution) -> np.ndarray[Any, np.dtype[np.float64]]:
-        away, label = int(stability(row[None])[0]), int(plurality(row[None])[0])
-
-        def release(values: IntArray, noise: NoiseSource) -> IntArray:
-            return mechanism.release(values, np.full(len(values), label), noise)
-
-        return output_distribution(release, away, distribution, n_outcomes=3)
+    release = drawn_labels(mechanism, n_teachers)
 
     def play(factor: float, epsilon: float) -> float:
         distribution = discrete_laplace_distribution(factor * mechanism.scale)
-        steps = [
-            (told(here, distribution), told(there, distribution))
-            for here, there in zip(counts, neighbours, strict=True)
-        ]
+        told = functools.partial(
+            output_distribution, release, distribution=distribution, n_outcomes=3
+        )
+        steps = [(told(here), told(there)) for here, there in zip(counts, neighbours, strict=True)]
         return adaptive_delta(steps, length, epsilon)
 
-    return _game_attack(name, mechanism.event(length), play, (0.3, length / mechanism.scale))
+    event = mechanism.event(teacher_shape(length, 2, n_teachers))
+    return _game_attack(name, event, play, (0.3, length / mechanism.scale))
+
+
+def _sparse(abstentions: int) -> SparseStream:
+    return SparseStream(
+        threshold_scale=2.0, query_scale=2.0, threshold=3, abstentions=abstentions, refresh=True
+    )
 
 
 def _stream_attack(
-    name: str, mechanism: SparseVector, length: int, *, labels: bool = True
+    name: str, stream: SparseStream, length: int, *, labels: bool = True
 ) -> Callable[[], MechanismFinding]:
     """Attack a stream of threshold answers, with labels or without, its hidden noise carried
     along."""
-    pattern = mechanism.pattern_event()
+    # what is above and below alone, for each epoch
+    loss = 1 / stream.threshold_scale + 2 / stream.query_scale
+    pattern = Pure(epsilon=loss, count=stream.abstentions)
 
     def play(factor: float, epsilon: float) -> float:
         game = ThresholdGame(
-            mechanism,
+            stream,
             stream_queries(7),
             labels=labels,
-            threshold_distribution=discrete_laplace_distribution(
-                factor * mechanism.threshold_scale
-            ),
-            query_distribution=discrete_laplace_distribution(factor * mechanism.query_scale),
+            threshold_distribution=discrete_laplace_distribution(factor * stream.threshold_scale),
+            query_distribution=discrete_laplace_distribution(factor * stream.query_scale),
         )
         return game.delta(length, epsilon)
 
-    event = mechanism.event() if labels else pattern
+    event = stream if labels else pattern
     return _game_attack(name, event, play, (0.3, pattern.epsilon * pattern.count))
 
 
 def _table_attack(
-    name: str, mechanism: AbstentionTable, n_teachers: int, length: int
+    name: str, table: TableStream, n_teachers: int, length: int
 ) -> Callable[[], MechanismFinding]:
     """Attack the answers that a table of chances tells or withholds: all neighbouring counts."""
     here, there = neighbouring_counts(n_teachers, 2)
-    stops = mechanism.max_below
 
     def play(factor: float, epsilon: float) -> float:
         # less noise: a table that rises as if abstentions were charged more
-        planted = replace(mechanism, charge=min(60.0, mechanism.charge / factor**2))
+        drawn = stream_mechanism(
+            table.changed(charge=min(60.0, table.charge / factor**2)), n_teachers
+        )
         steps = {
-            (_told_chances(planted, one), _told_chances(planted, other))
+            (_told_chances(drawn, one), _told_chances(drawn, other))
             for one, other in zip(here, there, strict=True)
         }
-        return _stopped_delta(sorted(steps), length, stops, epsilon)
+        return _stopped_delta(sorted(steps), length, table.abstentions, epsilon)
 
     # at the second all of a pattern is lost, and wrong answers are left
-    return _game_attack(name, mechanism.event(), play, (2.0, 4.0, 30.0))
+    return _game_attack(name, table, play, (2.0, 4.0, 30.0))
 
 
-def _told_chances(mechanism: AbstentionTable, counts: IntArray) -> tuple[float, ...]:
+def _told_chances(mechanism: SparseVector | AbstentionTable, counts: IntArray) -> tuple[float, ...]:
     """Return the chances of an abstention and of either class under two counts."""
-    answered = mechanism.above_probability(int(stability(counts[None])[0]))
+    answered = answer_chance(mechanism, int(stability(counts[None])[0]))
     told = [0.0, 0.0]
     told[int(plurality(counts[None])[0])] = answered
     return (1 - answered, *told)
@@ -506,23 +513,22 @@ def _exponential_weights(scores: IntArray, scale: float) -> np.ndarray[Any, np.d
 
 
 def _quantile_attack(
-    name: str, mechanism: VoteQuantile, n_teachers: int
+    name: str, mechanism: VoteQuantiles, n_teachers: int, n_positions: int
 ) -> Callable[[], MechanismFinding]:
     """Attack drawn quantiles: all votes of some teachers and all changes of one of them."""
-    pairs = neighbouring_counts(n_teachers, mechanism.n_positions)
+    pairs = neighbouring_counts(n_teachers, n_positions)
 
     def play(factor: float, epsilon: float) -> float:
         steps: list[Step] = []
         for here, there in zip(*pairs, strict=True):
-            scores = [
-                -mechanism.distances(np.repeat(np.arange(len(counts)), counts))
-                for counts in (here, there)
-            ]
-            weights = [_exponential_weights(one, factor * mechanism.scale) for one in scores]
+            scores = [-rank_distances(one[None], mechanism.rank)[0] for one in (here, there)]
+            scale = factor * 2 / mechanism.epsilon
+            weights = [_exponential_weights(one, scale) for one in scores]
             steps.append((weights[0], weights[1]))
         return adaptive_delta(steps, 2, epsilon)
 
-    return _game_attack(name, mechanism.event(2), play, (0.3, 2 * mechanism.epsilon))
+    event = mechanism.event(teacher_shape(2, n_positions, n_teachers))
+    return _game_attack(name, event, play, (0.3, 2 * mechanism.epsilon))
 
 
 def _pool_attack(name: str, mechanism: Any) -> Callable[[], MechanismFinding]:

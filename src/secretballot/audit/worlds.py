@@ -13,8 +13,10 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.audit.distributions import Distribution
+from secretballot.core.mechanisms import Mechanism, State
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import teacher_shape
 
 _MAX_RUNS = 20_000_000
 
@@ -100,6 +102,20 @@ def neighbouring_counts(n_teachers: int, n_classes: int) -> tuple[IntArray, IntA
                     moved[target] += 1
                     pairs.append((row, moved))
     return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+
+
+def drawn_labels(
+    mechanism: Mechanism, n_teachers: int, n_classes: int = 2
+) -> Callable[[IntArray, NoiseSource], IntArray]:
+    """Return the code of a mechanism as a function of counts, shape (n_queries, n_classes), and
+    noise."""
+
+    def release(counts: IntArray, noise: NoiseSource) -> IntArray:
+        shape = teacher_shape(len(counts), n_classes, n_teachers)
+        drawn, _ = mechanism.draw(shape, [counts], noise, State())  # type: ignore[arg-type]
+        return drawn[:, 0]
+
+    return release
 
 
 def output_distribution(

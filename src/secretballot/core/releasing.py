@@ -16,7 +16,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, NoReturn
 
@@ -28,7 +28,16 @@ from secretballot.core.events import Event
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError, repeated
-from secretballot.core.mechanisms import Mechanism, NoisySums, NoisyVotes, Shape, State, TableLabels
+from secretballot.core.mechanisms import (
+    Mechanism,
+    NoisySums,
+    NoisyVotes,
+    Shape,
+    State,
+    TableLabels,
+    mechanism_in,
+    shape_in,
+)
 from secretballot.core.noise import ExactNoise, entropy_bytes, ready_sampler
 from secretballot.core.price import Price, PrivacyBudget, price
 from secretballot.core.private import Sealed, Votes
@@ -90,6 +99,8 @@ class Released:
     issued : str
         When it was reserved, UTC, ISO 8601.
     account : AccountFacts
+    about : dict
+        What was kept with the end of a stream, as JSON values.
     """
 
     request: str
@@ -105,6 +116,17 @@ class Released:
     noise: dict[str, Any]
     issued: str
     account: AccountFacts
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+class Terms(NamedTuple):
+    """What a request was reserved for, as the ledger has it."""
+
+    mechanism: Mechanism
+    shape: Shape
+    budget: PrivacyBudget
+    public: dict[str, Any]
+    purpose: str
 
 
 class Answers(NamedTuple):
@@ -245,9 +267,31 @@ def stream(
     return AnswerStream(own, shape, own.reserved().id, vault)
 
 
+def terms_of(entry: LedgerEntry) -> Terms:
+    """Return the terms of a request that `release` or `stream` has reserved."""
+    mechanism = mechanism_in(entry.terms["mechanism"])
+    shape = shape_in(mechanism, entry.terms["shape"])
+    budget = PrivacyBudget(entry.epsilon, entry.delta)
+    return Terms(mechanism, shape, budget, entry.terms["public"], entry.purpose)
+
+
+def stored(ledger: Ledger, request: str) -> Released | None:
+    """Return what a request has released, from the ledger alone; None where it is not closed."""
+    entry = ledger.entry(request)
+    if entry is None or entry.state != "committed" or not entry.terms:
+        return None
+    mechanism, shape, budget, public, purpose = terms_of(entry)
+    return _Request(shape, mechanism, ledger, budget, request, public, purpose).released(entry)
+
+
 class AnswerStream:
     """A reservation that answers question by question, each on the disk before it is returned; as
-    `stream` makes it."""
+    `stream` makes it.
+
+    Privacy
+    -------
+    As for `stream`.
+    """
 
     def __init__(
         self, own: "_Request", shape: VoteShape, reservation: int, vault: SecretFiles | None
@@ -265,9 +309,23 @@ class AnswerStream:
         return self.find([]).left
 
     @property
+    @repeated
+    def used(self) -> int:
+        """Questions that were answered, abstentions included."""
+        with self._own.ledger.reading(self.reservation) as page:
+            return page.count
+
+    @property
+    @repeated
     def closed(self) -> bool:
         """Whether the reservation is settled: stored answers are all that comes."""
-        return self._own.reserved().state != "reserved"
+        with self._own.ledger.reading(self.reservation) as page:
+            return page.closed
+
+    @property
+    def returns(self) -> bool:
+        """Whether closing it with the answers so far gives, or gave, questions back."""
+        return self._used_event(self.used) is not None
 
     def find(self, questions: Sequence[bytes]) -> Answers:
         """Return the stored answers; it costs nothing and draws nothing."""
@@ -308,21 +366,34 @@ class AnswerStream:
                 break
         return self.find(questions)
 
-    def close(self) -> None:
+    def close(self, answered: int | None = None, about: Mapping[str, Any] | None = None) -> None:
         """Settle the reservation; it answers nothing new afterwards.
 
         Questions that were not used go back into the budget of a ledger that composes by a Renyi
         filter, where the answers given are a release of their own: Gaussian votes and tables of
         chances. Elsewhere all stays spent.
 
+        Parameters
+        ----------
+        answered : int, optional
+            Close it with so many answers alone.
+        about : mapping, optional
+            Public, as JSON values; kept with the end.
+
         Raises
         ------
         LedgerError
-            If the reservation is settled already, or the ledger cannot be written.
+            If the reservation is settled already, others were answered meanwhile, or the ledger
+            cannot be written.
         """
-        own = self._own
-        with own.ledger.answering(self.reservation, closes=True) as page:
-            page.commit(_facts(noise_source()), self._used_event(page.count))
+        with self._own.ledger.answering(self.reservation, closes=True) as page:
+            if answered not in (None, page.count):
+                raise LedgerError(
+                    f"Request {self._own.request!r} has given {page.count} answers, not"
+                    f" {answered}; read again."
+                )
+            facts = {**_facts(noise_source()), "about": dict(about or {})}
+            page.commit(facts, self._used_event(page.count))
 
     def released(self) -> Released:
         """Return every answer so far, in order."""
@@ -386,7 +457,7 @@ class AnswerStream:
         own, last = self._own, page.last()
         before = own.decoded(last) if last else _Part(_NO_MARK, 0, np.zeros((0, 0), np.int64))
         state = State(before.used, self._states.load(before.mark))
-        opened = [one[places] for one in private._unseal()]
+        opened = private.take(places)._unseal()
         rows, after = own.mechanism.draw(own.shape, opened, noise, state)
         mark = _NO_MARK
         if own.mechanism.secret:
@@ -538,12 +609,17 @@ class _Request:
                 f"The draw of request {self.request!r} failed; it is forfeited and stays spent."
             ) from None
         last = len(stages) + 1 == self.n_stages
-        try:
+
+        @repeated  # the same bytes again
+        def store() -> None:
             with self.ledger.answering(reservation, closes=last) as page:
                 if page.count == len(stages):  # of two processes the first counts
                     page.add([(b"%d" % len(stages), content)])
                     if last:
                         page.commit(_facts(noise), None)
+
+        try:
+            store()
         except UnknownEndError:
             raise
         except LedgerError:
@@ -598,6 +674,7 @@ class _Request:
                 durable=self.ledger.durable,
                 reservation=entry.id,
             ),
+            about=facts.get("about", {}),
         )
 
 
@@ -656,7 +733,7 @@ class _SecretStates:
             states = json.loads(content or b"{}")
             if isinstance(states, dict) and all(type(one) is int for one in states.values()):
                 return states
-        except ValueError:
+        except (ValueError, RecursionError):
             pass  # an error raised in here would carry the states along
         raise LedgerError("The secret state of a stream is damaged; put the vault back as it was.")
 

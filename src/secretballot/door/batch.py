@@ -1,68 +1,93 @@
-"""A release as a whole: queries that are known beforehand, answered at once."""
+"""A release as a whole: queries that are known beforehand, answered at once.
 
-import functools
-import json
+`core.releasing` checks, reserves, draws and stores; here stands what a certificate says of it.
+"""
+
+import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import IntArray
-from secretballot._validation import MOST_ROWS, check_instance, name_part
-from secretballot.aggregation import Aggregator, Answers, RecordVotesAggregator
-from secretballot.aggregation.base import widest_count
-from secretballot.aggregation.record_votes import UNCOVERED_VOTES
+from secretballot._validation import FARTHEST, MOST_ROWS, check_instance, name_part
+from secretballot.aggregation import Aggregator
+from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import Mechanism
-from secretballot.core.noise import NoiseSource
+from secretballot.core.mechanisms import (
+    ABSTAINED,
+    ConfidentLabels,
+    Mechanism,
+    NoisyMeans,
+    NoisyVotes,
+)
 from secretballot.core.private import MOST, Votes
+from secretballot.core.releasing import AccountFacts, Released
 from secretballot.core.types import VoteShape
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
-from secretballot.exceptions import Argument, DataError, ParameterError
-from secretballot.privacy.accounting import Price, PrivacyBudget
-from secretballot.released import ReleasedLabels
+from secretballot.ensemble.vote_tables import from_set_numbers
+from secretballot.ensemble.votes import guarantee_of
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.recipes import Terms, check_useful, deviation
+from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.build import (
-    build_certificate,
+    certificate_of,
     check_declaration,
     describe_released,
+    time_and_software,
 )
+from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED
+from secretballot.report.certificate.labels_file import class_value
+from secretballot.report.certificate.terms import VOTES
+
+#: Of the terms, what was asked: no part of a certificate's public settings.
+ASKED = "asked"
+#: Votes, or what makes them once price, account and a stored answer were looked at.
+VoteSource = Votes | Callable[[], Votes]
+_NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
 def release(
-    counts: Votes,
-    aggregator: Aggregator,
+    private: Votes,
+    mechanism: Mechanism | Aggregator,
     ledger: Ledger,
+    budget: PrivacyBudget | None = None,
     *,
     queries: ArrayLike | None = None,
     public_rows: ArrayLike | None = None,
+    public: Mapping[str, Any] | None = None,
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
     choices: Sequence[PaidOutcome] = (),
     points_sha256: str | None = None,
-    predictions: ArrayLike | None = None,
 ) -> ReleasedLabels:
-    """Release what the teachers answer, under differential privacy, and account for it.
+    """Release labels, or noisy counts, under differential privacy, and account for it.
 
     Parameters
     ----------
-    counts : Votes
-        Votes on the public points; secret. Votes of records go with a `RecordVotesAggregator`
-        for the same number of votes a record, the same unit and the same relation.
-    aggregator : Aggregator
-        Recipe and noise, fixed without looking at the votes.
+    private : Votes
+        Votes on the public points, of shape (n_queries, n_classes); secret.
+    mechanism : Mechanism
+        Fixed without looking at the votes, such as `noisy_votes` of
+        `secretballot.privacy.accounting` returns.
     ledger : Ledger
-        Account of the private dataset. The price is reserved there before any noise is drawn. Its
-        unit and relation must be the declared ones; under "add-remove" an account about records
-        also takes a release by user.
+        Account of the private dataset. The price is reserved there before any noise is drawn. Under
+        "add-remove" an account about records also takes votes of teachers by user.
+    budget : PrivacyBudget
+        What is promised, and spent.
     queries : array of int, shape (l,), optional
-        Rows of `counts` to ask, distinct, in the order to ask them. All of them by default.
+        Rows of `private` to ask, distinct, in the order to ask them. All of them by default.
     public_rows : array of int, shape (l,), optional
         Row of the public pool that each asked query stands for, distinct; `queries` itself by
         default.
+    public : mapping, optional
+        ``method`` and its public settings, as JSON values; those of votes by default.
     request : str, optional
         Key of this release in the ledger. A request that was answered before gets the stored answer
         and costs nothing; one that was interrupted goes on, and is paid for once. A new key by
@@ -70,18 +95,12 @@ def release(
     purpose : str
         Why, in a few words; stored in the ledger and on the certificate, so public.
     declaration : mapping, optional
-        ``unit`` ("record" or "user"), ``unit_column``, ``neighbours`` and further ``assumptions``:
-        what is known of how the teachers came about. Without it the votes' own declaration holds;
-        of votes without one the release counts as one by record under "add-remove", and the
-        certificate says that nobody checked.
+        ``unit_column`` and further ``assumptions``: what is known of how the votes came about; unit
+        and relation are theirs. Without it the certificate says that nobody checked.
     choices : sequence of PaidOutcome
-        What the aggregator was set by, if private data had a say in it; for the certificate.
+        What the mechanism was set by, if private data had a say in it; for the certificate.
     points_sha256 : str, optional
         Digest of the values of the asked points, for the certificate: it ties the labels to them.
-    predictions : array of shape (l, n_classes), optional
-        Class probabilities of a student of released labels on the asked points, in their order;
-        for an `InteractiveAggregator` alone, which contradicts none without them. They are public:
-        nothing private may have entered them that was not released.
 
     Returns
     -------
@@ -93,9 +112,10 @@ def release(
     DataError
         If a row is asked twice or does not exist.
     ParameterError
-        If the aggregator does not fit the votes, or would answer nothing.
+        If the mechanism does not fit the votes, or the request was begun with other terms.
     BudgetError
-        If the ledger's budget does not admit the price; nothing was spent.
+        If the mechanism costs more than `budget`, or the ledger does not admit it; nothing was
+        spent.
     LedgerError
         If the ledger cannot be used or is about another unit or relation, or the request was
         forfeited before: what it reserved stays spent.
@@ -104,129 +124,344 @@ def release(
 
     Privacy
     -------
-    Unit : one record or user, which reaches one shard, hence one teacher (`core.partition`).
-    Relation : as declared; the mechanisms' prices hold for add/remove and replace-one alike.
-    Sensitivity : one vote per query, or all votes of one teacher where they have weights.
-    Price : `aggregator.events`, priced by `privacy.accounting` at `aggregator.budget`.
+    Unit, relation, sensitivity : of the votes' shape.
+    Price : of `mechanism.event(shape)`, at the budget's epsilon.
     Rounding : upward.
-    """
-    purchase.check_types(aggregator, ledger)
-    check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
-    purchase.check_votes_of_records(counts, aggregator)
-    declaration = purchase.declaration_of(counts, declaration)
-    n_teachers = counts.shape.n_teachers or 0
-    rows = _checked_rows(counts, aggregator, queries)
-    named = rows if public_rows is None else _named_rows(public_rows, len(rows))
-    key = uuid.uuid4().hex if request is None else request
-    # a stored answer comes before the account is looked at: it was paid for, and costs nothing
-    declared = check_declaration(declaration)
 
-    mechanism, shape = purchase.terms_of(
-        aggregator, counts.shape.n_classes, n_teachers, declared, key
+    Examples
+    --------
+    >>> votes = sb.votes_of_counts([[3, 97], [90, 10]], classes=["no", "yes"])
+    >>> budget = sb.PrivacyBudget(2.0, 1e-6)
+    >>> mechanism = sb.privacy.accounting.noisy_votes(budget, votes.shape)
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget)
+    >>> sb.release(votes, mechanism, ledger, budget).label_values.tolist()
+    ['yes', 'no']
+    """
+    check_instance("private", private, Votes, hint="give Votes, as votes_of_counts makes them")
+    purchase.check_ledger(ledger)
+    asked = _checked_rows(queries, private.shape.n_queries)
+    named = asked if public_rows is None else _named_rows(public_rows, len(asked))
+    votes = private.take(asked)
+    terms = terms_of(mechanism, votes.shape, budget)
+    return release_labels(
+        terms if public is None else replace(terms, public=public),
+        votes,
+        ledger,
+        classes=votes.classes,
+        rows=named,
+        request=request,
+        purpose=purpose,
+        declaration=purchase.declaration_of(private, declaration),
+        choices=[choice.to_certificate() for choice in choices],
+        outcomes=choices,
+        points_sha256=points_sha256,
     )
 
-    def known(content: bytes) -> ReleasedLabels:
-        stored = ReleasedLabels.from_json(json.loads(content))
-        terms = mechanism, shape, aggregator.public, aggregator.budget
-        return _same_question(stored, terms, named, points_sha256, key)
 
-    answered = ledger.released(key)
-    if answered is not None:
-        return known(answered)
+def terms_of(
+    mechanism: Mechanism | Aggregator, shape: VoteShape, budget: PrivacyBudget | None
+) -> Terms:
+    """Return the terms of a mechanism, or of an aggregator, which has its own budget.
 
-    # all that can be refused is refused before anything is reserved
-    if counts.shape.n_teachers is None:
-        purchase.check_one_record_of_a_user(counts.shape.guarantee, ledger)
-    ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
-    check_outcomes(choices, ledger, declared)
-    purchase.check_sample(aggregator.sample, declaration, key)
-    purchase.check_predictions(aggregator, predictions, len(rows), n_teachers)
-    events = (purchase.event_of(aggregator, mechanism, shape),)
-    paid = purchase.priced(events, aggregator.budget)
-    # before the purchase: an installation that cannot draw must cost nothing
-    noise = purchase.noise_source()
-    # one description twice: of the largest answers, whose room is reserved, and of those drawn
-    describe = functools.partial(
-        _released_labels,
-        counts,
-        aggregator,
-        named,
-        mechanism=mechanism,
-        shape=shape,
-        paid=paid,
-        noise=noise,
+    Raises
+    ------
+    ParameterError
+        If it is neither, or there is no budget.
+    """
+    if isinstance(mechanism, Aggregator):
+        teachers = shape.n_teachers or 0
+        mechanism.check_useful(teachers)
+        mechanism.events(teachers)  # refuses other teachers than it was priced for
+        drawn = mechanism.core_mechanism(teachers)
+        if isinstance(drawn, ConfidentLabels):  # no more answers than are asked for
+            drawn = drawn.changed(max_answers=min(drawn.max_answers, shape.n_queries))
+        return Terms(drawn, shape, mechanism.budget, mechanism.public)
+    hint = "give a mechanism, such as noisy_votes returns"
+    check_instance("mechanism", mechanism, Mechanism, hint=hint)
+    check_instance("budget", budget, PrivacyBudget, hint="give a PrivacyBudget")
+    assert isinstance(budget, PrivacyBudget)
+    check_useful(mechanism, shape)
+    return Terms(mechanism, shape, budget, {"method": VOTES})
+
+
+def release_labels(
+    terms: Terms,
+    private: VoteSource,
+    ledger: Ledger,
+    *,
+    classes: Sequence[Any],
+    rows: IntArray,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+    choices: Sequence[Mapping[str, Any]] = (),
+    outcomes: Sequence[PaidOutcome] = (),
+    points_sha256: str | None = None,
+) -> ReleasedLabels:
+    """Release labels or noisy counts of votes that may not have been cast yet.
+
+    Parameters
+    ----------
+    terms : Terms
+    private : Votes, or callable
+        A callable makes them, after all else was looked at.
+    classes : sequence
+    rows : array of int, shape (n_queries,)
+        Rows of the public pool, distinct.
+    choices : sequence of mapping
+        As a certificate lists them.
+    outcomes : sequence of PaidOutcome
+        Those of `choices` that were paid for just now.
+    ledger, request, purpose, declaration, points_sha256
+        As for `release`, whose errors these are.
+    """
+    shape, names = terms.shape, [class_value(value) for value in classes]
+    teachers = shape.n_teachers or 0
+
+    def described(values: IntArray) -> dict[str, Any]:
+        labels, counts, beyond = _read(terms.mechanism, shape, values)
+        told = describe_released(rows, labels, names, teachers, counts, points_sha256)
+        if EXPECTED_UNCOVERED in terms.public:
+            votes = shape.moved // (2 if shape.guarantee.relation == "replace-one" else 1)
+            told["values"] = [[int(beyond.ravel()[:votes].sum())]]
+        return told
+
+    asked = {"rows": _digest(rows), "classes": names, "points_sha256": points_sha256}
+    done, certificate = _certified(
+        terms,
+        private,
+        ledger,
+        asked=asked,
+        described=described,
+        request=request,
         purpose=purpose,
         declaration=declaration,
         choices=choices,
-        points_sha256=points_sha256,
+        outcomes=outcomes,
     )
-    widest = describe(
-        _widest_answers(aggregator, counts, len(rows)), purchase.composition_of(ledger, 0)
+    labels, counts, _ = _read(terms.mechanism, shape, done.values)
+    sigma = None
+    if counts is not None:
+        assert isinstance(terms.mechanism, NoisyVotes)
+        sigma = deviation(terms.mechanism)
+    return ReleasedLabels(
+        queries=rows,
+        labels=labels,
+        classes=tuple(classes),
+        n_teachers=teachers,
+        sigma=sigma,
+        noisy_counts=counts,
+        certificate=certificate,
     )
-    room = purchase.room_for(widest.to_json())
-    asked = counts.take(rows)  # before the purchase: what takes memory must not fail after it
 
-    def draw(composition: dict[str, Any]) -> tuple[ReleasedLabels, object]:
-        answers = purchase.drawn_answers(
-            aggregator, asked._unseal()[0], n_teachers, noise, predictions
+
+def release_table(
+    terms: Terms,
+    private: VoteSource,
+    ledger: Ledger,
+    *,
+    rows: ArrayLike | None = None,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+    points_sha256: str | None = None,
+) -> ReleasedTable:
+    """Release a table of answers to votes for sets of labels, or for numbers.
+
+    Parameters
+    ----------
+    terms : Terms
+        As `label_terms` and `number_terms` return them.
+    private : Votes, or callable
+        A callable makes them, after all else was looked at.
+    rows : array of int, shape (n_queries,), optional
+        Row of the public pool that each query stands for, distinct; 0, 1, ... by default.
+    ledger, request, purpose, declaration, points_sha256
+        As for `release`, whose errors these are.
+
+    Returns
+    -------
+    ReleasedTable
+        With its certificate.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity : of the shape: one teacher's votes at every query.
+    Price : of `terms.mechanism.event(terms.shape)`, at the budget's epsilon.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> from secretballot.privacy.accounting.recipes import Terms
+    >>> rows = np.random.default_rng(0).normal(5.0, 1.0, size=(3, 400))
+    >>> votes, budget = sb.ensemble.number_votes(rows, (0.0, 10.0)), sb.PrivacyBudget(2.0, 1e-6)
+    >>> public = {"method": "votes-of-numbers", "target_range": [0.0, 10.0]}
+    >>> mechanism = sb.privacy.accounting.noisy_means(budget, votes.shape)
+    >>> ledger = sb.Ledger.in_memory(dataset="heights", budget=budget)
+    >>> terms = Terms(mechanism, votes.shape, budget, public)
+    >>> table = sb.door.release_table(terms, votes, ledger)
+    >>> bool((abs(table.values - 5) < 2).all()), sb.verify_certificate(table.certificate).ok
+    (True, True)
+    """
+    check_useful(terms.mechanism, terms.shape)
+    labels = terms.public.get("labels", [None])
+    sets, n_asked = terms.public.get("ballot") == "sets", terms.n_points
+    named = np.arange(n_asked) if rows is None else _named_rows(rows, n_asked)
+
+    def described(values: IntArray) -> dict[str, Any]:
+        answers = values.reshape(n_asked, -1)
+        if sets and answers.shape[1] == 1:
+            answers = from_set_numbers(answers[:, 0], len(labels))
+        # what is described beside rows and values has no labels
+        told = describe_released(
+            _NO_ROWS, _NO_ROWS, (), terms.shape.n_teachers or 0, points_sha256=points_sha256
         )
-        released = describe(answers, composition)
-        return released, released.to_json()
+        return told | {"rows": named.tolist(), "values": answers.tolist()}
 
-    return purchase.drawn_once(
+    _, certificate = _certified(
+        terms,
+        private,
         ledger,
-        events,
-        aggregator.budget,
-        widest.certificate,
-        draw,
-        known,
-        request=key,
+        asked={"rows": _digest(named), "points_sha256": points_sha256},
+        described=described,
+        request=request,
         purpose=purpose,
-        room=room,
+        declaration=declaration,
     )
+    return ReleasedTable(certificate)
 
 
-def _same_question(
-    stored: ReleasedLabels,
-    terms: tuple[Mechanism, VoteShape, dict[str, Any], PrivacyBudget],
-    named: IntArray,
-    points_sha256: str | None,
-    request: str,
-) -> ReleasedLabels:
-    """Return the stored answer if it answers this very question."""
-    certificate = stored.certificate
-    same = (
-        purchase.has_terms(certificate, *terms)
-        and np.array_equal(stored.queries, named)
-        and certificate["released"].get("points_sha256") == points_sha256
-    )
-    if not same:
+def _certified(
+    terms: Terms,
+    private: VoteSource,
+    ledger: Ledger,
+    *,
+    asked: Mapping[str, Any],
+    described: Callable[[IntArray], dict[str, Any]],
+    request: str | None,
+    purpose: str,
+    declaration: Mapping[str, object] | None,
+    choices: Sequence[Mapping[str, Any]] = (),
+    outcomes: Sequence[PaidOutcome] = (),
+) -> tuple[Released, dict[str, Any]]:
+    """Return what was released, and its certificate.
+
+    `described` returns what a certificate says of released values, int64 of shape (n_answers,
+    n_columns).
+    """
+    purchase.check_ledger(ledger)
+    shape = terms.shape
+    key = uuid.uuid4().hex if request is None else request
+    declared = check_declaration(declaration)
+    if guarantee_of(declared["unit"], declared["neighbours"]) != shape.guarantee:
         raise ParameterError(
-            f"The request {request!r} was answered before, with other queries, another aggregator"
-            " or another promise; ask the same again, or use a new request."
+            f"The votes were made for unit {shape.guarantee.unit!r} under"
+            f" {shape.guarantee.relation!r}, and the declaration says otherwise. Nothing was spent."
         )
-    return stored
+    if (declaration or {}).get("sample") is not None:
+        raise ParameterError(
+            "These teachers learned from a secret sample, and answer a stream alone; use"
+            " AgnosticLabeler. Nothing was spent."
+        )
+    check_outcomes(outcomes, ledger, declared)
+
+    def certified(done: Released) -> dict[str, Any]:
+        return certificate_of(
+            replace(done, public=dict(terms.public)),
+            described(done.values),
+            declaration=declaration,
+            choices=list(choices) or None,
+        )
+
+    def made(_: Sequence[IntArray]) -> Votes:
+        # before anything is made or paid: what could not be read would have cost the budget
+        purchase.check_readable(certified(unpaid(terms, ledger, key, purpose)))
+        return private() if callable(private) else private
+
+    done = releasing.release(
+        shape,
+        made,
+        terms.mechanism,
+        ledger,
+        terms.budget,
+        request=key,
+        public={
+            **terms.public,
+            ASKED: {**asked, "declaration": declaration, "choices": list(choices)},
+        },
+        purpose=purpose,
+    )
+    return done, certified(done)
 
 
-def _checked_rows(
-    counts: Votes,
-    aggregator: Aggregator,
-    queries: ArrayLike | None,
-) -> IntArray:
+def _digest(rows: IntArray) -> str:
+    """Return what stands for rows of the public pool in the ledger, however many they are."""
+    return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
+
+
+def unpaid(terms: Terms, ledger: Ledger, request: str, purpose: str) -> Released:
+    """Return a release with dummy answers, as long as any."""
+    mechanism, shape, noise = terms.mechanism, terms.shape, releasing.noise_source()
+    event, drawn = mechanism.event(shape), time_and_software()
+    widest = 0 if mechanism.stops_at is None else ABSTAINED
+    if isinstance(mechanism, NoisyMeans) or (
+        isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"
+    ):
+        steps = shape.n_classes - 1 if isinstance(mechanism, NoisyMeans) else 1
+        far = int(FARTHEST * deviation(mechanism))
+        widest = max(-far, (shape.n_teachers or MOST) * steps + far, key=lambda n: len(str(n)))
+    return Released(
+        request=request,
+        purpose=purpose,
+        mechanism=mechanism,
+        shape=shape,
+        event=event,
+        budget=terms.budget,
+        price=purchase.priced((event,), terms.budget),
+        public=dict(terms.public),
+        values=np.full(mechanism.answer_shape(shape), widest, dtype=np.int64),
+        questions=(),
+        noise={
+            "exact": noise.exact,
+            "description": noise.description,
+            "software": drawn["software"],
+        },
+        issued=drawn["issued"],
+        account=AccountFacts(
+            dataset=ledger.dataset,
+            composition=ledger.composition,
+            guarantee=ledger.guarantee,
+            budget=ledger.budget,
+            spent_after=(0.0, 0.0),
+            durable=ledger.durable,
+            reservation=0,
+        ),
+    )
+
+
+def _read(
+    mechanism: Mechanism, shape: VoteShape, values: IntArray
+) -> tuple[IntArray, IntArray | None, IntArray]:
+    """Return labels, -1 where there is none, noisy counts where they are released, and those of
+    the rows beyond the queries."""
+    if not (isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"):
+        labels = np.full(shape.n_queries, ABSTAINED)
+        labels[: len(values)] = values[:, 0]  # nothing after a stop
+        return labels, None, values[:0]
+    counts, beyond = values[: shape.n_queries], values[shape.n_queries :]
+    if counts.shape[1] == 1:
+        assert shape.n_teachers is not None
+        counts = counts[:, 0]
+        return (2 * counts >= shape.n_teachers).astype(np.int64), counts, beyond
+    return counts.argmax(axis=1).astype(np.int64), counts, beyond
+
+
+def _checked_rows(queries: ArrayLike | None, n_queries: int) -> IntArray:
     """Return the rows to ask as int64, distinct and in range."""
-    rows = np.arange(counts.shape.n_queries) if queries is None else np.asarray(queries)
+    rows = np.arange(n_queries) if queries is None else np.asarray(queries)
     rows = _distinct_rows("queries", rows)
-    n_queries = counts.shape.n_queries
     if not rows.max() < n_queries:
         raise DataError(f"queries go up to {rows.max()}; rows go from 0 to {n_queries - 1}.")
-    if len(rows) > aggregator.n_queries:
-        raise ParameterError(
-            f"{len(rows)} rows are asked, but the aggregator is calibrated for"
-            f" {aggregator.n_queries}; choose {aggregator.n_queries} rows with queries=, or"
-            " calibrate it with ",
-            Argument("n_queries", len(rows)),
-            ".",
-        )
     return rows
 
 
@@ -261,65 +496,3 @@ def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
             " names a row twice; ask each row once and use the stored answer for repeats.",
         )
     return rows.astype(np.int64)
-
-
-def _widest_answers(aggregator: Aggregator, counts: Votes, n_queries: int) -> Answers:
-    """Return dummy answers whose text is as long as that of any answers."""
-    n_classes, by_records = counts.shape.n_classes, counts.shape.n_teachers is None
-    label = n_classes - 1
-    if (aggregator.most_abstentions, aggregator.most_answers) != (None, None):
-        label = max(-1, label, key=lambda value: len(str(value)))
-    sigma, noisy = aggregator.sigma_of_counts, None
-    outcome = {}
-    if sigma is not None:
-        shape = (n_queries,) if n_classes == 2 and not by_records else (n_queries, n_classes)
-        one = widest_count(sigma, counts.shape.n_teachers or MOST)
-        noisy = np.full(shape, one, dtype=np.int64)
-        if isinstance(aggregator, RecordVotesAggregator) and counts.shape.spare_rows:
-            outcome[UNCOVERED_VOTES] = aggregator.votes_per_record * one
-    return Answers(np.full(n_queries, label, dtype=np.int64), noisy, n_queries, outcome)
-
-
-def _released_labels(
-    counts: Votes,
-    aggregator: Aggregator,
-    rows: IntArray,
-    answers: Answers,
-    composition: dict[str, Any],
-    *,
-    mechanism: Mechanism,
-    shape: VoteShape,
-    paid: Price,
-    noise: NoiseSource,
-    purpose: str,
-    declaration: Mapping[str, object] | None,
-    choices: Sequence[PaidOutcome],
-    points_sha256: str | None,
-) -> ReleasedLabels:
-    classes, n_teachers = counts.classes, counts.shape.n_teachers or 0
-    # the certificate says what was drawn and what it cost; it is part of the stored answer
-    certificate = build_certificate(
-        mechanism=mechanism,
-        shape=shape,
-        public=aggregator.public,
-        budget=aggregator.budget,
-        price=paid,
-        composition=composition,
-        noise={"exact": noise.exact, "description": noise.description},
-        released=describe_released(
-            rows, answers.labels, classes, n_teachers, answers.noisy_counts, points_sha256
-        )
-        | ({"values": [[one] for one in answers.outcome.values()]} if answers.outcome else {}),
-        declaration=declaration,
-        purpose=purpose,
-        choices=[choice.to_certificate() for choice in choices] or None,
-    )
-    return ReleasedLabels(
-        queries=rows,
-        labels=answers.labels,
-        classes=classes,
-        n_teachers=n_teachers,
-        sigma=aggregator.sigma_of_counts,
-        noisy_counts=answers.noisy_counts,
-        certificate=certificate,
-    )

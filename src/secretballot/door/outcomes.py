@@ -363,7 +363,7 @@ def _paid_outcome(
     declared = check_declaration(declaration)
     unit, neighbours = str(declared["unit"]), str(declared["neighbours"])
     key = uuid.uuid4().hex if request is None else request
-    purchase.check_sample(None, declaration, key)
+    purchase.check_sample(declaration)
     stored = ledger.released(key)
     asked = mechanism, shape, json.loads(json.dumps(public)), epsilon
     known = functools.partial(_same_question, asked=asked, request=key)

@@ -155,7 +155,7 @@ def release_sums(
     if stored is not None:
         return _same_release(stored, asked, declared, key)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
-    purchase.check_sample(None, declaration, key)
+    purchase.check_sample(declaration)
     paid = purchase.priced((asked.event,), asked.budget)
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.exact_noise()

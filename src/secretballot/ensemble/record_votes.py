@@ -8,8 +8,41 @@ import numpy as np
 from secretballot._nearest_points import NearestPoints
 from secretballot._typing import BoolArray, IntArray
 from secretballot.core.private import Votes
-from secretballot.core.types import Guarantee
-from secretballot.exceptions import DataError
+from secretballot.core.types import Guarantee, VoteShape
+from secretballot.exceptions import DataError, Parameter, ParameterError
+
+
+def record_votes_shape(
+    n_queries: int,
+    n_classes: int,
+    votes_per_record: int,
+    guarantee: Guarantee,
+    *,
+    counts_uncovered: bool = False,
+) -> VoteShape:
+    """Return the shape of votes that records cast for themselves, as `votes_of_records` does.
+
+    Raises
+    ------
+    ParameterError
+        If a record would vote for more points than there are.
+    """
+    if not votes_per_record <= n_queries:
+        raise ParameterError(
+            Parameter("votes_per_record"),
+            f" is {votes_per_record}, and {n_queries} public points take votes; let a record vote"
+            " for no more points than there are.",
+        )
+    replaced = guarantee.relation == "replace-one"
+    return VoteShape(
+        guarantee=guarantee,
+        n_queries=n_queries,
+        n_classes=n_classes,
+        n_teachers=None,
+        # one that is replaced takes votes away and brings others
+        moved=2 * votes_per_record if replaced else votes_per_record,
+        spare_rows=-(-votes_per_record // n_classes) if counts_uncovered else 0,
+    )
 
 
 def votes_of_records(

@@ -16,7 +16,7 @@ from secretballot._validation import (
     shown,
 )
 from secretballot.core.private import Votes
-from secretballot.core.types import Guarantee
+from secretballot.core.types import Guarantee, VoteShape
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
@@ -93,6 +93,26 @@ def from_set_numbers(numbers: IntArray, n_labels: int) -> IntArray:
     """Return rows of 0 and 1, shape (n, n_labels), from the numbers of sets."""
     rows: IntArray = (np.asarray(numbers)[:, None] >> np.arange(n_labels)) & 1
     return rows
+
+
+def label_shape(
+    n_points: int,
+    n_labels: int,
+    n_teachers: int,
+    guarantee: Guarantee,
+    *,
+    ballot: str = "labels",
+    most_named: int | None = None,
+) -> VoteShape:
+    """Return the shape of votes for sets of labels, as `counted_labels` counts them."""
+    cap, sets = check_ballot(ballot, most_named, n_labels), ballot == "sets"
+    return VoteShape(
+        guarantee=guarantee,
+        n_queries=n_points * (1 if sets else n_labels),
+        n_classes=2**n_labels if sets else 2,
+        n_teachers=n_teachers,
+        moved=n_points * (1 if sets else moved_by_point(n_labels, cap)),
+    )
 
 
 def label_votes(
@@ -190,15 +210,13 @@ def counted_labels(
         raise DataError("There are no ballots; at least one teacher must vote.")
     if ballot == "sets":
         return Votes.of_teachers(total, guarantee)
-    moved = len(total) * moved_by_query(len(names), ballot, cap)
+    moved = len(total) * moved_by_point(len(names), cap)
     ones = total.ravel()
     return Votes.of_teachers(np.column_stack([teachers - ones, ones]), guarantee, moved=moved)
 
 
-def moved_by_query(n_labels: int, ballot: str, most_named: int | None) -> int:
-    """Return the most counts of one query that one teacher moves, by one vote each."""
-    if ballot == "sets":
-        return 2
+def moved_by_point(n_labels: int, most_named: int | None) -> int:
+    """Return for how many labels of one point one teacher can vote otherwise."""
     return n_labels if most_named is None else min(n_labels, 2 * most_named)
 
 

@@ -9,13 +9,13 @@ from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
 from secretballot.core.ledger import Amount, Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
-from secretballot.door.known_ledger import is_other_ledger, keep_in_step
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
+from secretballot.vault import is_other_ledger, keep_in_step
 
 #: What an account admits in all that a run opened by itself; beyond this epsilon promises hardly
 #: anything. Its delta is that of so many runs, or this one where they have none.
@@ -301,7 +301,8 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:
     folder.pays_from(ledger)
     if folder.damaged:
         damage = f"The release {str(folder.release)!r} is damaged ({folder.damaged})"
-        if ledger.released(folder.request) is None:
+        entry = ledger.entry(folder.request)
+        if entry is None or entry.state != "committed":
             raise LedgerError(
                 f"{damage}, and the ledger does not hold the answer that it was made of; restore"
                 " the newest copy of the ledger and repeat the command. Nothing was spent."

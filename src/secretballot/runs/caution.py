@@ -15,12 +15,11 @@ from secretballot.aggregation import (
     AbstentionTableAggregator,
     Aggregator,
     SparseVectorAggregator,
-    TableVoting,
-    WeakSignalWarning,
 )
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, WeakSignalWarning, check_useful
 from secretballot.privacy.accounting.gaussian import gaussian_mu
+from secretballot.privacy.accounting.recipes import Terms
 from secretballot.runs.progress import Caution, Watch
 
 #: What a run may ask about, by the name under which it is answered beforehand.
@@ -94,9 +93,9 @@ def cautions_of_records(
         )
 
 
-def cautions_of_table(voting: TableVoting) -> Iterator[Caution]:
+def cautions_of_table(voting: Terms) -> Iterator[Caution]:
     """Yield what is to be asked where noise drowns the votes for numbers, or for sets of labels."""
-    yield from _weak_signals(voting.check_useful)
+    yield from _weak_signals(lambda: check_useful(voting.mechanism, voting.shape))
 
 
 def _weak_signals(check: Callable[[], None]) -> Iterator[Caution]:

@@ -9,20 +9,23 @@ from secretballot.aggregation import (
     AbstentionTableAggregator,
     Aggregator,
     ConfidentAggregator,
-    GaussianAggregator,
-    LabelSetVoting,
-    LaplaceAggregator,
-    NumberVoting,
-    RecordVotesAggregator,
+    NoisyVoting,
     SparseVectorAggregator,
-    VoteTableAggregator,
 )
-from secretballot.aggregation.laplace import laplace_deviation
+from secretballot.core.mechanisms import NoisyMeans, NoisyVotes, TableLabels, VoteQuantiles
+from secretballot.ensemble.record_votes import record_votes_shape
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import default_votes
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, noisy_votes
 from secretballot.privacy.accounting.gaussian import gaussian_mu
+from secretballot.privacy.accounting.recipes import (
+    deviation,
+    right_chance,
+    table_deviation,
+    unanimous_chance,
+)
 from secretballot.runs.account import AccountState, state_of_account
 from secretballot.runs.caution import cautions_of_noise, cautions_of_price
 from secretballot.runs.learn import (
@@ -261,22 +264,22 @@ def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
         *cautions_of_price(run.budget, run.records),
         *cautions_of_table_run(run, inputs, watch),
     ]
-    points = f"at {voting.n_queries:,} public points"
+    mechanism, shape, public = voting.mechanism, voting.shape, voting.public
+    teachers = shape.n_teachers or 0
+    points = f"at {voting.n_points:,} public points"
     unanimous, sigma, unit = None, 0.0, "votes"
-    if isinstance(voting, NumberVoting):
-        low, high = voting.target_range
-        if voting.rank is None:
-            released, unit = f"noisy means of the votes {points}", "of the target, on each mean"
-            # noise is drawn on a sum of positions; told is its size on a mean, in the target's unit
-            steps = voting.n_teachers * (voting.n_positions - 1)
-            sigma = voting.noise * (high - low) / steps
-        else:
-            released = f"quantiles of the votes, of rank {voting.rank}, {points}"
-            unanimous, unit = voting.unanimous_probability(), ""
+    if isinstance(mechanism, NoisyMeans):
+        low, high = public["target_range"]
+        released, unit = f"noisy means of the votes {points}", "of the target, on each mean"
+        # noise is drawn on a sum of positions; told is its size on a mean, in the target's unit
+        sigma = mechanism.sigma * (high - low) / (teachers * (shape.n_classes - 1))
+    elif isinstance(mechanism, VoteQuantiles):
+        released = f"quantiles of the votes, of rank {mechanism.rank}, {points}"
+        unanimous, unit = unanimous_chance(mechanism, shape), ""
     else:
-        assert isinstance(voting, LabelSetVoting)
-        what = "labels" if voting.release == "labels" else "noisy counts of votes for labels"
-        released, sigma = f"{what}, {len(voting.labels)} of them, {points}", voting.sigma
+        assert isinstance(mechanism, NoisyVotes)
+        what = "labels" if mechanism.release == "labels" else "noisy counts of votes for labels"
+        released, sigma = f"{what}, {len(public['labels'])} of them, {points}", mechanism.scale
     return Quote(
         _VOTES,
         run.epsilon,
@@ -285,8 +288,8 @@ def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
         released,
         sigma,
         len(inputs.X_public),
-        voting.n_queries,
-        voting.n_teachers,
+        voting.n_points,
+        teachers,
         cautions=tuple(asked),
         account=state_of_account(run, folder, inputs.unit),
         noise_unit=unit,
@@ -323,20 +326,21 @@ def _quote_of_votes(
             for share in _MARGINS
         }
     else:
-        assert isinstance(aggregator, GaussianAggregator | LaplaceAggregator | VoteTableAggregator)
-        if isinstance(aggregator, LaplaceAggregator):
-            sigma = laplace_deviation(aggregator.scale)
-        elif isinstance(aggregator, VoteTableAggregator):
-            sigma = aggregator.like_sigma
+        assert isinstance(aggregator, NoisyVoting)
+        mechanism, shape = aggregator.mechanism, aggregator.shape
+        if isinstance(mechanism, TableLabels):
+            sigma = table_deviation(mechanism, n_teachers)
         else:
-            sigma = aggregator.sigma
+            sigma = deviation(mechanism)
         if aggregator.release == "counts":
             released = f"{aggregator.n_queries:,} noisy counts of votes"
             # independent noise averages out over the queries
             off = sigma / math.sqrt(aggregator.n_queries)
         else:
             released = f"{aggregator.n_queries:,} labels"
-            right = {share: aggregator.right_probability(share * n_teachers) for share in _MARGINS}
+            right = {
+                share: right_chance(mechanism, share * n_teachers, shape) for share in _MARGINS
+            }
     if run.estimate_epsilon is not None:
         released += (
             f", unless an estimate at epsilon {run.estimate_epsilon:g} of these says another number"
@@ -381,14 +385,10 @@ def _quote_of_records(
     else:
         queries = n_public if run.queries is None else run.queries
         own = run.votes_per_record
-        votes = RecordVotesAggregator.calibrate(
-            run.budget,
-            queries,
-            votes_per_record=default_votes(queries) if own is None else own,
-            n_classes=n_classes,
-            neighbours=run.neighbours,
-        )
-        sigma = votes.sigma
+        votes = default_votes(queries) if own is None else own
+        guarantee = guarantee_of("record", run.neighbours)
+        shape = record_votes_shape(queries, n_classes, votes, guarantee)
+        sigma = noisy_votes(run.budget, shape, release="counts").scale
         released = f"noisy counts of {n_classes} classes at {queries:,} public points"
     return Quote(
         method,

@@ -8,7 +8,6 @@ from typing import Any
 
 from secretballot._places import table_name
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
-from secretballot.aggregation import TableVoting
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.vote_tables import check_ballot, checked_labels, checked_range
@@ -18,6 +17,7 @@ from secretballot.learners.pate.regressor import PATERegressor
 from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import regressor_by_name, teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.recipes import Terms
 from secretballot.publishing.job import NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
@@ -358,7 +358,7 @@ def _learner_of_run(
     return PATEMultiLabelClassifier(teacher, student, **settings)
 
 
-def voting_of_run(run: TableRun, inputs: TableInputs) -> TableVoting:
+def voting_of_run(run: TableRun, inputs: TableInputs) -> Terms:
     """Return recipe and noise of a run, from public numbers alone; nothing is paid.
 
     Raises
@@ -369,8 +369,8 @@ def voting_of_run(run: TableRun, inputs: TableInputs) -> TableVoting:
     n_public, n_columns = inputs.X_public.shape
     learner = _learner_of_run(run, number_of_teachers(run, n_columns))
     if isinstance(learner, PATERegressor):
-        return learner.planned_voting(n_public)
-    return learner.planned_voting(n_public, run.tables.labels)
+        return learner.planned_terms(n_public)
+    return learner.planned_terms(n_public, run.tables.labels)
 
 
 def check_table_run(run: TableRun, inputs: TableInputs, watch: Watch) -> None:

@@ -16,6 +16,7 @@ from made_events import admits, counts_event, json_of, pure_event, sampled_event
 from secretballot.audit import discrete_laplace_distribution
 from secretballot.core import events as core_events
 from secretballot.core import renyi, sampling
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.core.sampling import relabelling_loss
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
@@ -33,7 +34,7 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.privacy.accounting.sample_calibration import stream_budget
-from secretballot.privacy.mechanisms import ExponentialMechanism, plurality, stability
+from secretballot.privacy.mechanisms import ExponentialMechanism
 
 C = (1 + math.exp(0.5)) ** 2
 STREAM = sparse_event(3.0, 5.0, 20, 2)

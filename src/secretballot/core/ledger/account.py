@@ -974,7 +974,8 @@ class Ledger:
 
     @repeated
     def released(self, request: str) -> bytes | None:
-        """Return the released bytes of a committed request, None where there is no answer.
+        """Return the released bytes of a committed request, None where there is no answer, or one
+        in parts.
 
         Raises
         ------
@@ -986,7 +987,7 @@ class Ledger:
         with self._own_book.reading() as (reader, seen):
             number = _number_of(reader, request)
             entry = None if number is None else _entry_at(reader, number)
-            if entry is None or entry.state != "committed":
+            if entry is None or entry.state != "committed" or entry.facts:
                 return None
             select = "SELECT body FROM entry WHERE reservation = ? AND number = ?"
             place = (number, entry.parts + 1)

@@ -5,16 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator, InteractiveAggregator
+from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
-from secretballot.door import ReleaseStream
-from secretballot.door.purchase import check_counts, check_types
+from secretballot.door.purchase import check_counts, check_types, declaration_of
 from secretballot.ensemble.engines import LOCAL
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -34,18 +35,21 @@ from secretballot.learners.pate.rounds import (
     QueryRun,
     ask_in_rounds,
     begin_query_run,
-    settle,
 )
 from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import as_matrix
+from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.labelled_input import LabelledInput
+from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.shards import learner_identity
 from secretballot.learners.training.trained import TrainedTeachers, keep_teachers
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import MarginSampling, QueryStrategy
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.terms import CONFIDENCE
 from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.vault import make_vault
@@ -166,20 +170,74 @@ class ActivePATEClassifier(PATEClassifier):
     def _chosen_strategy(self) -> QueryStrategy:
         return MarginSampling() if self.strategy is None else self.strategy
 
+    def _stored_labels(self) -> ReleasedLabels | None:
+        assert self.ledger is not None
+        assert self.request is not None
+        done = releasing.stored(self.ledger, self.request)
+        if done is None:
+            return None
+        plan, rows = done.about.get("plan"), done.about.get("rows")
+        if plan is None or rows is None:
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, not in rounds; use a new"
+                " request. Nothing was spent."
+            )
+        return certified_labels(done, dict(zip(done.questions, rows, strict=True)), plan)
+
     def _stored_release(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
-        stored = super()._stored_release(names, by_unit)
-        if stored is None or stored.certificate.get("plan", {}).get("strategy") == json.loads(
+        """Return what was released under the same request before, if anything."""
+        if self.ledger is None or self.request is None:
+            return None
+        released = self._stored_labels()
+        if released is None:
+            return None
+        # A stored release is handed out only if it keeps the promise that is asked for now, for the
+        # same classes: its certificate is compared, not the settings of a fit long gone.
+        budget = required_budget(self.budget)
+        paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
+        promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
+        estimate = [] if self.estimate_epsilon is None else [self.estimate_epsilon]
+        asked = [estimate, self._protected_unit(by_unit), self.neighbours]
+        # what is left beside an estimate is rounded down, so the sum may be less than the budget by
+        # a hair
+        same_price = np.allclose(
+            total_price(released.certificate), (budget.epsilon, budget.delta), 1e-9, 0
+        )
+        found = promise, released.n_teachers, list(released.classes)
+        if not same_price or found != (asked, self.n_teachers, names):
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, with another promise, other"
+                " classes or number of teachers; ask the same again, or use a new request."
+            )
+        if released.certificate.get("plan", {}).get("strategy") != json.loads(
             json.dumps(self._chosen_strategy.describe())
         ):
-            return stored
-        raise ParameterError(
-            f"The request {self.request!r} was answered before, by another strategy; ask the same"
-            " again, or use a new request."
-        )
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, by another strategy; ask the"
+                " same again, or use a new request."
+            )
+        return released
+
+    def _check_points(self, released: ReleasedLabels, X_public: Any) -> None:
+        """Refuse other public points than those that a stored release is about."""
+        # Labels are kept as rows of the pool, so in another pool they would stand beside wrong
+        # points. A release without a digest can only be compared by its range.
+        known = released.certificate["released"].get("points_sha256")
+        inside = not len(released.queries) or released.queries.max() < n_rows(X_public)
+        if not inside or known not in (None, points_digest(take_rows(X_public, released.queries))):
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, about other public points; give"
+                " the X_public of that time, or use a new request."
+            )
 
     def _release_votes(
         self, private: LabelledInput, X_public: Any, names: list[Any]
     ) -> ReleasedLabels:
+        # what was paid for under this request is answered again, and trains nothing
+        known = self._stored_release(names, private.unit == "user")
+        if known is not None:
+            self._check_points(known, X_public)
+            return known
         # A first proposal is made by the smallest aggregator that may come of it before anything is
         # trained or paid: a strategy that cannot work says so for nothing.
         account = self._open_account(private)
@@ -204,17 +262,19 @@ class ActivePATEClassifier(PATEClassifier):
             choices = [estimated.pay(counts, account, self.request, declaration)]
             aggregator = estimated.aggregator_by(choices[0])
             begun = self._begin_run(askable, X_public, names, aggregator)
-        stream = ReleaseStream(
-            aggregator,
+        stream = LabelStream(
+            aggregator.core_mechanism(self.n_teachers),
+            teachers.shape(aggregator.n_queries),
             account,
+            aggregator.budget,
             classes=names,
-            n_teachers=self.n_teachers,
             request=entropy_bytes(16).hex() if self.request is None else self.request,
             teachers=teachers.serial,
             vault=teachers.vault if account.durable else None,
             purpose=self.purpose,
             declaration=declaration,
             choices=choices,
+            confidence=aggregator.public.get(CONFIDENCE),
             plan=begun.plan_of(aggregator.n_queries),
         )
         asked = ask_in_rounds(
@@ -232,7 +292,6 @@ class ActivePATEClassifier(PATEClassifier):
                 self.random_state,
             ),
         )
-        settle(stream, asked)
         self.explanation_ = asked.explanation
         return asked.released
 
@@ -454,21 +513,21 @@ def label_actively(
     askable = AskableRows.of(X_public, by_value=False)
     pool = askable.pool(X_public, counts.classes, aggregator.n_queries, random_state or 0)
     begun = begin_query_run(strategy, pool, round_size)
-    stream = ReleaseStream(
-        aggregator,
+    stream = LabelStream(
+        aggregator.core_mechanism(n_teachers),
+        counts.shape.changed(n_queries=aggregator.n_queries, moved=aggregator.n_queries),
         ledger,
+        aggregator.budget,
         classes=counts.classes,
-        n_teachers=n_teachers,
         request=entropy_bytes(16).hex() if request is None else request,
-        vault=vault,
+        vault=None if vault is None else Path(vault),
         purpose=purpose,
-        declaration=declaration,
+        declaration=declaration_of(counts, declaration),
+        confidence=aggregator.public.get(CONFIDENCE),
         plan=begun.plan_of(aggregator.n_queries),
     )
     learner = LogisticRegression(max_iter=1000) if student is None else student
     interactive = student_in_rounds(
         aggregator, learner, X_public, counts.classes, n_teachers, random_state
     )
-    asked = ask_in_rounds(stream, counts.take, askable, begun, progress, interactive)
-    settle(stream, asked)
-    return asked
+    return ask_in_rounds(stream, counts.take, askable, begun, progress, interactive)

@@ -1,6 +1,5 @@
 """PATE with passive student queries: from private records to a student that may be published."""
 
-import json
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,8 +23,11 @@ from secretballot.aggregation import (
     Aggregator,
     InteractiveAggregator,
 )
-from secretballot.core.ledger import Ledger
-from secretballot.door import release
+from secretballot.core.ledger import Ledger, LedgerEntry
+from secretballot.core.mechanisms import mechanism_in
+from secretballot.core.private import Votes
+from secretballot.core.types import Guarantee
+from secretballot.door.batch import ASKED, VoteSource, release_labels
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.rows import n_rows, take_rows
@@ -45,9 +47,9 @@ from secretballot.learners.training.student_predictions import StudentPrediction
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.named_learners import teacher_by_name
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, teacher_shape
+from secretballot.privacy.accounting.recipes import Terms
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.plan_checks import total_price
 from secretballot.students import default_student, fit_student
 from secretballot.students.trial import Teaching, try_student
 from secretballot.vault import make_vault
@@ -320,12 +322,7 @@ class PATEClassifier(
         self._check_settings(private.n_records)
         if same:
             raise private_points()
-        # what was paid for under this request is answered again, and trains nothing
-        released = self._stored_release(names, private.unit == "user")
-        if released is None:
-            released = self._release_votes(private, X_public, names)
-        else:
-            self._check_points(released, X_public)
+        released = self._release_votes(private, X_public, names)
         self.released_labels_, self.certificate_ = released, released.certificate
         self.classes_ = np.asarray(names)
         private.note_columns(self)
@@ -355,91 +352,105 @@ class PATEClassifier(
                 stacklevel=4,
             )
 
-    def _stored_release(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
-        """Return what was released under the same request before, if anything."""
-        if self.ledger is None or self.request is None:
-            return None
-        stored = self.ledger.released(self.request)
-        if stored is None:
-            return None
-        # A stored release is handed out only if it keeps the promise that is asked for now, for the
-        # same classes: its certificate is compared, not the settings of a fit long gone.
-        released = ReleasedLabels.from_json(json.loads(stored))
-        budget = required_budget(self.budget)
-        paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
-        promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
-        estimate = [] if self.estimate_epsilon is None else [self.estimate_epsilon]
-        asked = [estimate, self._protected_unit(by_unit), self.neighbours]
-        # what is left beside an estimate is rounded down, so the sum may be less than the budget by
-        # a hair
-        same_price = np.allclose(
-            total_price(released.certificate), (budget.epsilon, budget.delta), 1e-9, 0
-        )
-        found = promise, released.n_teachers, list(released.classes)
-        if not same_price or found != (asked, self.n_teachers, names):
-            raise ParameterError(
-                f"The request {self.request!r} was answered before, with another promise, other"
-                " classes or number of teachers; ask the same again, or use a new request."
-            )
-        return released
-
-    def _check_points(self, released: ReleasedLabels, X_public: Any) -> None:
-        """Refuse other public points than those that a stored release is about."""
-        # Labels are kept as rows of the pool, so in another pool they would stand beside wrong
-        # points. A release without a digest can only be compared by its range.
-        known = released.certificate["released"].get("points_sha256")
-        inside = not len(released.queries) or released.queries.max() < n_rows(X_public)
-        if not inside or known not in (None, points_digest(take_rows(X_public, released.queries))):
-            raise ParameterError(
-                f"The request {self.request!r} was answered before, about other public points; give"
-                " the X_public of that time, or use a new request."
-            )
-
     def _release_votes(
         self, private: LabelledInput, X_public: Any, names: list[Any]
     ) -> ReleasedLabels:
-        """Return what left the door: train, let the teachers vote, pay, draw."""
-        # What can be refused by public numbers or by the account is refused before hours go into
-        # teachers. The record ids go before anything is released (`forget_records`). An estimate is
-        # paid and drawn before the answers, since it sets their number and noise.
+        """Return what left the door: pay, train, let the teachers vote, draw.
+
+        Teachers are trained once the account would pay; a request that was answered trains none.
+        """
         account = self._open_account(private)
-        if not self._features_are_public:
-            private.refuse_points(X_public)
-        teacher = private.checked_teacher(self.teacher, X_public, len(names))
+        declaration = self._public_declaration(private)
+        made_for = guarantee_of(declaration["unit"], declaration["neighbours"])
         askable = self._askable_rows(n_rows(X_public))
-        estimated = None
+        settings: dict[str, Any] = {
+            "classes": names,
+            "request": self.request,
+            "purpose": self.purpose,
+            "declaration": declaration,
+        }
+
+        def cast(rows: IntArray) -> Votes:
+            if not self._features_are_public:
+                private.refuse_points(X_public)
+            teacher = private.checked_teacher(self.teacher, X_public, len(names))
+            self._try_student(X_public, names, len(rows))
+            sparse = reads_sparse(teacher, X_public, len(names))
+            ensemble = self._train_teachers(teacher, private, len(names), sparse)
+            counts = ensemble.vote_counts(
+                take_rows(X_public, rows), classes=names, guarantee=made_for
+            )
+            if self.vault is not None:
+                forget_records(Path(self.vault))
+            return counts
+
+        def released(terms: Terms, source: VoteSource, rows: IntArray) -> ReleasedLabels:
+            digest = points_digest(take_rows(X_public, rows))
+            return release_labels(
+                terms, source, account, rows=rows, points_sha256=digest, **settings
+            )
+
         if self.estimate_epsilon is None:
             aggregator = self.planned_aggregator(len(askable), len(names))
             rows = self._rows_to_ask(aggregator.n_queries, askable)
-        else:
-            estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)
-            rows = askable
-        self._try_student(X_public, names, len(rows))
-        sparse = reads_sparse(teacher, X_public, len(names))
-        ensemble = self._train_teachers(teacher, private, len(names), sparse)
-        declaration = self._public_declaration(private)
-        made_for = guarantee_of(declaration["unit"], declaration["neighbours"])
-        points = take_rows(X_public, rows)
-        counts = ensemble.vote_counts(points, classes=names, guarantee=made_for)
-        if self.vault is not None:
-            forget_records(Path(self.vault))
-        choices = []
-        if estimated is not None:
-            choices = [estimated.pay(counts, account, self.request, declaration)]
-            aggregator = estimated.aggregator_by(choices[0])
-            rows = self._rows_to_ask(aggregator.n_queries, askable)
-            counts = counts.take(np.searchsorted(askable, rows))
-        return release(
-            counts,
-            aggregator,
-            account,
-            public_rows=rows,
-            request=self.request,
-            purpose=self.purpose,
-            declaration=declaration,
-            choices=choices,
-            points_sha256=points_digest(take_rows(X_public, rows)),
+            terms = self._terms_of(aggregator, len(rows), len(names), made_for)
+            return released(terms, lambda: cast(rows), rows)
+        known = None if self.request is None else account.entry(self.request)
+        if known is not None and known.state == "committed":
+            # what the estimate set stands in the ledger, and trains nothing
+            terms, choices = self._terms_by_estimate(known, len(names), made_for)
+            rows = self._rows_to_ask(terms.shape.n_queries, askable)
+            settings["choices"] = choices
+            return released(terms, lambda: cast(rows), rows)
+        # an estimate is paid and drawn before the answers, since it sets their number and noise
+        estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)
+        counts = cast(askable)
+        choice = estimated.pay(counts, account, self.request, declaration)
+        aggregator = estimated.aggregator_by(choice)
+        rows = self._rows_to_ask(aggregator.n_queries, askable)
+        terms = self._terms_of(aggregator, len(rows), len(names), made_for)
+        settings |= {"choices": [choice.to_certificate()], "outcomes": [choice]}
+        return released(terms, counts.take(np.searchsorted(askable, rows)), rows)
+
+    def _terms_of(
+        self, aggregator: Aggregator, n_queries: int, n_classes: int, guarantee: Guarantee
+    ) -> Terms:
+        return Terms(
+            aggregator.core_mechanism(self.n_teachers),
+            teacher_shape(n_queries, n_classes, self.n_teachers, guarantee),
+            aggregator.budget,
+            aggregator.public,
         )
+
+    def _terms_by_estimate(
+        self, known: LedgerEntry, n_classes: int, guarantee: Guarantee
+    ) -> tuple[Terms, list[dict[str, Any]]]:
+        """Return the terms of a release whose size an estimate has set, and what its certificate
+        says of that.
+
+        Raises
+        ------
+        ParameterError
+            If it had none, or another price.
+        """
+        mechanism = mechanism_in(known.terms["mechanism"]) if known.terms else None
+        public = dict(known.terms.get("public", {}))
+        choices = public.pop(ASKED, {}).get("choices", [])
+        budget, price = required_budget(self.budget), PrivacyBudget(known.epsilon, known.delta)
+        paid = sum([choice["epsilon"] for choice in choices], start=known.epsilon)
+        if (
+            mechanism is None
+            or [choice["epsilon"] for choice in choices] != [self.estimate_epsilon]
+            # what is left beside an estimate is rounded down
+            or not np.allclose((paid, known.delta), (budget.epsilon, budget.delta), 1e-9, 0)
+        ):
+            raise ParameterError(
+                f"Request {self.request!r} was begun with other terms (estimate_epsilon or budget);"
+                " go on with the same, or ask under another key. Nothing was spent."
+            )
+        n_queries = known.terms["shape"]["n_queries"]
+        shape = teacher_shape(n_queries, n_classes, self.n_teachers, guarantee)
+        return Terms(mechanism, shape, price, public), choices
 
     def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
         """Return recipe and noise of a fit, from public numbers alone; nothing is paid.

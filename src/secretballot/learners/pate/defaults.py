@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from scipy.optimize import brentq
 
@@ -11,14 +11,13 @@ from secretballot.aggregation import (
     AbstentionTableAggregator,
     Aggregator,
     ConfidentAggregator,
-    GaussianAggregator,
     InteractiveAggregator,
-    LaplaceAggregator,
+    NoisyVoting,
     SparseVectorAggregator,
-    VoteTableAggregator,
 )
-from secretballot.aggregation.confident import THRESHOLD_SHARE
-from secretballot.aggregation.laplace import laplace_deviation
+from secretballot.core.exponential import least_quotient
+from secretballot.core.mechanisms import NoisyVotes
+from secretballot.core.types import VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
@@ -28,7 +27,12 @@ from secretballot.privacy.accounting import (
     calibrate_sparse_vector,
     delta_upper,
     needed_distance,
+    noisy_votes,
+    table_labels,
+    teacher_shape,
 )
+from secretballot.privacy.accounting.recipes import deviation, right_chance
+from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 from secretballot.students import learns_from_counts
 
 # A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a
@@ -56,7 +60,7 @@ STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
     "abstention-table": calibrate_abstention_table,
 }
 #: The aggregator whose promise needs no delta.
-PURE = "laplace"
+PURE: Literal["laplace"] = "laplace"
 #: The aggregator that draws labels of two classes from a table of chances.
 TABLE = "vote-table"
 
@@ -160,23 +164,26 @@ def choose_aggregator(
         return stream.calibrate(
             budget, n_queries or n_public, max_unstable=unstable, n_classes=n_classes
         )
-    if name in (PURE, TABLE):
-        if n_queries is None:
-            n_queries = choose_label_queries(
-                budget, n_teachers, n_classes, n_public, aggregator=name
-            )
-        if name == TABLE:
-            return VoteTableAggregator.calibrate(
-                budget, n_queries, n_classes=n_classes, n_teachers=n_teachers
-            )
-        return LaplaceAggregator.calibrate(budget, n_queries, n_classes=n_classes, release=release)
-    if n_queries is None and release == "counts":
+    if n_queries is None and release == "counts" and name != PURE:
         n_queries = n_public  # a student averages the noise of counts, so all may be asked
     elif n_queries is None:
-        n_queries = choose_label_queries(budget, n_teachers, n_classes, n_public)
-    return GaussianAggregator.calibrate(
-        budget, n_queries, n_classes=n_classes, n_teachers=n_teachers, release=release
-    )
+        n_queries = choose_label_queries(budget, n_teachers, n_classes, n_public, aggregator=name)
+    shape = teacher_shape(n_queries, n_classes, n_teachers)
+    return noisy_voting(name, budget, shape, release)
+
+
+def noisy_voting(name: str, budget: PrivacyBudget, shape: VoteShape, release: str) -> NoisyVoting:
+    """Return noisy votes or a table of chances by its name, calibrated to the budget.
+
+    Raises
+    ------
+    ParameterError
+        If nothing keeps the budget.
+    """
+    if name == TABLE:
+        return NoisyVoting.of(table_labels(budget, shape), shape, budget)
+    mechanism = noisy_votes(budget, shape, release=release, noise=name)
+    return NoisyVoting.of(mechanism, shape, budget)
 
 
 def _confident_aggregator(
@@ -240,10 +247,9 @@ def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> i
     sqrt(d) times the noise that a single query would need. K makes that a tenth of the teachers, as
     far as every teacher still has ten records on average.
     """
-    if budget.delta > 0:
-        noise = GaussianAggregator.calibrate(budget, 1, release="counts").sigma
-    else:
-        noise = laplace_deviation(LaplaceAggregator.calibrate(budget, 1, release="counts").scale)
+    kind = "gaussian" if budget.delta > 0 else PURE
+    one = teacher_shape(1, 2, n_teachers=1)
+    noise = deviation(noisy_votes(budget, one, release="counts", noise=kind))
     return max(10, min(round(10 * math.sqrt(n_features) * noise), n_records // 10))
 
 
@@ -271,39 +277,35 @@ def choose_label_queries(
     if aggregator == TABLE:
         return _table_queries(assumed, budget, n_teachers, n_classes, n_public)
     trial = min(TRIAL_QUERIES, n_public)
-    sigma = GaussianAggregator.calibrate(
-        budget, trial, n_classes=n_classes, n_teachers=n_teachers
-    ).sigma
-    wanted = _sigma_that_is_right(assumed, n_classes, budget)
+    sigma = noisy_votes(budget, teacher_shape(trial, n_classes, n_teachers)).scale
+    wanted = _scale_that_is_right(assumed, n_classes, "gaussian")
     # sigma grows with the square root of the number, so the trial says all others
     return max(1, min(n_public, math.floor(trial * (wanted / sigma) ** 2)))
 
 
-def _sigma_that_is_right(margin: float, n_classes: int, budget: PrivacyBudget) -> float:
+def _scale_that_is_right(
+    margin: float, n_classes: int, noise: Literal["gaussian", "laplace"]
+) -> float:
     """Return the noise, in votes, at which this margin is right with probability `RIGHT`."""
+    shape = teacher_shape(1, n_classes, n_teachers=1)
 
-    def right(sigma: float) -> float:
-        return GaussianAggregator(sigma, 1, n_classes=n_classes, budget=budget).right_probability(
-            margin
-        )
+    def excess(scale: float) -> float:
+        return right_chance(NoisyVotes(noise=noise, scale=scale), margin, shape) - RIGHT
 
-    return float(brentq(lambda sigma: right(sigma) - RIGHT, margin / 20, 20 * margin))
+    return float(brentq(excess, margin / 40, 20 * margin))
 
 
 def _laplace_queries(margin: float, budget: PrivacyBudget, n_classes: int, n_public: int) -> int:
     """Return how many queries keep the budget under Laplace noise that leaves this margin right."""
 
-    def right(scale: float) -> float:
-        return LaplaceAggregator(scale, 1, n_classes=n_classes, budget=budget).right_probability(
-            margin
-        )
-
-    scale = float(brentq(lambda scale: right(scale) - RIGHT, margin / 40, 20 * margin))
+    scale = _scale_that_is_right(margin, n_classes, PURE)
     parts = 1 if n_classes == 2 else 2
 
     def fits(queries: int) -> bool:
         return (
-            delta_upper([Pure(epsilon=1 / scale, count=parts * queries)], budget.epsilon)
+            delta_upper(
+                [Pure(epsilon=least_quotient(1, scale), count=parts * queries)], budget.epsilon
+            )
             <= budget.delta
         )
 
@@ -316,10 +318,8 @@ def _table_queries(
     """Return how many labels a table of chances gives that leaves this margin right."""
 
     def right(queries: int) -> bool:
-        table = VoteTableAggregator.estimated(
-            budget, queries, n_classes=n_classes, n_teachers=n_teachers
-        )
-        return table.right_probability(margin) >= RIGHT
+        shape = teacher_shape(queries, n_classes, n_teachers)
+        return right_chance(table_labels(budget, shape, exact=False), margin, shape) >= RIGHT
 
     return max(1, last_that_holds(right, n_public))
 

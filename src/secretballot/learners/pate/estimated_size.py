@@ -8,14 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from secretballot._validation import AGGREGATORS, check_choice, check_positive
-from secretballot.aggregation import (
-    Aggregator,
-    GaussianAggregator,
-    LaplaceAggregator,
-    SparseVectorAggregator,
-    VoteTableAggregator,
-    WeakSignalWarning,
-)
+from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.door.outcomes import PaidOutcome, estimate_stability
@@ -25,8 +18,14 @@ from secretballot.learners.pate.defaults import (
     choose_label_queries,
     choose_release,
     last_that_holds,
+    noisy_voting,
 )
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    WeakSignalWarning,
+    calibrate_sparse_vector,
+    teacher_shape,
+)
 from secretballot.privacy.mechanisms import StabilityQuantile, answerable_fraction
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
@@ -350,18 +349,5 @@ class EstimatedSize:
             return SparseVectorAggregator.calibrate(
                 self.rest, self.n_points, max_unstable=size, n_classes=self.n_classes
             )
-        if self.aggregator == "vote-table":
-            return VoteTableAggregator.calibrate(
-                self.rest, size, n_classes=self.n_classes, n_teachers=self.n_teachers
-            )
-        if self.aggregator == "laplace":
-            return LaplaceAggregator.calibrate(
-                self.rest, size, n_classes=self.n_classes, release=self.release
-            )
-        return GaussianAggregator.calibrate(
-            self.rest,
-            size,
-            n_classes=self.n_classes,
-            n_teachers=self.n_teachers,
-            release=self.release,
-        )
+        shape = teacher_shape(size, self.n_classes, self.n_teachers)
+        return noisy_voting(self.aggregator, self.rest, shape, self.release)

@@ -14,26 +14,35 @@ from sklearn.preprocessing import StandardScaler
 
 from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import STATISTICS, check_choice, shown
-from secretballot.aggregation import NumberVoting
-from secretballot.aggregation.tables import most_sure_queries
+from secretballot._validation import STATISTICS, check_choice, check_count, shown
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import VoteQuantiles
 from secretballot.core.private import Votes
+from secretballot.core.types import Guarantee, VoteShape
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.table_teachers import number_ballots
-from secretballot.ensemble.vote_tables import checked_range, number_votes
+from secretballot.ensemble.vote_tables import checked_positions, checked_range, number_votes
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.pate.tables import TableLearner
+from secretballot.learners.pate.tables import TableLearner, most_sure_points
 from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.inputs import refuse_unfit
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import cells_of, number_of
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    noisy_means,
+    teacher_shape,
+    vote_quantiles,
+)
+from secretballot.privacy.accounting.recipes import Terms, unanimous_chance
+from secretballot.report.certificate.vote_tables import NUMBER_VOTES
 from secretballot.students import fit_table_student
 from secretballot.students.table_students import default_regressor
 
 MOST_MEANS = 1000  # points that are asked by default: more do not help a student of a few columns
 TRIAL_ROWS = 60
+_SURE = 0.95  # how often a quantile that all teachers agree on is drawn, by default
 
 
 # scikit-learn ships no types
@@ -202,8 +211,8 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
             X, X_public, lambda n: _read_numbers(y, bounds, n), units, unit_name
         )
 
-    def planned_voting(self, n_public: int) -> NumberVoting:
-        """Return recipe and noise of a fit with so many public points; nothing is spent.
+    def planned_terms(self, n_public: int) -> Terms:
+        """Return mechanism and shape of a fit with so many public points; nothing is spent.
 
         Raises
         ------
@@ -211,7 +220,8 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
             If a setting cannot be.
         """
         check_choice("statistic", self.statistic, STATISTICS)
-        return self._calibrated_voting(required_budget(self.budget), n_public)
+        guarantee = guarantee_of("record", self.neighbours)
+        return self._calibrated_terms(required_budget(self.budget), n_public, guarantee)
 
     def predict(self, X: Any) -> FloatArray:
         """Return the student's number for every row of `X`, within `target_range`, shape
@@ -225,20 +235,37 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     def _student_to_fit(self) -> Any:
         return default_regressor() if self.student is None else self.student
 
-    def _calibrated_voting(self, budget: PrivacyBudget, n_public: int) -> NumberVoting:
-        terms: dict[str, Any] = {
-            "target_range": checked_range(self.target_range),
-            "n_positions": self.n_positions,
-            "statistic": self.statistic,
-            "rank": self.rank,
-        }
+    def _calibrated_terms(
+        self, budget: PrivacyBudget, n_public: int, guarantee: Guarantee
+    ) -> Terms:
+        positions, mean = checked_positions(self.n_positions), self.statistic == "mean"
+        if mean and self.rank is not None:
+            raise ParameterError(
+                Parameter("rank"), f" is {shown(self.rank)} of a mean; only a quantile has one."
+            )
+
+        def drawn(shape: VoteShape) -> VoteQuantiles:
+            return vote_quantiles(budget, shape, rank=self.rank)
+
+        def terms(n_points: int) -> Terms:
+            shape = teacher_shape(n_points, positions, self.n_teachers, guarantee)
+            mechanism = (
+                noisy_means(budget, shape)
+                if mean
+                else vote_quantiles(budget, shape, rank=self.rank)
+            )
+            bounds = list(checked_range(self.target_range))
+            return Terms(mechanism, shape, budget, {"method": NUMBER_VOTES, "target_range": bounds})
+
+        def sure(n_points: int) -> bool:
+            found = terms(n_points)
+            assert isinstance(found.mechanism, VoteQuantiles)
+            return unanimous_chance(found.mechanism, found.shape) >= _SURE
+
         wanted = self.n_queries
-        if wanted is None and self.statistic == "quantile":
-            wanted = most_sure_queries(budget, n_public, self.n_teachers, **terms)
-        wanted = MOST_MEANS if wanted is None else wanted
-        return NumberVoting.calibrate(
-            budget, min(wanted, n_public), n_teachers=self.n_teachers, **terms
-        )
+        if wanted is None:
+            wanted = MOST_MEANS if mean else most_sure_points(sure, n_public)
+        return terms(min(check_count("n_queries", wanted), n_public))
 
     def _checked_teacher(self, X: Any, X_public: Any) -> Any:
         teacher = make_pipeline(StandardScaler(), Ridge()) if self.teacher is None else self.teacher

@@ -9,15 +9,16 @@ from sklearn.base import BaseEstimator
 
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
-from secretballot.aggregation import TableVoting
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
+from secretballot.core.types import Guarantee
+from secretballot.door.batch import release_table
 from secretballot.door.purchase import check_keeping
-from secretballot.door.vote_tables import known_table, release_table
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.training.account import account_of_fit, refuse_beyond, required_budget
+from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -31,8 +32,8 @@ from secretballot.learners.training.private_points import private_points, refuse
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.recipes import Terms
 from secretballot.released import ReleasedTable
-from secretballot.report.certificate.build import check_declaration
 
 
 # scikit-learn ships no types
@@ -62,8 +63,10 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         """Refuse a student that cannot learn the public points that will be asked."""
 
     @abstractmethod
-    def _calibrated_voting(self, budget: PrivacyBudget, n_public: int) -> TableVoting:
-        """Return recipe and noise, from public numbers alone."""
+    def _calibrated_terms(
+        self, budget: PrivacyBudget, n_public: int, guarantee: Guarantee
+    ) -> Terms:
+        """Return mechanism and shape, from public numbers alone."""
 
     @abstractmethod
     def _teacher_votes(
@@ -112,35 +115,46 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
             "neighbours": self.neighbours,
         }
         account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
-        voting = self._calibrated_voting(budget, n_rows(X_public))
-        rows = random_rows(n_rows(X_public), voting.n_queries, self.random_state)
+        terms = self._calibrated_terms(
+            budget, n_rows(X_public), guarantee_of(unit, self.neighbours)
+        )
+        rows = random_rows(n_rows(X_public), terms.n_points, self.random_state)
         points = take_rows(X_public, rows)
-        digest, request = points_digest(points), self.request
-        released = None
-        if request is not None:
-            declared = check_declaration(declaration)
-            released = known_table(account, request, voting, rows, declared, digest)
-        if released is None:
+
+        def cast() -> Votes:
             refuse_private_points(records, X_public, units=units)
-            if request is not None:
-                refuse_beyond(account, budget, request)
             teacher = self._checked_teacher(records, X_public)
             self._try_student(points)
             shards = assign_shards(
                 n_rows(records), self.n_teachers, self.neighbours, units, vault=None
             )
-            released = release_table(
-                self._teacher_votes(teacher, records, targets, shards, points, unit),
-                voting,
-                account,
-                rows=rows,
-                request=request,
-                purpose=self.purpose,
-                declaration=declaration,
-                points_sha256=digest,
-            )
+            return self._teacher_votes(teacher, records, targets, shards, points, unit)
+
+        released = release_table(
+            terms,
+            cast,
+            account,
+            rows=rows,
+            request=self.request,
+            purpose=self.purpose,
+            declaration=declaration,
+            points_sha256=points_digest(points),
+        )
         self.released_table_, self.certificate_ = released, released.certificate
         self.n_features_in_ = n_columns(records)
         if hasattr(records, "columns") and all(isinstance(name, str) for name in records.columns):
             self.feature_names_in_ = np.asarray(records.columns, dtype=object)
         return X_public
+
+
+def most_sure_points(sure: Callable[[int], bool], most: int) -> int:
+    """Return about the most public points, at most `most`, that may be asked while answers are
+    `sure`; at least 1."""
+    low, high = 1, 2
+    while high <= most and sure(high):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > max(1, low // 50):  # a few queries do not matter
+        middle = (low + high) // 2
+        low, high = (middle, high) if sure(middle) else (low, middle)
+    return min(low, most)

@@ -1,6 +1,5 @@
 """Record votes: each private record gives its label to the public points nearest to it."""
 
-import json
 import warnings
 from collections.abc import Sequence
 from typing import Any, Self
@@ -12,13 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 
 from secretballot._nearest_points import NearestPoints
-from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
-from secretballot.aggregation import RecordVotesAggregator
 from secretballot.core.ledger import Ledger
-from secretballot.door import release
-from secretballot.door.purchase import check_keeping, has_terms, terms_of
-from secretballot.ensemble.record_votes import votes_of_records
+from secretballot.core.private import Votes
+from secretballot.core.types import Guarantee
+from secretballot.door.batch import release_labels
+from secretballot.door.purchase import check_keeping
+from secretballot.ensemble.record_votes import record_votes_shape, votes_of_records
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.ensemble.votes import guarantee_of
@@ -30,7 +29,7 @@ from secretballot.learners.record_votes.coordinates import (
     stored_record_blocks,
     voting_record_blocks,
 )
-from secretballot.learners.training.account import account_of_fit, refuse_beyond, required_budget
+from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -46,8 +45,9 @@ from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.released import ReleasedLabels
+from secretballot.privacy.accounting import PrivacyBudget, noisy_votes
+from secretballot.privacy.accounting.recipes import Terms
+from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED, RECORD_VOTES
 from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.report.certificate.terms import stated
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
@@ -262,49 +262,51 @@ class RecordVotesClassifier(
         by_unit = units is not None or (stored is not None and stored.unit == "user")
         asked = random_rows(n_rows(X_public), self.n_queries, self.random_state)
         basis = public_basis(self.basis, X_public)
-        aggregator = self._calibrated_aggregator(len(asked), len(names), basis)
+        unit = "user" if by_unit else "record"
+        terms = self._calibrated_terms(
+            len(asked), len(names), basis, guarantee_of(unit, self.neighbours)
+        )
+        votes_per_record = self._votes_per_record(len(asked))
         account = self._open_account(by_unit)
         index = np.empty(0, dtype=np.int64)
         if stored is None:
             index = class_indices(y, names, n_rows(X))
-        found = self._stored_release(names, by_unit, aggregator, asked, X_public)
-        if found is None:
-            refuse_private_points(X, X_public, same=same, units=units)
+        records = X
+
+        def cast() -> Votes:
+            refuse_private_points(records, X_public, same=same, units=units)
             self._try_student(X_public, names, len(asked))
             points = basis.integers(take_rows(X_public, asked))
-            nearest = NearestPoints(points, aggregator.votes_per_record)
-            apart = aggregator.expected_uncovered is not None
+            apart = EXPECTED_UNCOVERED in terms.public
             # what a private cell could make a library say stays unsaid
             with isolated(0, sklearn.get_config()):
                 settings: dict[str, Any] = {
                     "n_coordinates": points.shape[1],
                     "told_apart": apart,
                 }
-                votes = votes_of_records(
+                return votes_of_records(
                     stored_record_blocks(basis, stored, **settings)
                     if stored is not None
-                    else voting_record_blocks(basis, X, index, units, **settings),
-                    nearest,
+                    else voting_record_blocks(basis, records, index, units, **settings),
+                    NearestPoints(points, votes_per_record),
                     names,
-                    guarantee_of("user" if by_unit else "record", self.neighbours),
+                    terms.shape.guarantee,
                     counts_uncovered=apart,
                 )
-            found = release(
-                votes,
-                aggregator,
-                account,
-                public_rows=asked,
-                request=self.request,
-                purpose=self.purpose,
-                declaration={
-                    "unit": "user" if by_unit else "record",
-                    "unit_column": unit_name,
-                    "neighbours": self.neighbours,
-                },
-                points_sha256=points_digest(take_rows(X_public, asked)),
-            )
+
+        found = release_labels(
+            terms,
+            cast,
+            account,
+            classes=names,
+            rows=asked,
+            request=self.request,
+            purpose=self.purpose,
+            declaration={"unit": unit, "unit_column": unit_name, "neighbours": self.neighbours},
+            points_sha256=points_digest(take_rows(X_public, asked)),
+        )
         self.released_labels_, self.certificate_ = found, found.certificate
-        self.votes_per_record_ = aggregator.votes_per_record
+        self.votes_per_record_ = votes_per_record
         assert found.noisy_counts is not None
         counted = coverage_by_votes(stated(found.certificate), found.noisy_counts)
         self.coverage_ = None if counted is None else counted[0]
@@ -352,20 +354,25 @@ class RecordVotesClassifier(
             teaching = Teaching(names, n_rows(X_public))
         try_student(self.student, X_public, teaching, basis=self.basis)
 
-    def _calibrated_aggregator(
-        self, n_points: int, n_classes: int, basis: Any
-    ) -> RecordVotesAggregator:
-        """Return the noise, from public numbers alone."""
-        assert self.budget is not None
+    def _votes_per_record(self, n_points: int) -> int:
         given = self.votes_per_record
-        return RecordVotesAggregator.calibrate(
-            self.budget,
+        return default_votes(n_points) if given is None else given
+
+    def _calibrated_terms(
+        self, n_points: int, n_classes: int, basis: Any, guarantee: Guarantee
+    ) -> Terms:
+        """Return mechanism and shape, from public numbers alone."""
+        budget, uncovered = required_budget(self.budget), expected_uncovered(basis)
+        shape = record_votes_shape(
             n_points,
-            votes_per_record=default_votes(n_points) if given is None else given,
-            n_classes=n_classes,
-            neighbours=self.neighbours,
-            expected_uncovered=expected_uncovered(basis),
+            n_classes,
+            self._votes_per_record(n_points),
+            guarantee,
+            counts_uncovered=uncovered is not None,
         )
+        share = {} if uncovered is None else {EXPECTED_UNCOVERED: uncovered}
+        mechanism = noisy_votes(budget, shape, release="counts")
+        return Terms(mechanism, shape, budget, {"method": RECORD_VOTES, **share})
 
     def _open_account(self, by_unit: bool) -> Ledger:
         unit = "user" if by_unit else "record"
@@ -376,49 +383,7 @@ class RecordVotesClassifier(
                 f"The ledger of {account.dataset!r} is about users, and no units are given; give"
                 " the id of the user of each record. Nothing was spent."
             )
-        if self.request is not None:
-            refuse_beyond(account, budget, self.request)
         return account
-
-    def _stored_release(
-        self,
-        names: list[Any],
-        by_unit: bool,
-        aggregator: RecordVotesAggregator,
-        asked: IntArray,
-        X_public: Any,
-    ) -> ReleasedLabels | None:
-        """Return what was released under the same request before, if anything.
-
-        Raises
-        ------
-        ParameterError
-            If that was another question.
-        """
-        if self.ledger is None or self.request is None:
-            return None
-        stored = self.ledger.released(self.request)
-        if stored is None:
-            return None
-        content = json.loads(stored)
-        unit = "user" if by_unit else "record"
-        declared = {"unit": unit, "neighbours": self.neighbours}
-        terms = terms_of(aggregator, len(names), 0, declared, self.request)
-        # what is of another kind answered another question
-        known = content["format"] == ReleasedLabels.FORMAT
-        found = ReleasedLabels.from_json(content) if known else None
-        if found is None or not (
-            has_terms(found.certificate, *terms, aggregator.public, aggregator.budget)
-            and list(found.classes) == names
-            and np.array_equal(found.queries, asked)
-            and found.certificate["released"].get("points_sha256")
-            == points_digest(take_rows(X_public, asked))
-        ):
-            raise ParameterError(
-                f"The request {self.request!r} was answered before, with another promise, other"
-                " classes, votes or public points; ask the same again, or use a new request."
-            )
-        return found
 
     @property
     def _student_to_fit(self) -> Any:

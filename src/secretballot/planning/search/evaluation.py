@@ -34,7 +34,6 @@ from secretballot.planning.simulation.forecast import (
     RoughForecast,
     forecast,
     forecast_interactive,
-    forecast_laplace,
     forecast_stream,
     vote_accuracy,
 )
@@ -106,9 +105,7 @@ class Evaluation:
         if key not in self._rough:
             self._rough[key] = RoughForecast(self.model.votes(*key, 0))
         if setting.aggregator == "laplace":
-            scale = self.noise.laplace(setting).scale
-            sample = self.model.votes(*key, 0)
-            return forecast_laplace(sample, scale, setting.n_queries, setting.release)
+            return forecast(self.model.votes(*key, 0), self.noise.laplace(setting))
         if setting.aggregator in (TABLE, "confident"):
             return forecast(self.model.votes(*key, 0), self.noise.aggregator(setting))
         if setting.aggregator == INTERACTIVE:

@@ -11,16 +11,14 @@ import numpy as np
 from secretballot.aggregation import (
     Aggregator,
     ConfidentAggregator,
-    GaussianAggregator,
     InteractiveAggregator,
-    LaplaceAggregator,
-    VoteTableAggregator,
+    NoisyVoting,
 )
-from secretballot.aggregation.confident import THRESHOLD_SHARE
-from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.core.class_games import class_block
 from secretballot.core.label_games import GaussianChances, game_work
+from secretballot.core.mechanisms import NoisyVotes, TableLabels
+from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import (
     INTERACTIVE,
@@ -38,7 +36,12 @@ from secretballot.privacy.accounting import (
     calibrate_gaussian,
     calibrate_sparse_vector,
     needed_distance,
+    noisy_votes,
+    table_labels,
+    teacher_shape,
 )
+from secretballot.privacy.accounting.recipes import deviation, table_deviation
+from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 
 ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 1.6  # between neighbouring numbers of teachers
@@ -211,11 +214,13 @@ class Noise:
         if setting.aggregator in THRESHOLDS:
             return self._confident_aggregator(setting, exact=False)
         if setting.aggregator == TABLE:
-            return VoteTableAggregator.estimated(
-                self.budget, setting.n_queries, n_teachers=setting.n_teachers
-            )
+            shape = self._shape(setting)
+            table = table_labels(self.budget, shape, exact=False)
+            return NoisyVoting.of(table, shape, self.budget)
         if setting.max_unstable is None:
-            return self._gaussian_aggregator(setting, self.sigma(setting))
+            counts = setting.release == "counts"
+            noise = NoisyVotes(scale=self.sigma(setting), release="counts" if counts else "labels")
+            return NoisyVoting.of(noise, self._shape(setting), self.budget)
         return stream_aggregator(
             self.event_of(setting),
             setting.n_queries,
@@ -229,28 +234,22 @@ class Noise:
         if setting.aggregator in THRESHOLDS:
             return self._confident_aggregator(setting, exact=True)
         if setting.aggregator == TABLE and setting.n_queries <= SHORT_TABLE:
-            return VoteTableAggregator.calibrate(
-                self.budget, setting.n_queries, n_teachers=setting.n_teachers
-            )
+            shape = self._shape(setting)
+            return NoisyVoting.of(table_labels(self.budget, shape), shape, self.budget)
         if setting.aggregator != "gaussian" or self._game_multiplications(setting) > SHORT_GAME:
             return self.aggregator(setting)
-        sharp = GaussianAggregator.calibrate(
-            self.budget,
-            setting.n_queries,
-            n_classes=self._n_classes,
-            n_teachers=setting.n_teachers,
-            release=setting.release,
-        )
-        return self._gaussian_aggregator(setting, sharp.sigma)
+        shape = self._shape(setting)
+        sharp = noisy_votes(self.budget, shape, release=setting.release)
+        return NoisyVoting.of(sharp, shape, self.budget)
 
-    def laplace(self, setting: Setting) -> LaplaceAggregator:
+    def laplace(self, setting: Setting) -> NoisyVoting:
         """Return the calibrated Laplace voting."""
-        return LaplaceAggregator.calibrate(
-            self.budget,
-            setting.n_queries,
-            n_classes=self._n_classes,
-            release=setting.release,
-        )
+        shape = self._shape(setting)
+        mechanism = noisy_votes(self.budget, shape, release=setting.release, noise="laplace")
+        return NoisyVoting.of(mechanism, shape, self.budget)
+
+    def _shape(self, setting: Setting) -> VoteShape:
+        return teacher_shape(setting.n_queries, self._n_classes, setting.n_teachers)
 
     def _confident_aggregator(self, setting: Setting, *, exact: bool) -> ConfidentAggregator:
         """Return confident or interactive voting, calibrated where that is quick and asked for.
@@ -333,25 +332,17 @@ class Noise:
         noise = GaussianChances(sigma=self.sigma(setting), n_teachers=setting.n_teachers)
         return game_work(noise, setting.n_queries)
 
-    def _gaussian_aggregator(self, setting: Setting, sigma: float) -> GaussianAggregator:
-        return GaussianAggregator(
-            sigma,
-            setting.n_queries,
-            n_classes=self._n_classes,
-            release=setting.release,
-            budget=self.budget,
-        )
-
 
 def stated_noise(aggregator: Aggregator) -> float:
     """Return the standard deviation of the noise, of a table that of noise which tells an even vote
     as well, of a stream the margin that it answers nine times in ten, in votes."""
-    if isinstance(aggregator, GaussianAggregator | ConfidentAggregator):
+    if isinstance(aggregator, ConfidentAggregator):
         return aggregator.sigma
-    if isinstance(aggregator, VoteTableAggregator):
-        return aggregator.like_sigma
-    if isinstance(aggregator, LaplaceAggregator):
-        return laplace_deviation(aggregator.scale)
+    if isinstance(aggregator, NoisyVoting):
+        mechanism = aggregator.mechanism
+        if isinstance(mechanism, TableLabels):
+            return table_deviation(mechanism, aggregator.shape.n_teachers or 0)
+        return deviation(mechanism)
     assert isinstance(aggregator, StreamAggregator)
     (event,) = aggregator.events(1)
     assert isinstance(event, Stream)

@@ -22,20 +22,19 @@ from secretballot._validation import (
 from secretballot.aggregation import (
     Aggregator,
     ConfidentAggregator,
-    GaussianAggregator,
     InteractiveAggregator,
-    LaplaceAggregator,
-    VoteTableAggregator,
+    NoisyVoting,
 )
-from secretballot.aggregation.confident import predicted_votes
-from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.aggregation.streams import StreamAggregator
 from secretballot.core.losses import discrete_gaussian_pmf
+from secretballot.core.mechanisms import TableLabels, plurality, stability
+from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import Stream
-from secretballot.privacy.mechanisms import plurality, stability
+from secretballot.privacy.accounting.recipes import kept_chances, laplace_cdf, laplace_deviation
+from secretballot.students.confirmed import predicted_votes
 
 NODES = 48  # of the quadrature over the noise of the true class
 LAPLACE_NODES = 200
@@ -88,12 +87,12 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
             f"the aggregator is for {aggregator.n_classes} classes and the votes are on"
             f" {sample.counts.shape[1]}; calibrate it for as many."
         )
-    if isinstance(aggregator, GaussianAggregator):
-        return forecast_gaussian(sample, aggregator.sigma, aggregator.n_queries, aggregator.release)
-    if isinstance(aggregator, VoteTableAggregator):
-        return forecast_table(sample, aggregator)
-    if isinstance(aggregator, LaplaceAggregator):
-        return forecast_laplace(sample, aggregator.scale, aggregator.n_queries, aggregator.release)
+    if isinstance(aggregator, NoisyVoting):
+        mechanism = aggregator.mechanism
+        if isinstance(mechanism, TableLabels):
+            return forecast_table(sample, mechanism, aggregator.shape)
+        find = forecast_laplace if mechanism.noise == "laplace" else forecast_gaussian
+        return find(sample, mechanism.scale, aggregator.n_queries, mechanism.release)
     # before confident voting, of which it is a kind
     if isinstance(aggregator, InteractiveAggregator):
         raise ParameterError(
@@ -136,7 +135,7 @@ def forecast_gaussian(sample: VoteSample, sigma: float, n_queries: int, release:
     return Forecast(queries, queries, queries, vote_accuracy(sample), right, queries * information)
 
 
-def forecast_table(sample: VoteSample, aggregator: VoteTableAggregator) -> Forecast:
+def forecast_table(sample: VoteSample, mechanism: TableLabels, shape: VoteShape) -> Forecast:
     """Return what labels drawn from a table of chances should be: every query is answered.
 
     Exact, also for the rule for ties.
@@ -146,14 +145,14 @@ def forecast_table(sample: VoteSample, aggregator: VoteTableAggregator) -> Forec
     ParameterError
         If the table is for another number of teachers.
     """
-    if aggregator.n_teachers != sample.n_teachers:
+    if shape.n_teachers != sample.n_teachers:
         raise ParameterError(
-            f"the table is for {aggregator.n_teachers} teachers and the votes are of"
+            f"the table is for {shape.n_teachers} teachers and the votes are of"
             f" {sample.n_teachers}; calibrate it for as many."
         )
-    kept = aggregator.right_chances(sample.counts[:, 1] - sample.counts[:, 0])
+    kept = kept_chances(mechanism, sample.counts[:, 1] - sample.counts[:, 0])
     chances = np.where(plurality(sample.counts) == sample.truth, kept, 1 - kept)
-    right, queries = float(chances.mean()), aggregator.n_queries
+    right, queries = float(chances.mean()), shape.n_queries
     return Forecast(
         queries,
         queries,
@@ -338,16 +337,10 @@ def laplace_right_chances(sample: VoteSample, scale: float) -> FloatArray:
     leads = _leads_of_truth(sample) / noise
     step = max(1, BLOCK // (LAPLACE_NODES * leads.shape[1]))
     blocks = [
-        np.prod(_laplace_cdf(leads[i : i + step, :, None] + nodes), axis=1).mean(axis=1)
+        np.prod(laplace_cdf(leads[i : i + step, :, None] + nodes), axis=1).mean(axis=1)
         for i in range(0, len(leads), step)
     ]
     return np.concatenate(blocks)
-
-
-def _laplace_cdf(value: FloatArray) -> FloatArray:
-    """Return the chance that continuous Laplace noise of scale 1 is at most these values."""
-    tail = np.exp(-np.abs(value)) / 2
-    return np.where(value < 0, tail, 1 - tail)
 
 
 def _laplace_chance_at_least(need: IntArray, scale: float) -> FloatArray:

@@ -33,7 +33,21 @@ from secretballot.privacy.accounting.calibration import (
     estimated_vote_table,
     needed_distance,
 )
+from secretballot.privacy.accounting.recipes import (
+    WeakSignalWarning,
+    check_useful,
+    noisy_means,
+    noisy_votes,
+    table_labels,
+    teacher_shape,
+    vote_quantiles,
+)
 from secretballot.privacy.accounting.sample_calibration import calibrate_relabelled
+from secretballot.privacy.accounting.stream_recipes import (
+    confident_labels,
+    sparse_vector,
+    table_of_abstentions,
+)
 from secretballot.privacy.accounting.table_calibration import (
     calibrate_abstention_table,
     calibrate_stream,
@@ -63,6 +77,7 @@ __all__ = [
     "TableStream",
     "Totals",
     "VectorSum",
+    "WeakSignalWarning",
     "calibrate_abstention_table",
     "calibrate_argmax_gaussian",
     "calibrate_bounded_range",
@@ -75,11 +90,20 @@ __all__ = [
     "calibrate_stream",
     "calibrate_vector_sum",
     "calibrate_vote_table",
+    "check_useful",
+    "confident_labels",
     "delta_upper",
     "epsilon_upper",
     "estimated_vote_table",
     "event_in",
     "filter_for",
     "needed_distance",
+    "noisy_means",
+    "noisy_votes",
     "price",
+    "sparse_vector",
+    "table_labels",
+    "table_of_abstentions",
+    "teacher_shape",
+    "vote_quantiles",
 ]

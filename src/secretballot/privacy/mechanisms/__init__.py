@@ -4,8 +4,6 @@ A mechanism knows votes and noise, never a budget: `event` says what was drawn, 
 prices it.
 """
 
-from secretballot.privacy.mechanisms.abstention_table import AbstentionTable, AbstentionTableRun
-from secretballot.privacy.mechanisms.distance_to_instability import ABSTAINED, DistanceToInstability
 from secretballot.privacy.mechanisms.error_level import (
     QuantileSlack,
     answerable_fraction,
@@ -14,82 +12,26 @@ from secretballot.privacy.mechanisms.error_level import (
 )
 from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
 from secretballot.privacy.mechanisms.mechanism import Mechanism
-from secretballot.privacy.mechanisms.noisy_argmax import (
-    GaussianNoisyArgmax,
-    GaussianNoisyMajority,
-    LaplaceNoisyArgmax,
-    LaplaceNoisyMajority,
-    majority,
-)
-from secretballot.privacy.mechanisms.noisy_count import (
-    GaussianNoisyCount,
-    GaussianNoisyHistogram,
-    LaplaceNoisyCount,
-    LaplaceNoisyHistogram,
-)
-from secretballot.privacy.mechanisms.noisy_table import GaussianNoisyTable
-from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
 from secretballot.privacy.mechanisms.noisy_vector_sum import NoisyVectorSum
 from secretballot.privacy.mechanisms.pool_estimates import (
     StabilityQuantile,
     stability_quantile,
 )
-from secretballot.privacy.mechanisms.sparse_vector import SparseVector, SparseVectorRun
-from secretballot.privacy.mechanisms.stability import margin, plurality, stability
-from secretballot.privacy.mechanisms.vote_quantile import VoteQuantile
-from secretballot.privacy.mechanisms.vote_table import VoteTableMajority
 
 __all__ = [
-    "ABSTAINED",
     "MECHANISMS",
-    "AbstentionTable",
-    "AbstentionTableRun",
-    "DistanceToInstability",
     "ExponentialMechanism",
-    "GaussianNoisyArgmax",
-    "GaussianNoisyCount",
-    "GaussianNoisyHistogram",
-    "GaussianNoisyMajority",
-    "GaussianNoisyTable",
-    "GaussianThreshold",
-    "LaplaceNoisyArgmax",
-    "LaplaceNoisyCount",
-    "LaplaceNoisyHistogram",
-    "LaplaceNoisyMajority",
     "Mechanism",
     "NoisyVectorSum",
     "QuantileSlack",
-    "SparseVector",
-    "SparseVectorRun",
     "StabilityQuantile",
-    "VoteQuantile",
-    "VoteTableMajority",
     "answerable_fraction",
     "choose_max_unstable",
-    "majority",
-    "margin",
-    "plurality",
     "quantile_slack",
-    "stability",
     "stability_quantile",
 ]
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
-    GaussianNoisyCount,
-    GaussianNoisyHistogram,
-    GaussianNoisyTable,
-    GaussianNoisyMajority,
-    GaussianNoisyArgmax,
-    LaplaceNoisyCount,
-    LaplaceNoisyHistogram,
-    LaplaceNoisyMajority,
-    LaplaceNoisyArgmax,
-    VoteTableMajority,
-    GaussianThreshold,
-    DistanceToInstability,
-    SparseVector,
-    AbstentionTable,
     ExponentialMechanism,
     StabilityQuantile,
-    VoteQuantile,
 )

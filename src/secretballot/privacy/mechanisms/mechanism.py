@@ -26,11 +26,11 @@ class Mechanism(ABC):
     Examples
     --------
     >>> from secretballot.privacy import mechanisms
-    >>> mechanism = mechanisms.GaussianNoisyCount(sigma=10.0)
+    >>> mechanism = mechanisms.StabilityQuantile(fraction=0.5, epsilon=0.25)
     >>> isinstance(mechanism, mechanisms.Mechanism)
     True
-    >>> mechanism.l1_sensitivity, mechanism.event(3)
-    (1, Counts(sigma=10.0, shifts=3))
+    >>> mechanism.l1_sensitivity, mechanism.event()
+    (1, Pure(epsilon=0.25, count=1))
     """
 
     l1_sensitivity: ClassVar[int]

@@ -10,11 +10,11 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_probability
+from secretballot.core.mechanisms import stability
 from secretballot.core.noise import NoiseSource, least_scale
 from secretballot.exceptions import DataError, Parameter
 from secretballot.privacy.accounting import Pure
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
-from secretballot.privacy.mechanisms.stability import stability
 
 
 def stability_quantile(counts: IntArray, fraction: float) -> int:

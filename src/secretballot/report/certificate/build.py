@@ -48,8 +48,7 @@ from secretballot.report.certificate.standing import (
 if TYPE_CHECKING:  # it draws, and certificates are public
     from secretballot.core.releasing import Released
 
-# "sample" is for the door alone (`door.purchase.check_sample`): the events state it, so the
-# certificate need not
+# "sample" is stated by the shape, so the certificate need not
 _DECLARED = ("unit", "unit_column", "neighbours", "assumptions", "not_protected", "sample")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 
