@@ -69,6 +69,4 @@ def json_of(event):
 def pattern_of(stream):
     """Return what a stream of above and below costs where nothing else is told."""
     threshold, query = 1 / stream.threshold_scale, 2 / stream.query_scale
-    if stream.refresh:
-        return pure_event(threshold + query, stream.abstentions)
-    return pure_event(threshold + stream.abstentions * query, 1)
+    return pure_event(threshold + query, stream.abstentions)

@@ -38,7 +38,6 @@ def test_printed_noise_is_the_papers():
     assert event.threshold_scale == pytest.approx(77.47, abs=0.01)
     assert event.query_scale == 2 * event.threshold_scale
     assert event.threshold / event.threshold_scale == pytest.approx(66.4, abs=0.05)
-    assert event.refresh
     assert bassily_noise(BUDGET, 10, 1).threshold_scale == pytest.approx(21.55, abs=0.005)
     assert liu_noise(BUDGET, 10, 1).threshold == pytest.approx(556, abs=2)
     assert bassily_noise(BUDGET, 10, 1).threshold == pytest.approx(724, abs=2)

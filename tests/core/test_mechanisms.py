@@ -91,9 +91,7 @@ def drawn(mechanism, shape, counts, noise, state=START):
 # --------------------------------------------------------------------------------------------------
 
 CHANCES = GaussianChances(sigma=3.0, n_teachers=9)
-SPARSE_EVENT = events.SparseStream(
-    threshold_scale=2.0, query_scale=3.0, threshold=2, abstentions=2, refresh=True
-)
+SPARSE_EVENT = events.SparseStream(threshold_scale=2.0, query_scale=3.0, threshold=2, abstentions=2)
 TABLE_EVENT = events.TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=2)
 RECORDS = votes(3, None, moved=4, spare_rows=2)
 EXAMPLES = [
@@ -856,7 +854,6 @@ def sparse_game(factor=1.0, **change):
         query_scale=factor * terms["query_scale"],
         threshold=terms["threshold"],
         abstentions=terms["max_abstentions"],
-        refresh=True,
     )
 
 

@@ -401,9 +401,7 @@ def _stability_attack(
 
 
 def _sparse(abstentions: int) -> SparseStream:
-    return SparseStream(
-        threshold_scale=2.0, query_scale=2.0, threshold=3, abstentions=abstentions, refresh=True
-    )
+    return SparseStream(threshold_scale=2.0, query_scale=2.0, threshold=3, abstentions=abstentions)
 
 
 def _stream_attack(

@@ -164,8 +164,6 @@ def stream_mechanism(event: Stream, n_teachers: int) -> SparseVector | Abstentio
 
 
 def _sparse_vector(event: SparseStream) -> SparseVector:
-    if not event.refresh:
-        raise ParameterError("Noise on a threshold is drawn anew after each abstention.")
     return SparseVector(
         threshold_scale=event.threshold_scale,
         query_scale=event.query_scale,
@@ -239,7 +237,6 @@ def _printed(scale: float, threshold: int, max_abstentions: int) -> SparseStream
         query_scale=2 * scale,
         threshold=threshold,
         abstentions=max_abstentions,
-        refresh=True,
     )
 
 
