@@ -144,7 +144,7 @@ def golden(noise: str) -> Iterator[Trace]:
 
 
 def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> None:
-    from secretballot.core import private
+    from secretballot.core import private, releasing
     from secretballot.core.ledger import Ledger
     from secretballot.door import purchase
     from secretballot.learners.labelers import relabel, subsample
@@ -153,6 +153,7 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
     from secretballot.privacy.accounting import delta_upper
 
     for module, name in (
+        (releasing, "noise_source"),
         (purchase, "noise_source"),
         (purchase, "exact_noise"),
         (relabel, "exact_noise"),

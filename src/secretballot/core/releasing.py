@@ -16,7 +16,8 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, NoReturn
 
@@ -147,6 +148,7 @@ def release(
     request: str,
     public: Mapping[str, Any],
     purpose: str = "",
+    check: Callable[[Released], object] | None = None,
 ) -> Released:
     """Release what a mechanism draws from private integers, under differential privacy.
 
@@ -169,6 +171,9 @@ def release(
         Public settings, as JSON values; the same request has the same ones.
     purpose : str
         Why, in a few words; public, written at the reservation.
+    check : callable, optional
+        Called before a new reservation with the release as it would be, with zeros for values; what
+        it raises refuses the release.
 
     Raises
     ------
@@ -195,7 +200,7 @@ def release(
     own = _Request(shape, mechanism, ledger, budget, request, public, purpose)
     entry, made = own.entry(), None
     if entry is None:
-        own.check_admitted()
+        own.check_admitted(check)
         made = own.made(private, [])
         own.reserve(room=own.n_stages * own.part_bytes(own.rows_of_stage))
     while (entry := own.reserved()).state == "reserved":
@@ -219,6 +224,7 @@ def stream(
     public: Mapping[str, Any],
     vault: SecretFiles | None = None,
     purpose: str = "",
+    check: Callable[[Released], object] | None = None,
 ) -> "AnswerStream":
     """Reserve the right to ask `shape.n_queries` questions, or take up a reservation.
 
@@ -240,7 +246,7 @@ def stream(
     """
     own = _Request(shape, mechanism, ledger, budget, request, public, purpose)
     if own.entry() is None:
-        own.check_admitted()
+        own.check_admitted(check)
         own.reserve(room=0)
     return AnswerStream(own, shape, own.reserved().id, vault)
 
@@ -475,7 +481,7 @@ class _Request:
         assert entry is not None  # rows are never removed
         return entry
 
-    def check_admitted(self) -> None:
+    def check_admitted(self, check: Callable[[Released], object] | None) -> None:
         """Refuse what can be refused before anything is spent or made."""
         by_teachers = isinstance(self.shape, VoteShape) and self.shape.n_teachers is not None
         own, account = self.shape.guarantee, self.ledger.guarantee
@@ -493,8 +499,10 @@ class _Request:
                 f" {self.budget.epsilon:.6g}, more than its budget's {self.budget.delta:.6g};"
                 " calibrate it again. Nothing was spent."
             )
-        noise_source()
+        noise = noise_source()
         self.ledger.check_admits((self.event,), self.budget)
+        if check is not None:
+            check(self.planned(self.priced, _facts(noise)))
 
     def made(self, private: Source, stages: Sequence[IntArray]) -> Sealed:
         """Return the container of the next stage, which must be of the shape that is paid for."""
@@ -575,29 +583,44 @@ class _Request:
         with self.ledger.reading(entry.id) as page:
             parts = page.parts()
         rows = [self.decoded(body).rows for _, body in parts]
-        facts = entry.facts or _facts(noise_source())
+        return replace(
+            self.planned(Price(**entry.terms["price"]), entry.facts or _facts(noise_source())),
+            purpose=entry.purpose,
+            values=np.concatenate([np.zeros((0, self.n_columns), dtype=np.int64), *rows]),
+            questions=tuple(key for key, _ in parts),
+            issued=entry.reserved_at,
+            account=self.account(entry.spent_after, entry.id),
+        )
+
+    def planned(self, priced: Price, facts: dict[str, Any]) -> Released:
+        """Return the release as it would be, with zeros for values, on an account that it takes
+        whole."""
         return Released(
             request=self.request,
-            purpose=entry.purpose,
+            purpose=self.purpose,
             mechanism=self.mechanism,
             shape=self.shape,
             event=self.event,
             budget=self.budget,
-            price=Price(**entry.terms["price"]),
-            public=entry.terms["public"],
-            values=np.concatenate([np.zeros((0, self.n_columns), dtype=np.int64), *rows]),
-            questions=tuple(key for key, _ in parts),
+            price=priced,
+            public=self.terms["public"],
+            values=np.zeros((self.n_answers, self.n_columns), dtype=np.int64),
+            questions=(),
             noise=facts,
-            issued=entry.reserved_at,
-            account=AccountFacts(
-                dataset=self.ledger.dataset,
-                composition=self.ledger.composition,
-                guarantee=self.ledger.guarantee,
-                budget=self.ledger.budget,
-                spent_after=entry.spent_after,
-                durable=self.ledger.durable,
-                reservation=entry.id,
-            ),
+            issued=datetime.now(UTC).isoformat(timespec="seconds"),
+            account=self.account((self.budget.epsilon, self.budget.delta), 0),
+        )
+
+    def account(self, spent_after: tuple[float, float], reservation: int) -> AccountFacts:
+        """Return the account that pays, as it is after a reservation."""
+        return AccountFacts(
+            dataset=self.ledger.dataset,
+            composition=self.ledger.composition,
+            guarantee=self.ledger.guarantee,
+            budget=self.ledger.budget,
+            spent_after=spent_after,
+            durable=self.ledger.durable,
+            reservation=reservation,
         )
 
 

@@ -301,7 +301,8 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:
     folder.pays_from(ledger)
     if folder.damaged:
         damage = f"The release {str(folder.release)!r} is damaged ({folder.damaged})"
-        if ledger.released(folder.request) is None:
+        entry = ledger.entry(folder.request)
+        if entry is None or entry.state != "committed":
             raise LedgerError(
                 f"{damage}, and the ledger does not hold the answer that it was made of; restore"
                 " the newest copy of the ledger and repeat the command. Nothing was spent."

@@ -29,7 +29,6 @@ from secretballot.privacy.mechanisms.noisy_count import (
 )
 from secretballot.privacy.mechanisms.noisy_table import GaussianNoisyTable
 from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
-from secretballot.privacy.mechanisms.noisy_vector_sum import NoisyVectorSum
 from secretballot.privacy.mechanisms.pool_estimates import (
     StabilityQuantile,
     stability_quantile,
@@ -57,7 +56,6 @@ __all__ = [
     "LaplaceNoisyHistogram",
     "LaplaceNoisyMajority",
     "Mechanism",
-    "NoisyVectorSum",
     "QuantileSlack",
     "SparseVector",
     "SparseVectorRun",
