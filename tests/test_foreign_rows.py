@@ -99,7 +99,7 @@ def by_moments(foreign, rows, ledger):
     model = sb.RecordMomentsClassifier(
         sb.bases.EmbeddedBasis(Transformer(**foreign)), budget=BUDGET, ledger=ledger
     ).fit(rows, Y, X_public=POOL, classes=[0, 1])
-    return model.certificate_["mechanism"]["weights"]
+    return model.certificate_["public"]["weights"]
 
 
 def by_member(foreign, rows, ledger):

@@ -57,7 +57,6 @@ PRIVATE_THINGS = [
     sb.UniversalLabeler,
     sb.choose_candidate,
     sb.classifier_by_plan,
-    sb.estimate_minority,
     sb.estimate_stability,
     sb.hold_out,
     sb.label_actively,

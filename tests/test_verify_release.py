@@ -39,6 +39,7 @@ from made_events import (
 )
 from secretballot import verify_release as second
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     Event,
@@ -494,8 +495,12 @@ def test_it_refuses_every_folder_that_the_first_one_refuses(release: Path) -> No
 @pytest.mark.parametrize(
     ("place", "value", "name"),
     [
-        ("epsilon", 1.0, "mechanism"),
-        ("mechanism.sigma", 2.0, "mechanism"),
+        ("epsilon", 1.0, "account"),
+        ("mechanism.scale", 2.0, "mechanism"),
+        ("mechanism.scale", 20, "mechanism"),
+        ("shape.moved", 10, "mechanism"),
+        ("shape.guarantee.unit", "user", "mechanism"),
+        ("public.method", "record-votes", "mechanism"),
         ("events.0.shifts", 10, "mechanism"),
         ("mechanism.release", "labels", "mechanism"),
         ("mechanism.calibration", [201, 49], "mechanism"),
@@ -504,7 +509,7 @@ def test_it_refuses_every_folder_that_the_first_one_refuses(release: Path) -> No
         ("released.count_columns", 0, "queries"),
         ("composition.spent_after.epsilon", 0.1, "account"),
         ("composition.neighbours", "replace-one", "account"),
-        ("unit", "user", "account"),
+        ("unit", "user", "mechanism"),
         ("software.opendp", "0.14.1", "software"),
         ("composition.reservation", 0, "certificate"),
         ("released.classes", ["no", "no"], "certificate"),
@@ -532,8 +537,8 @@ def test_a_forger_who_renews_the_digest_is_seen(
 
 def test_too_small_a_price_is_refused(release: Path) -> None:
     def change(document: dict[str, Any]) -> None:
-        less = 0.99 * document["mechanism"]["sigma"]
-        document["mechanism"]["sigma"] = document["events"][0]["sigma"] = less
+        less = 0.99 * document["mechanism"]["scale"]
+        document["mechanism"]["scale"] = document["events"][0]["sigma"] = less
 
     reseal(release, change)
     assert [
@@ -546,7 +551,10 @@ def test_more_slow_choices_than_a_release_compares_with_are_refused_unpriced(rel
 
     def change(document: dict[str, Any]) -> None:
         choice = {"purpose": "compared", "events": [event], "epsilon": 1.0, "delta": 9e-7}
-        outcome = {"outcome": {"labels_sha256": "0" * 64}}
+        mechanism = NoisyVotes(scale=200.0).model_dump(mode="json")
+        shape = document["shape"] | {"n_queries": 3000, "moved": 3000}
+        terms = {"mechanism": mechanism, "shape": shape, "public": {"method": "votes"}}
+        outcome = {"labels_sha256": "0" * 64, **terms}
         document["choices"] = [
             choice | outcome | {"reservation": 100 + place} for place in range(11)
         ]
@@ -624,7 +632,8 @@ def labels_document(rows: int) -> dict[str, Any]:
             "n_teachers": 250,
             "count_columns": 0,
         },
-        "mechanism": {"name": "gaussian"},
+        "mechanism": {"kind": "noisy-votes", "scale": 20.0},
+        "shape": {"n_teachers": 250},
     }
 
 

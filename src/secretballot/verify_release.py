@@ -1301,7 +1301,7 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
         If a row was not paid for, or is written in another way.
     """
     released, mechanism = document["released"], document["mechanism"]
-    most_silent = mechanism.get("stream", mechanism).get("max_abstentions", 0)
+    most_silent = {**mechanism, **(mechanism.get("stream") or {})}.get("max_abstentions", 0)
     names, columns = [class_text(value) for value in released["classes"]], released["count_columns"]
     counted = names[1:] if columns == 1 else names[:columns]
     header = ["query", "label", "abstained", *(f"noisy_count[{name}]" for name in counted)]
@@ -3250,6 +3250,7 @@ def safely(name: str, look: Callable[[], Finding]) -> Finding:
         return Finding(name, REFUSED, str(error))
     except (
         ArithmeticError,
+        AttributeError,
         LookupError,
         TypeError,
         ValueError,

@@ -158,10 +158,8 @@ DESCRIBED = [
     GaussianAggregator(20.0, 100, release="counts", budget=BUDGET),
     GaussianAggregator(20.0, 100, n_teachers=250, budget=BUDGET, calibration="tight"),
     GaussianAggregator(20.0, 100, n_classes=10, budget=BUDGET),
-    SparseVectorAggregator(3.0, 6.0, 40, 2, refresh=True, n_queries=50, budget=BUDGET),
-    SparseVectorAggregator(
-        3.0, 6.0, 40, 2, refresh=False, n_queries=50, n_classes=4, budget=BUDGET
-    ),
+    SparseVectorAggregator(3.0, 6.0, 40, 2, n_queries=50, budget=BUDGET),
+    SparseVectorAggregator(3.0, 6.0, 40, 2, n_queries=50, n_classes=4, budget=BUDGET),
     AbstentionTableAggregator(9.5, 0.2, 1e-9, 40, n_queries=50, n_classes=4, budget=BUDGET),
     RelabelledAggregator(SAMPLE, n_queries=50, budget=BUDGET),
     RelabelledAggregator(TABLED_SAMPLE, n_queries=50, budget=BUDGET),

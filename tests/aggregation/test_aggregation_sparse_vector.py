@@ -164,9 +164,9 @@ def test_drawn_answers_follow_their_exact_law_and_no_other(refresh):
         labels |= {(place, int(label)) for place, label in enumerate(answers.labels)}
     assert labels <= {(0, 1), (0, -1), (1, 1), (1, -1), (2, 1), (2, -1), (3, 0), (3, -1)}
     assert outcomes_p_value(patterns, stream_law(aggregator.mechanism, stability(counts))) > 1e-6
-    weaker = built(1.4, 2.1, refresh=refresh).mechanism
+    weaker = built(1.4, 2.1).mechanism
     assert outcomes_p_value(patterns, stream_law(weaker, stability(counts))) < 1e-6
-    stronger = built(2.6, 3.9, refresh=refresh).mechanism
+    stronger = built(2.6, 3.9).mechanism
     assert outcomes_p_value(patterns, stream_law(stronger, stability(counts))) < 1e-6
 
 

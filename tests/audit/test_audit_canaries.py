@@ -110,7 +110,7 @@ out.mkdir(parents=True)
 counts = [votes * (point[0] == "1") + random.gauss(0, sigma) for point in points]
 lines = [f"{i},{count}" for i, count in enumerate(counts)]
 (out / "labels.csv").write_text("query,noisy_count[yes]\\n" + "\\n".join(lines) + "\\n")
-(out / "certificate.json").write_text(json.dumps({"mechanism": {"sigma": sigma}}))
+(out / "certificate.json").write_text(json.dumps({"mechanism": {"scale": sigma}}))
 """
 
 

@@ -110,5 +110,5 @@ def test_moments_learn_by_it_and_the_certificate_names_it() -> None:
     model.set_params(basis=EmbeddedBasis(product, KernelBasis(60)))
     model.fit(X[:3000], y[:3000], X_public=X[3000:], classes=[0, 1])
     assert model.score(X[3000:], y[3000:]) > 0.9
-    assert "FunctionTransformer" in model.certificate_["mechanism"]["basis"]["embedding"]
+    assert "FunctionTransformer" in model.certificate_["public"]["basis"]["embedding"]
     sb.verify_certificate(model.certificate_)

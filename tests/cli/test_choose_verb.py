@@ -77,7 +77,7 @@ def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> N
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert re.fullmatch(r"high study [0-9a-f]{12}", document["chosen"])
-    mechanism = json.loads(Path(document["certificate"]).read_text())["mechanism"]
+    mechanism = json.loads(Path(document["certificate"]).read_text())["public"]
     assert [name[:-13] for name in mechanism["candidates"]] == ["low study", "high study"]
     # no folder above the one that tells them apart is named
     assert world.name not in Path(document["certificate"]).read_text()

@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
+from secretballot.report.certificate.terms import stated
 
 N_QUERIES, N_TEACHERS = 200, 100
 
@@ -103,7 +104,7 @@ def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
     )
     assert result.exit_code == 0, result.stderr
     found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
-    mechanism = found["mechanism"]
+    mechanism = stated(found)
     assert (mechanism["threshold"], mechanism["max_answers"], mechanism["n_queries"]) == (
         60,
         12,

@@ -39,7 +39,7 @@ def document_of(result: Result) -> dict[str, Any]:
 
 def mechanism_in(folder: Path) -> dict[str, Any]:
     text = (folder / "out" / "release" / "certificate.json").read_text()
-    found: dict[str, Any] = json.loads(text)["mechanism"]
+    found: dict[str, Any] = json.loads(text)["public"]
     return found
 
 
@@ -52,7 +52,7 @@ def test_without_options_of_voting_a_run_is_of_moments(files: Path) -> None:
     assert (document["epsilon"], document["delta"]) == (2.0, 1e-5)
     assert document["queries"] == document["answered"] == N_PUBLIC
     release = files / "out" / "release"
-    assert mechanism_in(files)["name"] == "record-moments"
+    assert mechanism_in(files)["method"] == "record-moments"
     assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert independent_verifier([str(release)]) == 0
@@ -66,12 +66,12 @@ def test_persons_relation_records_and_ledger(files: Path) -> None:
     assert document["method"] == "moments"
     certificate = json.loads((files / "out/release/certificate.json").read_text())
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient")
-    assert certificate["mechanism"]["n_records"] is None  # the sums count them
+    assert certificate["public"]["n_records"] is None  # the sums count them
     assert certificate["composition"]["dataset"] == "registry"
     out = ["--out", str(files / "two"), "--neighbours", "replace-one", "--without", "report"]
     assert learn(files, *out).exit_code == 0
     second = json.loads((files / "two/release/certificate.json").read_text())
-    assert second["mechanism"]["n_records"] == N_PRIVATE
+    assert second["public"]["n_records"] == N_PRIVATE
     wrong = learn(files, *out[2:], "--records", "899", "--out", str(files / "three"))
     assert (wrong.exit_code, (files / "three").exists()) == (2, False)
 
@@ -311,7 +311,7 @@ def test_a_rare_class_is_found_by_a_stated_rate(files: Path) -> None:
     recalls = [document["metrics"]["classes"][1]["recall"] for document in (plain, found)]
     # as it is .14 to .37 in 30 fits (mean .28, deviation .05); with the rate .99 in each
     assert recalls[0] < 0.6 < recalls[1]
-    mechanism = json.loads((files / "stated/release/certificate.json").read_text())["mechanism"]
+    mechanism = json.loads((files / "stated/release/certificate.json").read_text())["public"]
     assert len(mechanism["class_weights"]) == 2
     assert mechanism["basis"]["whitening"] == 0.0
     assert independent_verifier([str(files / "stated" / "release")]) == 0
@@ -319,7 +319,7 @@ def test_a_rare_class_is_found_by_a_stated_rate(files: Path) -> None:
     by_hand = ["--class-weight", "no:1,yes:30", "--out", str(files / "by-hand")]
     weights = (
         document_of(learn(files, *test[2:], *by_hand))
-        and json.loads((files / "by-hand/release/certificate.json").read_text())["mechanism"][
+        and json.loads((files / "by-hand/release/certificate.json").read_text())["public"][
             "class_weights"
         ]
     )

@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 import secretballot as sb
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
+from secretballot.report.certificate.terms import stated
 from secretballot.verify_release import main as independent_verifier
 
 N_PRIVATE = 1_500
@@ -54,8 +55,8 @@ def test_a_run_of_votes_of_records_is_whole_and_both_verifiers_confirm_it(files:
     assert document["accuracy"] > 0.84
     assert document["queries"] == document["answered"] == N_PUBLIC
     certificate = certificate_in(files)
-    assert certificate["mechanism"]["name"] == "record-votes"
-    assert certificate["mechanism"]["votes_per_record"] == 5  # a hundredth would be one
+    assert certificate["public"]["method"] == "record-votes"
+    assert stated(certificate)["votes_per_record"] == 5  # a hundredth would be one
     assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert independent_verifier([str(files / "out" / "release")]) == 0
@@ -88,7 +89,7 @@ def test_settings_of_the_votes_are_taken_and_auto_follows_them(files: Path) -> N
     document = document_of(learn(files, *more, "--student", "tree", "--without", "report"))
     assert document["method"] == "record-votes"
     assert document["method_reason"] == "--votes-per-record is an option of votes of records"
-    mechanism = certificate_in(files)["mechanism"]
+    mechanism = stated(certificate_in(files))
     assert (mechanism["votes_per_record"], mechanism["n_queries"]) == (3, 120)
     student = sb.load_student(files / "out" / "release" / "student.skops")
     assert type(student).__name__ == "DecisionTreeClassifier"
@@ -106,7 +107,7 @@ def test_persons_and_relation(files: Path) -> None:
     out.append("--own-ledger")
     assert learn(files, *out).exit_code == 0
     second = json.loads((files / "two/release/certificate.json").read_text())
-    assert second["events"][0]["shifts"] == 2 * second["mechanism"]["votes_per_record"]
+    assert second["events"][0]["shifts"] == 2 * stated(second)["votes_per_record"]
     wrong = learn(files, *out, "--records", "899", "--out", str(files / "three"))
     assert (wrong.exit_code, (files / "three").exists()) == (2, False)
 
@@ -221,6 +222,6 @@ def test_one_of_several_students_of_any_method_is_chosen_by_the_same_account(
     assert not any("another account" in note for note in document["notes"])
     assert Ledger.open_existing(ledger).spent().epsilon == pytest.approx(7.0)
     certificate = json.loads((files / "chosen/release/certificate.json").read_text())
-    assert certificate["mechanism"]["n_candidates"] == 3
+    assert certificate["public"]["n_candidates"] == 3
     assert CliRunner().invoke(app, ["verify", str(files / "chosen")]).exit_code == 0
     assert independent_verifier([str(files / "chosen" / "release")]) == 0

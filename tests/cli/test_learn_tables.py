@@ -121,9 +121,10 @@ def test_settings_reach_the_certificate(files: Path, kind: str, more: list[str])
     result = learn(files, kind, *more, *unit, "--without", "report", "--force", "noise")
     assert result.exit_code == 0, result.stderr
     certificate = json.loads((files / "out/release/certificate.json").read_text())
-    terms = certificate["mechanism"]
+    terms = {**certificate["mechanism"], **certificate["public"]}
+    statistic = "mean" if terms["kind"] == "noisy-means" else "quantile"
     stated = {
-        "--statistic": terms.get("statistic"),
+        "--statistic": statistic,
         "--rank": str(terms.get("rank")),
         "--ballot": terms.get("ballot"),
         "--release": terms.get("release"),

@@ -134,7 +134,7 @@ def test_a_finished_run_that_is_repeated_does_nothing_and_says_where_its_release
 def test_a_finished_run_whose_certificate_was_forged_is_not_done_again(world: Path) -> None:
     assert run("choose", world).exit_code == 0
     certificate = world / "out" / "release" / "certificate.json"
-    own = {**json.loads(certificate.read_text()), "mechanism": {"chosen": []}}
+    own = {**json.loads(certificate.read_text()), "public": {"chosen": []}}
     for forged in (own, {"released": []}):
         certificate.write_text(json.dumps(forged | {"digest": certificate_digest(forged)}))
         result = run("choose", world)

@@ -13,6 +13,7 @@ from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.report.certificate.terms import stated
 
 
 def invoke(*words: str) -> Result:
@@ -63,20 +64,20 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
 
     done = document_of(invoke(*words))
     certificate = json.loads((files / "out" / "release" / "certificate.json").read_text())
-    mechanism = certificate["mechanism"]
+    mechanism = stated(certificate)
     assert (said["epsilon"], said["delta"]) == (certificate["epsilon"], certificate["delta"])
     assert said["method"] == done["method"]
     assert said["account"]["path"] == done["account"]
     if said["method"] == "moments":
         multiple = mechanism["sigma"] / mechanism["bound"]
         assert said["sigma"] == pytest.approx(multiple, rel=1e-3)
-    elif mechanism["name"] == "sparse-vector":
+    elif mechanism["kind"] == "sparse-vector":
         assert said["answered_by_margin"]["1"] > 0.5
         assert said["queries"] == mechanism["n_queries"]
-    elif mechanism["name"] == "laplace":
+    elif mechanism.get("noise") == "laplace":
         assert said["sigma"] == laplace_deviation(mechanism["scale"])
         assert said["queries"] == mechanism["n_queries"]
-    elif mechanism["name"] == "vote-table":
+    elif mechanism["kind"] == "table-labels":
         event = certificate["events"][0]
         assert event["chances"]["weights"] == mechanism["weights"]
         # for 60 teachers, an even number: the slope at an even vote

@@ -48,7 +48,7 @@ def test_images_beside_a_table_are_learned_released_and_read_again(folder: Path)
     release = folder / "moments" / "release"
     # a table of vectors alone is learned by likeness to public points
     certificate = json.loads((release / "certificate.json").read_text())
-    assert certificate["mechanism"]["basis"]["name"] == "kernel"
+    assert certificate["public"]["basis"]["name"] == "kernel"
     columns = json.loads((release / "schema.json").read_text())["columns"]
     assert columns["image"]["kind"] == "vector"
     assert len(columns["image"]["center"]) == 64

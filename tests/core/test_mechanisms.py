@@ -34,7 +34,6 @@ from secretballot.core.mechanisms import (
     AnyMechanism,
     ConfidentLabels,
     ExponentialChoice,
-    MinoritySum,
     NoisyMeans,
     NoisySums,
     NoisyVotes,
@@ -55,6 +54,7 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.noise import ExactNoise
 from secretballot.core.price import delta_upper
+from secretballot.core.private import Scores
 from secretballot.core.types import LARGEST, Guarantee, Sample, ScoreShape, SumShape, VoteShape
 
 RECORD = Guarantee(unit="record", relation="add-remove")
@@ -203,11 +203,6 @@ EXAMPLES = [
         [(votes(5), events.Pure(epsilon=0.5, count=1), (1, 1))],
     ),
     (
-        MinoritySum(epsilon=0.5),
-        '{"epsilon":0.5,"kind":"minority-sum"}',
-        [(votes(5), events.Pure(epsilon=0.5, count=1), (1, 1))],
-    ),
-    (
         NoisySums(sigmas=(3.0, 4.0)),
         '{"kind":"noisy-sums","sigmas":[3.0,4.0]}',
         [
@@ -308,8 +303,6 @@ def test_no_parameter_is_out_of_its_range(kind):
         (CONFIDENT, votes(2, 4)),
         (CONFIDENT, votes(2, n_queries=1)),
         (VoteQuantiles(epsilon=0.5, rank=10), votes(2)),
-        (MinoritySum(epsilon=0.5), votes(2, 10**10, n_queries=10**10)),
-        (MinoritySum(epsilon=2.0**-39), votes(2, n_queries=2)),
         (NoisyMeans(sigma=3.0), votes(2**16, n_queries=10**12)),
     ],
     ids=lambda value: type(value).__name__,
@@ -381,7 +374,7 @@ def test_a_stream_answers_as_its_batch_and_nothing_after_its_end(mechanism):
     shape = votes(n_classes, n_queries=40)
     for seed in range(20):
         counts = np.random.default_rng(seed).multinomial(9, [1 / n_classes] * n_classes, 40)
-        if isinstance(mechanism, StabilityQuantile | MinoritySum):
+        if isinstance(mechanism, StabilityQuantile):
             counts = counts[:1]  # of one row, whose first part is all of it
         whole, end = drawn(mechanism, shape, counts, Sources(seed))
         assert whole.dtype == np.int64
@@ -486,7 +479,6 @@ def test_nothing_leaves_64_bits_and_all_answers_can_be_stored():
             NoisyVotes(scale=2.0**39, release="counts"),
             NoisyMeans(sigma=2.0**39),
             StabilityQuantile(epsilon=1.0, fraction=0.5),
-            MinoritySum(epsilon=1.0),
         ):
             answers = drawn(mechanism, shape, counts, scripted)[0]
             assert (answers == math.copysign(LARGEST, noise)).all()
@@ -524,8 +516,8 @@ def test_chosen_ranges_are_read_from_one_number():
         noise = SimpleNamespace(exponential_range=lambda *_, chosen=chosen: chosen)
         found, state = ExponentialChoice(epsilon=1.0).draw(shape, (scores, scores), noise, START)
         assert (range_of(int(found[0, 0])), state) == (chosen, State(1))
-    far = np.array([-(2**52), 2**52])
-    assert ExponentialChoice(epsilon=1.0).draw(shape, (far,), ExactNoise(), START)[0] == 1
+    cut = Scores.of_candidates(np.array([-(2**52), 2**52]), RECORD)._unseal()
+    assert ExponentialChoice(epsilon=1.0).draw(shape, cut, ExactNoise(), START)[0] == 1
 
 
 # -- sensitivities by brute force
@@ -605,7 +597,6 @@ def test_estimates_of_a_pool_move_by_one_and_by_one_a_row():
     shape = votes(3, 5, n_queries=4)
     for mechanism, most in (
         *((StabilityQuantile(epsilon=1.0, fraction=f), 1) for f in (0.1, 0.3, 0.6, 0.9)),
-        (MinoritySum(epsilon=1.0), 4),
     ):
         moves = [
             abs(

@@ -11,7 +11,6 @@ from secretballot.core.mechanisms import (
     AbstentionTable,
     ConfidentLabels,
     ExponentialChoice,
-    MinoritySum,
     NoisyMeans,
     NoisySums,
     NoisyVotes,
@@ -145,7 +144,7 @@ VOTES = {
         shape(3),
         answered(
             recipes.SparseVectorAggregator(
-                **SPARSE, max_unstable=4, refresh=True, n_queries=ROWS, n_classes=3, budget=LOOSE
+                **SPARSE, max_unstable=4, n_queries=ROWS, n_classes=3, budget=LOOSE
             )
         ),
     ),
@@ -166,12 +165,12 @@ VOTES = {
     "means": (
         NoisyMeans(sigma=3.0),
         shape(5),
-        tabled(NumberVoting(3.0, ROWS, **NUMBERS), positions),
+        tabled(NumberVoting(3.0, ROWS, **NUMBERS)),
     ),
     "quantiles": (
         VoteQuantiles(epsilon=0.7, rank=5),
         shape(5),
-        tabled(NumberVoting(0.7, ROWS, statistic="quantile", **NUMBERS), positions),
+        tabled(NumberVoting(0.7, ROWS, statistic="quantile", **NUMBERS)),
     ),
     "sets": (
         NoisyVotes(scale=3.0, release="counts"),
@@ -183,14 +182,6 @@ VOTES = {
         shape(3),
         (
             lambda votes, noise: old.StabilityQuantile(0.2, 0.3).release(votes, noise),
-            events.Pure(epsilon=0.3, count=1),
-        ),
-    ),
-    "minority": (
-        MinoritySum(epsilon=0.3),
-        shape(3),
-        (
-            lambda votes, noise: old.MinoritySum(0.3, ROWS).release(votes, noise),
             events.Pure(epsilon=0.3, count=1),
         ),
     ),

@@ -80,9 +80,9 @@ def test_another_ledger_of_the_same_terms_is_refused(tmp_path: Path) -> None:
     ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     shutil.copy(tmp_path / "ledger.sqlite", tmp_path / "twin.sqlite")
     keep_in_step(tmp_path / "vault", ledger)
-    sb.estimate_minority(COUNTS, ledger, epsilon=0.5)
+    sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5)
     twin = sb.Ledger.open_existing(tmp_path / "twin.sqlite")
-    sb.estimate_minority(COUNTS, twin, epsilon=0.5)
+    sb.estimate_stability(COUNTS, twin, fraction=0.5, epsilon=0.5)
     with pytest.raises(sb.LedgerError, match="or another one"):
         keep_in_step(tmp_path / "vault", twin)
 

@@ -17,7 +17,7 @@ from secretballot.core.noise import ExactNoise
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
 from secretballot.door import ReleaseStream, choose_by_scores, purchase
-from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
+from secretballot.privacy.mechanisms import ExponentialMechanism, StabilityQuantile
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -42,10 +42,6 @@ def _stability(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
     return sb.estimate_stability(counts, ledger, **{"fraction": 0.5, "epsilon": 0.2, **settings})
 
 
-def _minority(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
-    return sb.estimate_minority(sb.votes_of_counts(VOTES), ledger, **{"epsilon": 0.2, **settings})
-
-
 def _scored(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
     return choose_by_scores(
         Scores.of_candidates(RIGHT.sum(axis=0), RECORD),
@@ -54,7 +50,7 @@ def _scored(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
     )
 
 
-BUYERS = pytest.mark.parametrize("buy", [_stability, _minority, _scored])
+BUYERS = pytest.mark.parametrize("buy", [_stability, _scored])
 Buy = Callable[..., sb.PaidOutcome]
 
 
@@ -232,7 +228,7 @@ def test_scores_of_another_relation_are_refused() -> None:
     with pytest.raises(sb.ParameterError, match="replace-one"):
         choose_by_scores(scores, replace, epsilon=0.1)
     choice = choose_by_scores(scores, replace, epsilon=0.1, declaration=REPLACE)
-    assert choice.mechanism["monotone"] is False
+    assert choice.neighbours == "replace-one"
     labels = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="label", neighbours="replace-one")
     declared = {"unit": "label", "neighbours": "replace-one"}
     assert choose_by_scores(scores, labels, epsilon=0.1, declaration=declared).unit == "label"
@@ -240,7 +236,7 @@ def test_scores_of_another_relation_are_refused() -> None:
 
 def test_names_go_with_the_request(ledger: sb.Ledger) -> None:
     choice = _scored(ledger, names=["a", "b", "c"], request="one")
-    assert choice.mechanism["candidates"] == ["a", "b", "c"]
+    assert choice.public["candidates"] == ["a", "b", "c"]
     with pytest.raises(sb.ParameterError, match="answered before"):
         _scored(ledger, names=["b", "a", "c"], request="one")
     for names in (["a", "b"], ["a", "b", "b"], ["a", "b", 3]):
@@ -252,7 +248,6 @@ def test_names_go_with_the_request(ledger: sb.Ledger) -> None:
     ("buy", "mechanism", "private"),
     [
         (_stability, StabilityQuantile(0.5, 1.0), VOTES),
-        (_minority, MinoritySum(1.0, 26), VOTES),
         (_scored, ExponentialMechanism(0.05, monotone=True), RIGHT.sum(axis=0)),
     ],
 )

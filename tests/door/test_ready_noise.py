@@ -51,7 +51,6 @@ PATHS: dict[str, Callable[[sb.Ledger], object]] = {
     "stream": streamed(GAUSSIAN),
     "stream of the sparse vector": streamed(SPARSE),
     "stability": lambda ledger: sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5),
-    "minority": lambda ledger: sb.estimate_minority(COUNTS, ledger, epsilon=0.5),
     "choice": lambda ledger: choose_by_scores(
         Scores.of_candidates([3, 4], RECORD),
         ledger,

@@ -35,7 +35,7 @@ STEEP = 2**31
 @pytest.fixture(autouse=True)
 def _any_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sums be sold that are smaller than any that a certificate states."""
-    monkeypatch.setattr(purchase, "_check_readable", lambda certificate: None)
+    monkeypatch.setattr(purchase, "check_readable", lambda certificate: None)
 
 
 def model_after(sums: Sequence[np.ndarray]) -> IntegerModel:
@@ -50,12 +50,7 @@ def asked(
     sigma = calibrate_vector_sum(budget, BOUND**2, 2, n_stages) if sigma is None else sigma
     mechanism = NoisyVectorSum(sigma, BOUND, 2, about.pop("replaced", False))
     terms = {
-        "name": "record-moments",
-        "n_stages": n_stages,
-        "n_classes": 2,
-        "sigma": sigma,
-        "bound": BOUND,
-        "coordinates": 2,
+        "method": "record-moments",
         "residual_units": [UNIT] * n_stages,
         "mark_weight": 0,
         "marks": [],
@@ -63,7 +58,6 @@ def asked(
         "n_records": 100,
         "basis": {"name": "none"},
         "basis_sha256": "0" * 64,
-        "budget": budget.to_json(),
         **about,
     }
     return StagedSums(
@@ -133,7 +127,7 @@ def test_all_neighbours_stay_within_the_promise_where_a_release_is_the_start(
             labels,
             ("no", "yes"),
             0,
-            certificate={"mechanism": {"name": "none"}, "digest": "0" * 64},
+            certificate={"public": {"method": "none"}, "digest": "0" * 64},
         ),
         pool,
         ClassesLink(2),
@@ -177,8 +171,7 @@ def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPa
     second = records.sums(Residuals(model_after([first]), UNIT, BOUND))._unseal()[0] + np.array(
         [1, 2]
     )
-    mechanism = released.certificate["mechanism"]
-    assert mechanism["sums"] == [first.tolist(), second.tolist()]
+    assert released.certificate["released"]["values"] == [first.tolist(), second.tolist()]
     assert released.n_teachers == 0
     assert released.certificate["purpose"] == "try"
     entry = ledger.entry("a")
@@ -271,7 +264,7 @@ def test_an_interrupted_release_goes_on_after_its_last_stored_stage(
     with pytest.raises(ParameterError, match="begun with other"):
         release_sums(records_of(ROWS), asked(basis={"name": "other"}), ledger, request="a")
     released = release_sums(records_of(ROWS), asked(), ledger_at(tmp_path / "l"), request="a")
-    assert released.certificate["mechanism"]["sums"][0] == stored.tolist()
+    assert released.certificate["released"]["values"][0] == stored.tolist()
     assert ledger.spent().epsilon == pytest.approx(1.0)
     assert next(draws) == 3
 

@@ -84,7 +84,7 @@ def test_it_draws_at_the_scale_of_its_relation(
     two, _ = reserved(ledger, 0.25, "two").draw(
         Scores.of_ranges([3, 4], [1, 2], Guarantee(unit="record", relation=neighbours)), ABOUT
     )
-    assert (one.outcome, two.outcome, two.mechanism["n_candidates"]) == (1, 2, 4)
+    assert (one.outcome, two.outcome, two.public["n_candidates"]) == (1, 2, 4)
     assert seen == pytest.approx([moved / 0.25] * 2, rel=1e-9)
     assert min(seen) * 0.25 >= moved
 

@@ -31,13 +31,8 @@ ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)
 SURE, EVEN = 0, K // 2
 
 
-def sparse(refresh: bool, unstable: int = 2, queries: int = 20) -> SparseVectorAggregator:
-    return SparseVectorAggregator(
-        2.0, 2.0, 60, unstable, refresh=refresh, n_queries=queries, delta=1e-6
-    )
-
-
-BOTH_DESIGNS = pytest.mark.parametrize("refresh", [True, False], ids=["refresh", "drawn once"])
+def sparse(unstable: int = 2, queries: int = 20) -> SparseVectorAggregator:
+    return SparseVectorAggregator(2.0, 2.0, 60, unstable, n_queries=queries, delta=1e-6)
 
 
 @pytest.fixture
@@ -266,12 +261,11 @@ def test_many_questions_are_answered_in_blocks_and_a_failure_keeps_those_before_
     assert stream.order() == names(*range(6))
 
 
-@BOTH_DESIGNS
 def test_a_stream_that_stops_inside_a_block_answers_no_later_one(
-    ledger: sb.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refresh: bool
+    ledger: sb.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_room, "BLOCK", 2)
-    stream = opened(sparse(refresh), ledger, tmp_path / "vault")
+    stream = opened(sparse(), ledger, tmp_path / "vault")
     given = stream.answer(votes(SURE, EVEN, EVEN, SURE, SURE, SURE), names(*range(6)))
     assert given.given.tolist() == [True] * 3 + [False] * 3
     assert given.labels.tolist() == [0, -1, -1, -1, -1, -1]
@@ -280,7 +274,7 @@ def test_a_stream_that_stops_inside_a_block_answers_no_later_one(
 def test_what_comes_after_the_end_is_looked_up_without_a_draw(
     ledger: sb.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = opened(sparse(True, unstable=1), ledger, tmp_path / "vault")
+    stream = opened(sparse(unstable=1), ledger, tmp_path / "vault")
     known = stream.answer(votes(SURE), names(7)).labels[0]
     begun, real = [], sb.Ledger.answering
 
@@ -303,7 +297,7 @@ def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
 
     def used(name: str, unstable_at: int) -> int:
         ledger = sb.Ledger(tmp_path / name, dataset="registry", budget=ACCOUNT)
-        stream = opened(sparse(True, unstable=1, queries=50), ledger, tmp_path / f"{name} vault")
+        stream = opened(sparse(unstable=1, queries=50), ledger, tmp_path / f"{name} vault")
         with connect(tmp_path / name) as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
 
@@ -328,30 +322,26 @@ def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
 # --- the sparse vector ---
 
 
-@BOTH_DESIGNS
-def test_the_stream_stops_at_the_last_abstention(
-    ledger: sb.Ledger, tmp_path: Path, refresh: bool
-) -> None:
-    stream = opened(sparse(refresh), ledger, tmp_path / "vault")
+def test_the_stream_stops_at_the_last_abstention(ledger: sb.Ledger, tmp_path: Path) -> None:
+    stream = opened(sparse(), ledger, tmp_path / "vault")
     given = stream.answer(votes(SURE, EVEN, SURE, EVEN, SURE), names(*range(5)))
     assert given.labels.tolist() == [0, -1, 0, -1, -1]
     assert given.given.tolist() == [True] * 4 + [False]
     assert (stream.used, stream.left) == (4, 0)
     assert not stream.answer(votes(SURE), names(7)).given.any()
-    again = opened(sparse(refresh), ledger, tmp_path / "vault")
+    again = opened(sparse(), ledger, tmp_path / "vault")
     assert again.left == 0
     assert not again.answer(votes(SURE), names(7)).given.any()
     assert again.find(names(0, 1)).labels.tolist() == [0, -1]
 
 
-@BOTH_DESIGNS
 @pytest.mark.parametrize("close_to", [119, 120])
 def test_a_stream_reopened_before_every_question_answers_as_one_that_lives_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refresh: bool, close_to: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, close_to: int
 ) -> None:
     # near the threshold, where a threshold drawn anew would soon show
     tape = [(7 * i * i + 3 * i) % 11 - 5 for i in range(200)]
-    aggregator = SparseVectorAggregator(2.0, 2.0, 6, 3, refresh=refresh, n_queries=40, delta=0.4)
+    aggregator = SparseVectorAggregator(2.0, 2.0, 6, 3, n_queries=40, delta=0.4)
     labels, draws = [], []
     for reopen in (False, True):
         noise = ScriptedNoise(tape, exact=True)
@@ -375,7 +365,7 @@ def test_a_stream_reopened_before_every_question_answers_as_one_that_lives_on(
 
 
 def test_the_secret_state_is_closed_to_others(ledger: sb.Ledger, tmp_path: Path) -> None:
-    stream = opened(sparse(True), ledger, tmp_path / "vault")
+    stream = opened(sparse(), ledger, tmp_path / "vault")
     stream.answer(votes(SURE, EVEN), names(0, 1))
     for path in [tmp_path / "vault" / "streams", *(tmp_path / "vault" / "streams").iterdir()]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
@@ -505,20 +495,19 @@ def test_votes_of_others_are_refused(
 # --- in memory, what came out, closing ---
 
 
-@BOTH_DESIGNS
-def test_a_ledger_in_memory_serves_until_its_process_ends(refresh: bool) -> None:
+def test_a_ledger_in_memory_serves_until_its_process_ends() -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=ACCOUNT)
-    stream = opened(sparse(refresh), ledger)
+    stream = opened(sparse(), ledger)
     for number, ones in enumerate((SURE, EVEN, SURE, EVEN, SURE)):
         stream.answer(votes(ones), names(number))
     assert stream.find(names(*range(5))).labels.tolist() == [0, -1, 0, -1, -1]
     assert (stream.used, stream.left, stream.resumable) == (4, 0, False)
     with pytest.raises(sb.LedgerError, match="no vault"):
-        opened(sparse(refresh), ledger)
+        opened(sparse(), ledger)
 
 
 @pytest.mark.parametrize(
-    "aggregator", [GAUSSIAN, COUNTS, sparse(True)], ids=["labels", "counts", "sparse"]
+    "aggregator", [GAUSSIAN, COUNTS, sparse()], ids=["labels", "counts", "sparse"]
 )
 def test_what_came_out_is_certified_as_the_whole_plan(
     ledger: sb.Ledger, tmp_path: Path, aggregator: Aggregator
@@ -588,7 +577,7 @@ def test_the_sparse_vector_gives_nothing_back(tmp_path: Path) -> None:
         tmp_path / "l", dataset="registry", budget=sb.PrivacyBudget(9.0, 1e-3), composition="renyi"
     )
     stream = opened(
-        SparseVectorAggregator(5.0, 5.0, 80, 1, refresh=True, n_queries=9, delta=1e-4),
+        SparseVectorAggregator(5.0, 5.0, 80, 1, n_queries=9, delta=1e-4),
         ledger,
         tmp_path / "vault",
     )
@@ -600,6 +589,6 @@ def test_the_sparse_vector_gives_nothing_back(tmp_path: Path) -> None:
 
 
 def test_a_stream_shows_numbers_alone(ledger: sb.Ledger, tmp_path: Path) -> None:
-    stream = opened(sparse(True), ledger, tmp_path / "vault")
+    stream = opened(sparse(), ledger, tmp_path / "vault")
     stream.answer(votes(SURE), names(0))
     assert repr(stream) == "ReleaseStream('plan', 1 of 20 queries answered)"

@@ -155,8 +155,8 @@ def test_uncovered_records_are_counted_at_the_same_price(monkeypatch) -> None:
     table = secret._unseal()[0]
     assert np.array_equal(out.noisy_counts, table[:30] + noise[:60].reshape(30, 2))
     # three cells with one vote of each of the seven, and their noise; the fourth is none
-    assert out.certificate["mechanism"]["uncovered_votes"] == 3 * 7 + noise[60:63].sum()
-    assert out.certificate["mechanism"]["expected_uncovered"] == 0.02
+    assert out.certificate["released"]["values"][0][0] == 3 * 7 + noise[60:63].sum()
+    assert out.certificate["public"]["expected_uncovered"] == 0.02
 
 
 def test_what_is_counted_apart_is_asked_and_cast_together() -> None:

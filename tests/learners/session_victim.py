@@ -32,9 +32,7 @@ def plan_of(kind: str, queries: int) -> Aggregator:
     if kind == "gaussian":
         return sb.GaussianAggregator(9.0 * queries**0.5, queries, release="counts", delta=1e-6)
     unstable = max(3, queries // 50)
-    return SparseVectorAggregator(
-        0.5, 0.5, 12, unstable, refresh=kind == "refresh", n_queries=queries, delta=1e-4 * unstable
-    )
+    return SparseVectorAggregator(0.5, 0.5, 12, unstable, n_queries=queries, delta=1e-4 * unstable)
 
 
 def pool_of(n: int) -> np.ndarray:

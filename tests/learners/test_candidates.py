@@ -149,7 +149,7 @@ def test_forgetting_the_half_under_replace_one_is_caught(
     monkeypatch.setattr(ExponentialMechanism, "_scores_moved", 1)
     with pytest.raises(sb.exceptions.ParameterError, match="too small for its event"):
         _worst_replaced(law)
-    monkeypatch.setattr(purchase, "_check_readable", lambda certificate: None)
+    monkeypatch.setattr(purchase, "check_readable", lambda certificate: None)
     assert _worst_replaced(law) > 1.3 * EPSILON
 
 
@@ -306,7 +306,7 @@ def test_the_certificate_counts_the_choice_and_what_was_not_chosen(
     assert FIXED_OR_PAID in certificate["assumptions"]
     assert FIXED_BLINDLY not in certificate["assumptions"]
     assert "choices" not in before  # the candidate's own certificate stays as it was
-    assert certificate["choices"][0]["outcome"]["mechanism"]["candidates"] == ["K=50", "K=20"]
+    assert certificate["choices"][0]["public"]["candidates"] == ["K=50", "K=20"]
 
 
 def test_every_tampering_with_the_choice_is_caught(task: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
 from secretballot.learners.moments.stages import staged_sums
 from secretballot.learners.moments.targets import ClassTarget
+from secretballot.report.certificate.terms import stated
 from secretballot.report.certificate.verify import verify_certificate
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
@@ -71,17 +72,17 @@ def test_the_sums_and_the_price_do_not_know_of_weights() -> None:
     assert one["events"] == two["events"]
     assert (one["epsilon"], one["delta"]) == (two["epsilon"], two["delta"])
     assert ledger.spent().epsilon == pytest.approx(2.0)
-    assert "class_weights" not in one["mechanism"]
-    assert two["mechanism"]["class_weights"] == [1.0, 9.0]
+    assert "class_weights" not in one["public"]
+    assert two["public"]["class_weights"] == [1.0, 9.0]
     assert verify_certificate(two).ok
-    assert set(one["mechanism"]) | {"class_weights"} == set(two["mechanism"])
+    assert set(one["public"]) | {"class_weights"} == set(two["public"])
 
 
 @pytest.mark.parametrize("given", ["balanced", {0: 1.0, 1: 9.0}])
 def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) -> None:
     """Undone on the certificate, the weights leave the model that meets the released sums."""
     model = fitted(class_weight=given)
-    mechanism, (X_public, _) = model.certificate_["mechanism"], rows(800, 1)
+    mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
     pool = with_constant(suited_basis(X_public, None).fit(X_public).integers(X_public))
     stages, _ = staged_sums(
         pool,
@@ -94,7 +95,7 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
         expected_uncovered=mechanism["expected_uncovered"],
         points_sha256="0" * 64,
     )
-    sums = [np.array(one) for one in mechanism["sums"]]
+    sums = [np.array(one) for one in mechanism["values"]]
     plain = stages.fit_after(sums).model
     assert isinstance(plain, IntegerModel)
     predicted = plain.probabilities(pool).mean(axis=0) / PROBABILITY_UNIT
@@ -168,6 +169,6 @@ def test_bad_settings_cost_nothing(settings: dict[str, Any], words: str) -> None
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -2.0], [1.0, 0.0], "balanced", [1.0, True, 2.0]])
 def test_a_certificate_with_other_weights_is_refused(weights: Any) -> None:
     certificate = fitted(class_weight="balanced").certificate_
-    forged = {**certificate, "mechanism": {**certificate["mechanism"], "class_weights": weights}}
+    forged = {**certificate, "public": {**certificate["public"], "class_weights": weights}}
     with contextlib.suppress(CertificateError):
         assert not verify_certificate(forged).ok

@@ -315,7 +315,7 @@ def test_forged_certificates_are_refused() -> None:
         document["mechanism"]["max_answers"] = document["events"][0]["answers"] = 1
 
     def as_interactive(document: dict[str, Any]) -> None:
-        document["mechanism"]["name"] = "interactive"
+        document["public"] = {"method": "interactive"}
 
     assert certificate["released"]["answered"] >= 2
     for change in (less_noise, more_answers, no_threshold, answered, as_interactive):

@@ -24,6 +24,7 @@ from secretballot.privacy.accounting import calibrate_label_gaussian, calibrate_
 from secretballot.privacy.mechanisms import StabilityQuantile, quantile_slack, stability_quantile
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.terms import stated
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calibrate_label_gaussian)
@@ -269,10 +270,12 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
     (estimate,) = certificate["choices"]
     assert (estimate["epsilon"], estimate["delta"], certificate["epsilon"]) == (0.1, 0.0, 0.9)
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
-    name = certificate["mechanism"]["name"]
+    terms = stated(certificate)
+    gaussian = terms["kind"] == "noisy-votes"
+    name = "gaussian" if gaussian else terms["kind"]
     plan = _plan(settings.get("n_teachers", 150), 60, aggregator=name)
-    size = "n_queries" if name == "gaussian" else "max_unstable"
-    assert certificate["mechanism"][size] == plan.size_by(estimate["outcome"]["value"])
+    size = "n_queries" if gaussian else "max_abstentions"
+    assert terms[size] == plan.size_by(estimate["value"])
     for change in ({"choices": []}, {"choices": [estimate | {"epsilon": 0.01}]}, {"epsilon": 0.8}):
         forged = certificate | change
         assert not sb.verify_certificate(forged | {"digest": certificate_digest(forged)}).ok

@@ -81,7 +81,7 @@ SETTINGS = {
 }
 
 
-PLAN = SparseVectorAggregator(0.3, 0.3, 8, 2, refresh=True, n_queries=8, delta=1e-6)
+PLAN = SparseVectorAggregator(0.3, 0.3, 8, 2, n_queries=8, delta=1e-6)
 SPLIT = {
     "epsilon": 1.0,
     "delta": 1e-6,

@@ -17,6 +17,7 @@ from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.terms import stated
 from secretballot.verify_release import main as independent_verifier
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -75,16 +76,16 @@ def test_both_verifiers_confirm_the_release_and_find_forgeries(
     assert (document["unit"], document["neighbours"]) == ("label", "replace-one")
     assert any("only the labels are private" in line for line in document["not_protected"])
     assert any("in its place" in line for line in document["assumptions"])
-    mechanism = document["mechanism"]
+    mechanism, public = stated(document), document["public"]
     event = document["events"][0]
     assert event["squared_sensitivity"] == 4 * mechanism["bound"] ** 2
     assert (mechanism["marks"], mechanism["n_stages"]) == ([], 1)
     for change in (
         {"unit": "record"},
         {"neighbours": "add-remove"},
-        {"mechanism": {**mechanism, "mark_weight": 5}},
-        {"mechanism": {**mechanism, "marks": ["uncovered"]}},
-        {"mechanism": {**mechanism, "bound": mechanism["bound"] // 2}},
+        {"public": {**public, "mark_weight": 5}},
+        {"public": {**public, "marks": ["uncovered"]}},
+        {"shape": {**document["shape"], "squared_sensitivity": mechanism["bound"] ** 2}},
         # half the sensitivity, with the noise that goes with it
         {"events": [{**event, "squared_sensitivity": mechanism["bound"] ** 2}]},
     ):

@@ -83,7 +83,7 @@ def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_su
     # have a deviation of .034 at most.
     more = [moments(little, start=released(kind)) for _ in range(2)]
     assert np.mean([np.mean(one.predict(X) == y) for one in (model, *more)]) > 0.77
-    said = model.certificate_["mechanism"]["start"]
+    said = model.certificate_["public"]["start"]
     assert said["certificate"] == released(kind).certificate["digest"]
     # the price is that of the sums alone, start or not
     assert model.certificate_["events"] == moments(little).certificate_["events"]
@@ -98,7 +98,7 @@ def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_fi
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
     again = released_start(released("votes"), pool, ClassesLink(2))
     assert again is not None
-    assert model.certificate_["mechanism"]["start"] == again.to_json()
+    assert model.certificate_["public"]["start"] == again.to_json()
 
 
 def test_votes_and_the_moments_on_top_stand_in_one_ledger_and_add_up() -> None:
@@ -165,7 +165,6 @@ def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
         query_scale=0.5,
         threshold=10,
         max_unstable=2,
-        refresh=True,
         n_queries=40,
         budget=sb.PrivacyBudget(200.0, 1e-5),
     )

@@ -15,6 +15,7 @@ from reference_data import reference
 from secretballot import verify_release as second
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.report.certificate.terms import stated
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 
@@ -46,7 +47,7 @@ def test_adult_at_small_epsilon_beats_what_voting_reached() -> None:
 def test_a_released_model_is_a_function_of_the_certificate_and_the_pool() -> None:
     X, y = plane()
     model = fitted(X[:2000], y[:2000], X[2000:])
-    weights = np.array(model.certificate_["mechanism"]["weights"][-1])
+    weights = np.array(model.certificate_["public"]["weights"][-1])
     basis = sb.bases.TableBasis().fit(X[2000:])
     again = sb.MomentsStudent(basis, weights.reshape(-1, 1), [0, 1])
     assert (again.predict(X) == model.predict(X)).all()
@@ -79,7 +80,7 @@ def test_users_are_bounded_together_and_named() -> None:
 def test_replacing_a_record_has_twice_the_sensitivity_and_states_the_number() -> None:
     X, y = plane()
     model = fitted(X[:2000], y[:2000], X[2000:], neighbours="replace-one")
-    mechanism = model.certificate_["mechanism"]
+    mechanism = stated(model.certificate_)
     event = model.certificate_["events"][0]
     assert event["squared_sensitivity"] == 4 * mechanism["bound"] ** 2
     assert (mechanism["n_records"], mechanism["marks"]) == (2000, ["uncovered"])
@@ -87,8 +88,8 @@ def test_replacing_a_record_has_twice_the_sensitivity_and_states_the_number() ->
 
 def test_the_number_of_records_is_released_with_noise() -> None:
     X, y = plane(6000)
-    counted = fitted(X[:5000], y[:5000], X[5000:]).certificate_["mechanism"]
-    found = np.mean([sums[-2] for sums in counted["sums"]]) / counted["mark_weight"]
+    counted = stated(fitted(X[:5000], y[:5000], X[5000:]).certificate_)
+    found = np.mean([sums[-2] for sums in counted["values"]]) / counted["mark_weight"]
     assert found != 5000
     assert abs(found - 5000) < 6 * counted["sigma"] / counted["mark_weight"]
 

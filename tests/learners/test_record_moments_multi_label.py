@@ -19,6 +19,7 @@ from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.targets import LabelsTarget
 from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.terms import stated
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 NAMES = ["cough", "fever"]
@@ -72,7 +73,7 @@ def test_the_verifier_confirms_the_certificate_and_finds_forgeries(neighbours: s
     X, y = halves()
     document = fitted(X[:2000], y[:2000], X[2000:], neighbours=neighbours).certificate_
     assert [one.detail for one in sb.verify_certificate(document).checks if not one.ok] == []
-    mechanism = document["mechanism"]
+    mechanism, public = stated(document), document["public"]
     assert mechanism["labels"] == NAMES
     factor = 4 if neighbours == "replace-one" else 1
     assert document["events"][0]["squared_sensitivity"] == factor * mechanism["bound"] ** 2
@@ -81,11 +82,11 @@ def test_the_verifier_confirms_the_certificate_and_finds_forgeries(neighbours: s
         {"labels": ["cough", "fever", "ache"]},
         {"labels": []},
         {"labels": [1, 2]},
-        {"name": "record-moments-of-a-number"},
-        {"bound": mechanism["bound"] // 2},
+        {"method": "record-moments-of-a-number"},
+        {"bound": mechanism["bound"]},
         {"weights": mechanism["weights"][1:]},
     ):
-        forged = {**document, "mechanism": {**mechanism, **change}}
+        forged = {**document, "public": {**public, **change}}
         forged["digest"] = certificate_digest(forged)
         assert not sb.verify_certificate(forged).ok, change
     forged = {**document, "released": {**document["released"], "queries": 3, "answered": 3}}
@@ -96,7 +97,7 @@ def test_the_verifier_confirms_the_certificate_and_finds_forgeries(neighbours: s
 def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(tmp_path: Path) -> None:
     X, y = halves()
     model = fitted(X[:2000], y[:2000], X[2000:])
-    weights = np.array(model.certificate_["mechanism"]["weights"][-1]).reshape(-1, 2)
+    weights = np.array(model.certificate_["public"]["weights"][-1]).reshape(-1, 2)
     again = sb.MomentsLabelsStudent(TableBasis().fit(X[2000:]), weights, NAMES)
     assert (again.predict(X) == model.predict(X)).all()
     assert model.predict(X).shape == model.predict_proba(X).shape == y.shape

@@ -21,6 +21,7 @@ from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.datasets import adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.targets import NumberTarget
+from secretballot.report.certificate.terms import stated
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 RANGE = (-5.0, 5.0)
@@ -66,21 +67,21 @@ def test_the_verifier_confirms_the_certificate_and_finds_forgeries(neighbours: s
     document = fitted(X[:2000], y[:2000], X[2000:], neighbours=neighbours).certificate_
     checks = sb.verify_certificate(document).checks
     assert [check.detail for check in checks if not check.ok] == []
-    mechanism, event = document["mechanism"], document["events"][0]
+    mechanism, event = stated(document), document["events"][0]
     factor = 4 if neighbours == "replace-one" else 1
     assert event["squared_sensitivity"] == factor * mechanism["bound"] ** 2
     assert mechanism["target_range"] == [*RANGE]
     for change in (
         {"target_range": [5.0, -5.0]},
         {"target_range": [0.0]},
-        {"sums": mechanism["sums"][:2]},
-        {"bound": mechanism["bound"] // 2},
+        {"weights": mechanism["weights"][:2]},
         {"n_classes": 2},
     ):
-        forged = {**document, "mechanism": {**mechanism, **change}}
+        forged = {**document, "public": {**document["public"], **change}}
         forged["digest"] = sb.report.certificate.build.certificate_digest(forged)
         assert not sb.verify_certificate(forged).ok, change
-    for released in ({"queries": 3, "answered": 3}, {"classes": [0, 1]}):
+    sums = mechanism["values"][:2]
+    for released in ({"queries": 3, "answered": 3}, {"classes": [0, 1]}, {"values": sums}):
         forged = {**document, "released": {**document["released"], **released}}
         forged["digest"] = sb.report.certificate.build.certificate_digest(forged)
         assert not sb.verify_certificate(forged).ok, released
@@ -89,7 +90,7 @@ def test_the_verifier_confirms_the_certificate_and_finds_forgeries(neighbours: s
 def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> None:
     X, y = line()
     model = fitted(X[:2000], y[:2000], X[2000:])
-    weights = np.array(model.certificate_["mechanism"]["weights"][-1]).reshape(-1, 1)
+    weights = np.array(model.certificate_["public"]["weights"][-1]).reshape(-1, 1)
     again = sb.MomentsRegressionStudent(TableBasis().fit(X[2000:]), weights, RANGE)
     assert (again.predict(X) == model.predict(X)).all()
     assert model.score(X, y) > 0.8

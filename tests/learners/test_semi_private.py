@@ -27,6 +27,7 @@ from secretballot.learners.training import one_of_each_unit
 from secretballot.publishing.release import write_release
 from secretballot.report.certificate import build
 from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.terms import stated
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
 RECORDS = [(x, label) for x in (0.5, 1.5, 9.0) for label in (0, 1)]
@@ -355,14 +356,10 @@ def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(
 
 def test_the_certificate_says_a_choice_was_made_and_nothing_of_teachers():
     certificate = _fitted().certificate_
-    mechanism = certificate["mechanism"]
-    assert (mechanism["name"], mechanism["hypotheses"]) == ("exponential-choice", "intervals")
+    mechanism = stated(certificate)
+    assert (mechanism["kind"], mechanism["hypotheses"]) == ("exponential-choice", "intervals")
     assert mechanism["hypothesis"] == _describe(mechanism, certificate)
-    assert (mechanism["n_public"], mechanism["n_candidates"], mechanism["monotone"]) == (
-        50,
-        1276,
-        True,
-    )
+    assert (mechanism["n_public"], mechanism["n_candidates"]) == (50, 1276)
     assert certificate["released"]["n_teachers"] == 0
     assert not any(
         "teacher only" in line or "own shard" in line for line in certificate["assumptions"]
@@ -370,7 +367,7 @@ def test_the_certificate_says_a_choice_was_made_and_nothing_of_teachers():
 
 
 def _describe(mechanism: dict[str, Any], certificate: dict[str, Any]) -> dict[str, Any]:
-    return Intervals().dichotomies(_points(50)).hypothesis(mechanism["outcome"]).describe()
+    return Intervals().dichotomies(_points(50)).hypothesis(mechanism["values"][0][0]).describe()
 
 
 def test_the_release_folder_is_whole_and_verifies(tmp_path: Path):
@@ -427,7 +424,7 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
         candidates=students, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger
     )
     model.fit(X[800:], y[800:], X_public=_points(100), classes=[0, 1])
-    assert model.certificate_["mechanism"]["name"] == "gaussian"
+    assert model.certificate_["mechanism"]["kind"] == "noisy-votes"
     assert len(model.certificate_["choices"]) == 2
     assert sb.verify_certificate(model.certificate_).ok
     outsider = DummyClassifier(strategy="constant", constant=0).fit(X[:4], [0, 1, 0, 1])

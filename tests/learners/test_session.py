@@ -24,7 +24,7 @@ K = 40
 ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)
 LABELS = sb.GaussianAggregator(9.0, 8, delta=1e-6)
 COUNTS = sb.GaussianAggregator(9.0, 8, release="counts", delta=1e-6)
-SPARSE = SparseVectorAggregator(0.3, 0.3, 8, 2, refresh=True, n_queries=8, delta=1e-6)
+SPARSE = SparseVectorAggregator(0.3, 0.3, 8, 2, n_queries=8, delta=1e-6)
 PLANS = pytest.mark.parametrize(
     "plan", [LABELS, COUNTS, SPARSE], ids=["labels", "counts", "sparse"]
 )
@@ -178,7 +178,7 @@ def test_a_session_reopened_before_every_question_answers_as_one_that_lives_on(
 ) -> None:
     plan: Aggregator = COUNTS
     if refresh is not None:
-        plan = SparseVectorAggregator(2.0, 2.0, 17, 3, refresh=refresh, n_queries=8, delta=0.1)
+        plan = SparseVectorAggregator(2.0, 2.0, 17, 3, n_queries=8, delta=0.1)
     said = []
     for reopened in (False, True):
         tape = _Tape()

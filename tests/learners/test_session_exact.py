@@ -361,9 +361,7 @@ def by_last_answer(history: History) -> int:
 def sparse_plan(
     scale: float, threshold: int, unstable: int, refresh: bool
 ) -> SparseVectorAggregator:
-    return SparseVectorAggregator(
-        scale, scale, threshold, unstable, refresh=refresh, n_queries=DEPTH, delta=0.2
-    )
+    return SparseVectorAggregator(scale, scale, threshold, unstable, n_queries=DEPTH, delta=0.2)
 
 
 def leaf_law(

@@ -168,7 +168,7 @@ def test_where_records_come_and_go_their_number_stays_private():
     assert (answers.labels == true_label(QUESTIONS)).all()
     release = labeler.released(QUESTIONS)
     assert all(sb.verify_certificate(one).ok for one in release.certificates)
-    assert release.certificates[1]["mechanism"]["monotone"]
+    assert release.certificates[1]["mechanism"]["kind"] == "exponential-choice"
     told = json.dumps(release.certificates)
     # as a word: digests hold any digits
     assert not any(re.search(rf"\b{number}\b", told) for number in (N, f"{N:,}"))
@@ -258,7 +258,7 @@ def test_each_part_has_a_certificate_that_tells_of_the_other_and_they_add_up():
     assert sum(one["epsilon"] for one in release.certificates) == 1.0
     assert [one["delta"] for one in release.certificates] == [1e-6, 0.0]
     assert str(labeler.split_) in release.certificates[0]["assumptions"][-1]
-    told = release.certificates[1]["mechanism"]["universal"]
+    told = release.certificates[1]["public"]["universal"]
     assert told == {**labeler.split_.describe(), "part": "endless"}
     assert {one["purpose"] for one in release.certificates} == {"triage"}
     assert all(one["composition"]["spent_after"]["epsilon"] == 1.0 for one in release.certificates)

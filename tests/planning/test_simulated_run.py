@@ -112,7 +112,7 @@ def test_the_given_student_is_used():
 
 
 def test_a_sparse_vector_that_stops_at_once_leaves_a_constant_student():
-    never = SparseVectorAggregator(1.0, 1.0, 1000, 1, refresh=True, n_queries=100, budget=BUDGET)
+    never = SparseVectorAggregator(1.0, 1.0, 1000, 1, n_queries=100, budget=BUDGET)
     score = simulated().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).student
     assert score == (simulated().y_test == 0).mean()
 
@@ -121,7 +121,7 @@ def test_abstentions_are_left_out():
     sure = simulated()
     # even votes are never answered, and the rest is enough to learn from
     sure.sample.counts[::2] = 50
-    careful = SparseVectorAggregator(0.5, 0.5, 20, 300, refresh=True, n_queries=300, budget=BUDGET)
+    careful = SparseVectorAggregator(0.5, 0.5, 20, 300, n_queries=300, budget=BUDGET)
     assert sure.run(Setting(K, "sparse-vector", "labels", 300, 300), careful, 0).student > 0.87
 
 
@@ -146,7 +146,7 @@ def test_a_walk_asks_distinct_points_in_rounds():
 def test_a_walk_learns_from_counts_and_ends_where_a_sparse_vector_stops():
     counts = Setting(K, "gaussian", "counts", 60, strategy="margin")
     assert simulated(200).run(counts, gaussian(10.0, 60, "counts"), 0).student > 0.85
-    never = SparseVectorAggregator(1.0, 1.0, 1000, 4, refresh=True, n_queries=60, budget=BUDGET)
+    never = SparseVectorAggregator(1.0, 1.0, 1000, 4, n_queries=60, budget=BUDGET)
     stopped = Setting(K, "sparse-vector", "labels", 60, 4, strategy="margin")
     assert simulated(200).run(stopped, never, 0).student == (simulated(200).y_test == 0).mean()
 
@@ -186,7 +186,7 @@ def test_a_run_tells_how_many_of_its_labels_are_right():
         Setting(K, "gaussian", "labels", 80, strategy="margin"), gaussian(0.5, 80), 0
     ).labels
     assert outcomes < everywhere - 0.05  # a strategy asks where it is hard to tell
-    never = SparseVectorAggregator(1.0, 1.0, 1000, 1, refresh=True, n_queries=100, budget=BUDGET)
+    never = SparseVectorAggregator(1.0, 1.0, 1000, 1, n_queries=100, budget=BUDGET)
     assert simulated().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).labels is None
 
 

@@ -7,22 +7,19 @@ import numpy as np
 import pytest
 
 from made_events import sparse_event
-from secretballot.audit import all_counts, discrete_laplace_distribution, stream_law
+from secretballot.audit import discrete_laplace_distribution, stream_law
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     calibrate_sparse_vector,
 )
 from secretballot.privacy.mechanisms import (
-    MinoritySum,
     SparseVector,
     StabilityQuantile,
     answerable_fraction,
     choose_max_unstable,
-    minority_votes,
     quantile_slack,
     stability,
-    unstable_share_bound,
 )
 
 STREAMS = [sparse_event(2.0, 3.0, 10, t, refresh) for t in (1, 2, 3) for refresh in (True, False)]
@@ -107,45 +104,6 @@ def test_a_calibrated_stream_can_be_read(max_unstable):
     for beta, n_queries in ((0.0, 5), (1.0, 5), (float("nan"), 5), (0.1, 0), (0.1, 2.5)):
         with pytest.raises(ParameterError, match=r"beta|n_queries"):
             quantile_slack(StabilityQuantile(0.05, 0.1), event, n_queries, beta)
-
-
-# -- the share of unstable points from the sum of minorities
-# -----------------------------------------------------------
-
-
-@pytest.mark.parametrize(("n_teachers", "n_classes"), [(7, 2), (8, 2), (7, 3), (6, 4)])
-@pytest.mark.parametrize("distance", [1, 2, 3])
-def test_no_pool_has_more_unstable_points_than_its_minorities_leave_room_for(
-    n_teachers, n_classes, distance
-):
-    rows = all_counts(n_teachers, n_classes)
-    estimate = MinoritySum(1e5, 3)  # so little noise that the exact sum is what was released
-    rng = np.random.default_rng(2)
-    nearest = 1.0
-    for _ in range(400):
-        counts = rows[rng.integers(0, len(rows), 3)]
-        bound = unstable_share_bound(minority_votes(counts), estimate, n_teachers, distance, 0.01)
-        true = (stability(counts) < distance).mean()
-        assert true <= bound
-        nearest = min(nearest, bound - true)
-    assert nearest == 0.0
-
-
-def test_the_bound_allows_for_the_estimates_noise():
-    estimate, beta = MinoritySum(0.5, 100), 0.01
-    lost = next(
-        z
-        for z in range(10_000)
-        if discrete_laplace_distribution(estimate.scale).at_least(z + 1) <= beta
-    )
-    # 20 teachers, distance 4: up to 5 minority votes leave a point stable, so each unstable one
-    # holds 6 at least
-    assert unstable_share_bound(60, estimate, 20, 4, beta) == min(1.0, ((60 + lost) // 6) / 100)
-    assert unstable_share_bound(-5000, estimate, 20, 4, beta) == 0.0
-    # no point of 8 teachers is stable at 4
-    assert unstable_share_bound(0, estimate, 8, 4, beta) == 1.0
-    with pytest.raises(ParameterError, match="distance"):
-        unstable_share_bound(0, estimate, 8, 0, beta)
 
 
 # -- the number of abstentions

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 
 K = 250
 PLAN = sb.GaussianAggregator(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6))
-SPARSE = sb.SparseVectorAggregator(2.0, 2.0, 60, 2, refresh=False, n_queries=20, delta=1e-6)
+SPARSE = sb.SparseVectorAggregator(2.0, 2.0, 60, 2, n_queries=20, delta=1e-6)
 VOTES = sb.votes_of_counts(
     [[K - ones, ones] for ones in (0, 100, 125, 130, 200, 250)], classes=["no", "yes"]
 )

@@ -47,7 +47,6 @@ from secretballot.privacy.mechanisms import (
     LaplaceNoisyHistogram,
     LaplaceNoisyMajority,
     Mechanism,
-    MinoritySum,
     SparseVector,
     StabilityQuantile,
     VoteQuantile,
@@ -136,12 +135,6 @@ EXAMPLES = {
         StabilityQuantile(0.1, 0.7),
         3,
         lambda c: stability(c)[:, None],
-        pure_event(0.7, 7),
-    ),
-    MinoritySum: (
-        MinoritySum(0.7, 1),
-        3,
-        lambda c: (c.sum(axis=1) - c.max(axis=1))[:, None],
         pure_event(0.7, 7),
     ),
     # counts of votes for four positions; the distance of one of them

@@ -17,10 +17,8 @@ from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import delta_upper
 from secretballot.privacy.mechanisms import (
-    MinoritySum,
     StabilityQuantile,
     margin,
-    minority_votes,
     stability,
     stability_quantile,
 )
@@ -46,10 +44,6 @@ def pool_moves(statistic, n_teachers, n_classes, n_points):
     return combined[:, :, 0], combined[:, :, 1]
 
 
-def minority(counts):
-    return counts.sum(axis=1) - counts.max(axis=1)
-
-
 @WORLDS
 def test_every_order_statistic_of_the_stability_moves_by_one(n_teachers, n_classes, n_points):
     before, after = (
@@ -65,16 +59,6 @@ def test_every_order_statistic_of_the_margin_moves_by_two(n_teachers, n_classes,
         np.sort(side, axis=1) for side in pool_moves(margin, n_teachers, n_classes, n_points)
     )
     assert np.abs(before - after).max(axis=0).tolist() == [2] * n_points
-
-
-@WORLDS
-def test_the_sum_of_minorities_moves_by_one_per_point(n_teachers, n_classes, n_points):
-    before, after = pool_moves(minority, n_teachers, n_classes, n_points)
-    assert (
-        np.abs(before.sum(axis=1) - after.sum(axis=1)).max()
-        == n_points
-        == MinoritySum(1.0, n_points).sensitivity
-    )
 
 
 @WORLDS
@@ -102,7 +86,7 @@ def test_the_released_laws_lose_epsilon_and_no_more_on_all_neighbouring_tables(
     moves = np.unique(moves, axis=0)
     outcomes = np.arange(-6, 12)
     chosen = [list(row) for row in itertools.product(range(len(moves)), repeat=n_points)]
-    for mechanism in (StabilityQuantile(0.4, 0.9), MinoritySum(0.9, n_points)):
+    for mechanism in (StabilityQuantile(0.4, 0.9),):
         losses = [
             np.abs(
                 np.log(
@@ -115,16 +99,7 @@ def test_the_released_laws_lose_epsilon_and_no_more_on_all_neighbouring_tables(
         assert max(losses) <= 0.9 * (1 + 1e-9)
 
 
-def test_noise_for_one_vote_on_the_sum_of_minorities_is_caught():
-    here, there = np.array([[5, 0]] * 3), np.array([[4, 1]] * 3)
-    priced_for_one_point = MinoritySum(0.9, 1)
-    law = discrete_laplace_distribution(priced_for_one_point.scale)
-    assert minority_votes(there) - minority_votes(here) == 3
-    true = np.abs(np.log(law.pmf[3:] / law.pmf[:-3])).max()
-    assert true == pytest.approx(2.7)
-
-
-@pytest.mark.parametrize("mechanism", [StabilityQuantile(0.3, 0.4), MinoritySum(2.0, 5)])
+@pytest.mark.parametrize("mechanism", [StabilityQuantile(0.3, 0.4)])
 def test_what_is_released_follows_the_law_and_the_law_of_no_other_noise(mechanism):
     counts = np.array([[20, 3, 2], [4, 20, 1], [9, 8, 8], [25, 0, 0], [1, 12, 12]])
     source, outcomes = ExactNoise(), np.arange(-200, 300)
@@ -142,11 +117,8 @@ def test_what_is_released_follows_the_law_and_the_law_of_no_other_noise(mechanis
 
 
 def test_the_law_is_the_laplace_law_around_the_exact_number():
-    counts = np.array([[7, 1], [4, 4], [0, 8]])  # distances 2, 0, 3; minorities 1, 4, 0
-    for mechanism, exact, scale in (
-        (StabilityQuantile(0.5, 0.5), 2, 2.0),
-        (MinoritySum(0.5, 3), 5, 6.0),
-    ):
+    counts = np.array([[7, 1], [4, 4], [0, 8]])  # distances 2, 0, 3
+    for mechanism, exact, scale in ((StabilityQuantile(0.5, 0.5), 2, 2.0),):
         law = discrete_laplace_distribution(scale)
         assert mechanism.scale == scale
         np.testing.assert_allclose(
@@ -174,7 +146,7 @@ def test_both_estimates_together_cost_what_dp_accounting_says():
             common.DifferentialPrivacyParameters(epsilon, 0.0), value_discretization_interval=0.1
         )
 
-    events = [StabilityQuantile(0.1, 0.2).event(3), MinoritySum(0.4, 1000).event()]
+    events = [StabilityQuantile(0.1, 0.2).event(3), StabilityQuantile(0.1, 0.4).event()]
     together = part(0.2).self_compose(3).compose(part(0.4))
     for epsilon in (0.1, 0.4, 0.9):
         assert delta_upper(events, epsilon) == pytest.approx(
@@ -187,7 +159,7 @@ def test_laplace_noise_of_the_scale_costs_epsilon_by_opendp_too():
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    for mechanism in (StabilityQuantile(0.1, 0.3), MinoritySum(0.3, 700)):
+    for mechanism in (StabilityQuantile(0.1, 0.3),):
         space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
         spent = dp.m.make_laplace(*space, scale=mechanism.scale).map(mechanism.sensitivity)
         assert spent == pytest.approx(0.3, rel=1e-12)
@@ -236,20 +208,12 @@ def test_the_mean_error_of_the_teachers_moves_by_their_share():
     ],
 )
 def test_pools_that_do_not_fit_are_refused(counts):
-    for mechanism in (StabilityQuantile(0.1, 1.0), MinoritySum(1.0, max(1, len(counts)))):
+    for mechanism in (StabilityQuantile(0.1, 1.0),):
         with pytest.raises(DataError, match="counts"):
             mechanism.release(counts, ExactNoise())
-
-
-def test_a_pool_of_another_size_than_was_priced_is_refused():
-    with pytest.raises(DataError, match="n_points"):
-        MinoritySum(1.0, 2).release(np.ones((3, 2), dtype=int), ExactNoise())
 
 
 def test_settings_out_of_range_are_refused():
     for fraction in (0.0, 1.0, -0.1, float("nan"), "0.1", None):
         with pytest.raises(ParameterError, match="fraction"):
             StabilityQuantile(fraction, 1.0)
-    for n_points in (0, 1.5, True, 2**23):
-        with pytest.raises(ParameterError, match="n_points"):
-            MinoritySum(1.0, n_points)

@@ -112,7 +112,7 @@ def test_a_model_of_embedded_rows_is_not_made_anew(tmp_path: Path) -> None:
 def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: object) -> ReleaseJob:
     """Return the job of a release whose certificate has other values in its mechanism."""
     document = json.loads(json.dumps(model.released_labels_.to_json()))
-    document["certificate"]["mechanism"] |= changes
+    document["certificate"]["public"] |= changes
     return ReleaseJob(ReleasedLabels.from_json(document), ReleasedWeights(), points)
 
 

@@ -168,8 +168,8 @@ def _labels_instead(folder: Path, _: dict[str, Any]) -> None:
 
 
 def _fewer_answers(_: Path, document: dict[str, Any]) -> None:
-    document["mechanism"]["answers"].pop()
-    document["mechanism"]["rows"].pop()
+    document["released"]["values"].pop()
+    document["released"]["rows"].pop()
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_labels_that_are_too_many_for_sets_are_refused_before_sets_are_listed(
 ) -> None:
     folder = sb.write_release(tmp_path / "r", counts.released_table_, without=["report"]).path
     document = json.loads((folder / "certificate.json").read_text())
-    document["mechanism"] |= {"ballot": "sets", "labels": [f"l{k}" for k in range(5000)]}
+    document["public"] |= {"ballot": "sets", "labels": [f"l{k}" for k in range(5000)]}
     document["digest"] = certificate_digest(document)
     (folder / "certificate.json").write_text(json.dumps(document))
     assert not sb.verify_certificate(folder).ok

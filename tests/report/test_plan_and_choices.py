@@ -193,7 +193,7 @@ def test_a_renyi_ledger_takes_queries_back(planned: Callable[..., dict[str, Any]
         ({"labels_sha256": "votes 201 49"}, "64 hexadecimal digits"),
         ({"value": 3}, "nothing else"),
         ({"mechanism": ERROR["mechanism"]}, "not those of the mechanism"),
-        ({"shape": STUDENT["shape"] | {"moved": 2}}, "not those of the mechanism"),
+        ({"shape": STUDENT["shape"] | {"moved": 2}}, "at every query"),
         ({"free": True}, "nothing else"),
     ],
 )

@@ -223,7 +223,7 @@ def test_a_plan_about_a_rare_class_is_carried_out(files: Path, tmp_path: Path) -
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert (document["method"], document["method_reason"]) == ("moments", "the plan recommends it")
-    mechanism = json.loads((tmp_path / "out/release/certificate.json").read_text())["mechanism"]
+    mechanism = json.loads((tmp_path / "out/release/certificate.json").read_text())["public"]
     assert len(mechanism["class_weights"]) == 2
     assert mechanism["basis"]["whitening"] == 0.0  # the basis for a rare class
     forecast = document["forecast"]

@@ -103,7 +103,7 @@ def counts_terms(queries: int = QUERIES) -> Aggregator:
 
 
 def sparse_terms(queries: int = QUERIES) -> Aggregator:
-    return SparseVectorAggregator(0.5, 0.5, 12, 3, refresh=True, n_queries=queries, delta=1e-4 * 3)
+    return SparseVectorAggregator(0.5, 0.5, 12, 3, n_queries=queries, delta=1e-4 * 3)
 
 
 def made_place(

@@ -243,9 +243,10 @@ def choose_by_scores(
     stated: dict[str, Any] = {"method": EXPONENTIAL, "n_candidates": scores.n_candidates}
     if names is not None:
         stated["candidates"] = _distinct_names(names, scores.n_candidates)
+    declared = check_declaration(declaration)
     return _paid_outcome(
         mechanism,
-        scores.shape,
+        ScoreShape(guarantee=guarantee_of(declared["unit"], declared["neighbours"])),
         {**(about or {}), **stated},
         float(epsilon),
         lambda noise: drawn_by(mechanism, scores, noise),

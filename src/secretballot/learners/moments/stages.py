@@ -313,7 +313,7 @@ def _unit_and_bounds(length: float, n_marks: int, *, replaced: bool) -> tuple[in
     with so many marks, and what each mark adds; the vector without marks is cut to `length`.
 
     The unit is `RESIDUAL_UNIT`, or the largest power of two below it at which the squared
-    sensitivity, four bounds squared where a record is replaced, is at most `LARGEST_INTEGER`.
+    sensitivity, four bounds squared where a record is replaced, is below `LARGEST_INTEGER`.
 
     Any unit keeps the bound and exact sums. `records.vector_sums` rounds each residual to an
     integer first, up or down, then cuts the coordinates until the product of the two, in integers,
@@ -329,7 +329,7 @@ def _unit_and_bounds(length: float, n_marks: int, *, replaced: bool) -> tuple[in
         rest = max(1, round(length * UNIT * unit))
         weight = max(1, round(MARK_SHARE * rest))
         bound = 1 + math.isqrt(rest**2 + n_marks * weight**2)
-        if unit == 1 or (4 if replaced else 1) * bound**2 <= LARGEST_INTEGER:
+        if unit == 1 or (4 if replaced else 1) * bound**2 < LARGEST_INTEGER:
             return unit, bound, weight
         unit //= 2
 
