@@ -12,7 +12,6 @@ from secretballot.core.mechanisms import (
     ConfidentLabels,
     ExponentialChoice,
     NoisyMeans,
-    NoisySums,
     NoisyVotes,
     RelabelledSample,
     SparseVector,
@@ -24,7 +23,7 @@ from secretballot.core.mechanisms import (
     range_of,
     weights_text,
 )
-from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
+from secretballot.core.types import Guarantee, Sample, ScoreShape, VoteShape
 from secretballot.privacy import accounting
 from secretballot.privacy import mechanisms as old
 from secretballot.privacy.accounting.abstention_table import answer_weights
@@ -246,23 +245,6 @@ def test_votes_of_records(guarantee):
     before = aggregator.answer(votes, 0, RecordedNoise(0))
     assert found[:ROWS].tolist() == before.noisy_counts.tolist()
     assert found[ROWS:].ravel()[:5].sum() == before.outcome["uncovered_votes"]
-
-
-def test_sums_of_stages():
-    terms = SumShape(guarantee=REPLACED, coordinates=3, squared_sensitivity=100)
-    mechanism, before = NoisySums(sigmas=(7.0, 7.0)), old.NoisyVectorSum(7.0, 5, 3, replaced=True)
-    for seed, sums in enumerate(([1, -2, 3], [2**62, -(2**62), 0], [2**53, 5, -(2**53)])):
-        state, noises = State(), (RecordedNoise(seed), RecordedNoise(seed))
-        for _ in range(2):
-            found, state = mechanism.draw(terms, (np.array(sums),), noises[0], state)
-            assert found[0].tolist() == before.release(np.array(sums), noises[1]).tolist()
-    one, two = NoisySums(sigmas=(7.0,)).event(terms), mechanism.event(terms)
-    assert one == before.event(1)
-    at = np.array([2.0, 30.0])
-    assert two.renyi(at) == pytest.approx(before.event(2).renyi(at), rel=1e-15)
-    epsilon = np.array([0.1, 1.0])
-    same = before.event(2).losses().delta(epsilon)
-    assert two.losses().delta(epsilon) == pytest.approx(same, rel=1e-12)
 
 
 @pytest.mark.parametrize("guarantee", [RECORD, REPLACED])
