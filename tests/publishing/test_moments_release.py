@@ -131,7 +131,7 @@ def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: objec
             {"basis": {"name": "table", "n_bins": "x", "whitening": 0.5, "n_directions": 5}},
             "does not know",
         ),
-        (POINTS, {"name": "gaussian"}, "holds no sums"),
+        (POINTS, {"method": "votes"}, "holds no sums"),
     ],
 )
 def test_other_points_or_settings_are_refused(

@@ -71,10 +71,11 @@ def release_moments(
     Price : one `VectorSum` over all stages, adaptively composed.
     """
     classes = stages.target.classes
-    terms = {
+    public = _public_of(stages, basis)
+    asked = {
         "classes": [class_value(value) for value in classes],
         "points_sha256": points_sha256,
-        "unit_column": declaration.get("unit_column"),
+        "declaration": dict(declaration),
     }
 
     def certified(
@@ -83,7 +84,6 @@ def release_moments(
         rows = np.arange(len(labels))
         # no teachers vote: the labels are those of one model
         described = describe_released(rows, labels, classes, 0, points_sha256=points_sha256)
-        public = {name: value for name, value in done.public.items() if name not in terms}
         certificate = certificate_of(
             replace(done, public=public),
             described | {"values": done.values.tolist()},
@@ -106,7 +106,7 @@ def release_moments(
         ledger,
         budget,
         request=uuid.uuid4().hex if request is None else request,
-        public=_public_of(stages, basis) | terms,
+        public=public | {"asked": asked},
         purpose=purpose,
         check=check,
     )
