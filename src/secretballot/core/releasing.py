@@ -32,13 +32,15 @@ from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.mechanisms import Mechanism, NoisySums, NoisyVotes, Shape, State, TableLabels
 from secretballot.core.noise import ExactNoise, entropy_bytes, ready_sampler
 from secretballot.core.price import Price, PrivacyBudget, price
-from secretballot.core.private import Sealed, Votes
+from secretballot.core.private import Scores, Sealed, Votes
 from secretballot.core.signals import signals_held_back
 from secretballot.core.types import (
     BoolArray,
     Guarantee,
     IntArray,
+    Model,
     Noise,
+    ScoreShape,
     SecretFiles,
     VoteShape,
     fault_of,
@@ -215,7 +217,7 @@ def release(
 
 
 def stream(
-    shape: VoteShape,
+    shape: VoteShape | ScoreShape,
     mechanism: Mechanism,
     ledger: Ledger,
     budget: PrivacyBudget,
@@ -226,7 +228,8 @@ def stream(
     purpose: str = "",
     check: Callable[[Released], object] | None = None,
 ) -> "AnswerStream":
-    """Reserve the right to ask `shape.n_queries` questions, or take up a reservation.
+    """Reserve the right to ask `shape.n_queries` questions, one of scores, or go on with a
+    reservation.
 
     Parameters and errors are those of `release`.
 
@@ -256,10 +259,14 @@ class AnswerStream:
     `stream` makes it."""
 
     def __init__(
-        self, own: "_Request", shape: VoteShape, reservation: int, vault: SecretFiles | None
+        self,
+        own: "_Request",
+        shape: VoteShape | ScoreShape,
+        reservation: int,
+        vault: SecretFiles | None,
     ) -> None:
         self._own, self._shape, self.reservation = own, shape, reservation
-        self.planned = shape.n_queries
+        self.planned = shape.n_queries if isinstance(shape, VoteShape) else own.n_answers
         self._states = _SecretStates(vault, own.ledger.account, own.request)
 
     def __repr__(self) -> str:
@@ -279,7 +286,7 @@ class AnswerStream:
         """Return the stored answers; it costs nothing and draws nothing."""
         return self._answers(questions, *self._found(questions))
 
-    def answer(self, private: Votes, questions: Sequence[bytes]) -> Answers:
+    def answer(self, private: Votes | Scores, questions: Sequence[bytes]) -> Answers:
         """Answer questions: those asked before from the ledger, new ones with fresh noise as long
         as the reservation lasts.
 
@@ -288,8 +295,9 @@ class AnswerStream:
 
         Parameters
         ----------
-        private : Votes
-            On every question, one row each, of the guarantee, teachers and classes of `shape`.
+        private : Votes or Scores
+            On every question, one row each, of the guarantee, teachers and classes of `shape`; or
+            the scores of the candidates that one question fixes.
         questions : sequence of bytes
             What tells one question from another; public. The same bytes get the same answer.
 
@@ -336,18 +344,21 @@ class AnswerStream:
 
     # --- inside ---
 
-    def _check(self, given: VoteShape, n_questions: int) -> None:
+    def _check(self, given: Model, n_questions: int) -> None:
         paid = self._shape
-        if given.n_queries != n_questions:
-            raise DataError(
-                f"{n_questions} questions with votes on {given.n_queries}; give one row each."
-            )
-        same = given.model_copy(update={"n_queries": paid.n_queries, "moved": paid.moved}) == paid
-        if not same or given.moved * paid.n_queries > paid.moved * given.n_queries:
+        n_rows = given.n_queries if isinstance(given, VoteShape) else 1
+        if n_rows != n_questions:
+            raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
+        same = given == paid
+        if isinstance(given, VoteShape) and isinstance(paid, VoteShape):
+            size = {"n_queries": paid.n_queries, "moved": paid.moved}
+            share = given.moved * paid.n_queries <= paid.moved * given.n_queries
+            same = share and given.model_copy(update=size) == paid
+        if not same:
             raise ParameterError(
-                "The votes are not those that the reservation was made for: another unit, relation,"
-                " number of teachers or of classes, or another sample; ask the teachers that it"
-                " began with. Nothing was answered."
+                "The votes or scores are not those that the reservation was made for: another unit,"
+                " relation, number of teachers or of classes, or another sample; ask the teachers"
+                " that it began with. Nothing was answered."
             )
 
     @repeated
@@ -371,7 +382,7 @@ class AnswerStream:
         return Answers(values, given, left)
 
     @repeated  # what was drawn and not stored was seen by nobody
-    def _answer_block(self, private: Votes, rows: Mapping[bytes, int]) -> bool:
+    def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
         """Return whether all of some questions have an answer now."""
         stored, left = self._found(list(rows))
         if len(stored) == len(rows) or not left:
@@ -385,14 +396,16 @@ class AnswerStream:
         return len(known) + len(drawn) == len(rows)
 
     def _draw(
-        self, page: AnswerPage, private: Votes, places: list[int], noise: Noise
+        self, page: AnswerPage, private: Votes | Scores, places: list[int], noise: Noise
     ) -> list[bytes]:
         """Draw inside of the transaction that stores it, and keep the secret state before the
         answer that names it."""
         own, last = self._own, page.last()
         before = own.decoded(last) if last else _Part(_NO_MARK, 0, np.zeros((0, 0), np.int64))
         state = State(before.used, self._states.load(before.mark))
-        opened = [one[places] for one in private._unseal()]
+        opened = private._unseal()
+        if isinstance(private, Votes):
+            opened = tuple(one[places] for one in opened)
         rows, after = own.mechanism.draw(own.shape, opened, noise, state)
         mark = _NO_MARK
         if own.mechanism.secret:
@@ -405,6 +418,7 @@ class AnswerStream:
         returns = gaussian or isinstance(own.mechanism, TableLabels)
         if not (returns and own.ledger.composition == "renyi" and used < self.planned):
             return None
+        assert isinstance(self._shape, VoteShape)
         return (own.mechanism.event(self._shape.first(used)),) if used else ()
 
 

@@ -11,16 +11,11 @@ answers and gives them query by query. `choice` draws a number or a choice that 
 """
 
 from secretballot.door.batch import release
-from secretballot.door.outcomes import (
-    PaidOutcome,
-    choose_by_scores,
-    estimate_stability,
-)
+from secretballot.door.outcomes import choose_by_scores, estimate_stability
 from secretballot.door.stream import ReleaseStream, StreamAnswers
 from secretballot.door.vote_tables import release_table
 
 __all__ = [
-    "PaidOutcome",
     "ReleaseStream",
     "StreamAnswers",
     "choose_by_scores",

@@ -18,15 +18,17 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism
 from secretballot.core.noise import NoiseSource
 from secretballot.core.private import MOST, Votes
+from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
 from secretballot.door import purchase
-from secretballot.door.outcomes import PaidOutcome, check_outcomes
+from secretballot.door.outcomes import check_outcomes
 from secretballot.exceptions import Argument, DataError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
     check_declaration,
+    choice_fields,
     describe_released,
 )
 
@@ -41,7 +43,7 @@ def release(
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
-    choices: Sequence[PaidOutcome] = (),
+    choices: Sequence[Released] = (),
     points_sha256: str | None = None,
     predictions: ArrayLike | None = None,
 ) -> ReleasedLabels:
@@ -74,7 +76,7 @@ def release(
         what is known of how the teachers came about. Without it the votes' own declaration holds;
         of votes without one the release counts as one by record under "add-remove", and the
         certificate says that nobody checked.
-    choices : sequence of PaidOutcome
+    choices : sequence of Released
         What the aggregator was set by, if private data had a say in it; for the certificate.
     points_sha256 : str, optional
         Digest of the values of the asked points, for the certificate: it ties the labels to them.
@@ -293,7 +295,7 @@ def _released_labels(
     noise: NoiseSource,
     purpose: str,
     declaration: Mapping[str, object] | None,
-    choices: Sequence[PaidOutcome],
+    choices: Sequence[Released],
     points_sha256: str | None,
 ) -> ReleasedLabels:
     classes, n_teachers = counts.classes, counts.shape.n_teachers or 0
@@ -312,7 +314,7 @@ def _released_labels(
         | ({"values": [[one] for one in answers.outcome.values()]} if answers.outcome else {}),
         declaration=declaration,
         purpose=purpose,
-        choices=[choice.to_certificate() for choice in choices] or None,
+        choices=[choice_fields(choice) for choice in choices] or None,
     )
     return ReleasedLabels(
         queries=rows,

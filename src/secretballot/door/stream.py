@@ -19,9 +19,10 @@ from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.ledger.rows import repeated
 from secretballot.core.noise import NoiseSource
 from secretballot.core.private import Votes
+from secretballot.core.releasing import Released
 from secretballot.door import purchase
 from secretballot.door.known_ledger import keep_in_step
-from secretballot.door.outcomes import PaidOutcome, check_outcomes
+from secretballot.door.outcomes import check_outcomes
 from secretballot.door.reservation_terms import ReservationFiles
 from secretballot.door.secret_state import StateStore
 from secretballot.door.stored_answers import StoredAnswer
@@ -31,6 +32,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
     check_declaration,
+    choice_fields,
     describe_released,
 )
 
@@ -150,7 +152,7 @@ class ReleaseStream:
         vault: str | Path | None = None,
         purpose: str = "",
         declaration: Mapping[str, object] | None = None,
-        choices: Sequence[PaidOutcome] = (),
+        choices: Sequence[Released] = (),
         plan: Mapping[str, object] | None = None,
     ) -> None:
         purchase.check_types(aggregator, ledger)
@@ -452,7 +454,7 @@ class ReleaseStream:
             declaration=self._declaration,
             purpose=self.purpose,
             plan=plan,
-            choices=[choice.to_certificate() for choice in self._choices] or None,
+            choices=[choice_fields(choice) for choice in self._choices] or None,
         )
 
     @property

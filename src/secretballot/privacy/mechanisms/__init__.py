@@ -6,13 +6,6 @@ prices it.
 
 from secretballot.privacy.mechanisms.abstention_table import AbstentionTable, AbstentionTableRun
 from secretballot.privacy.mechanisms.distance_to_instability import ABSTAINED, DistanceToInstability
-from secretballot.privacy.mechanisms.error_level import (
-    QuantileSlack,
-    answerable_fraction,
-    choose_max_unstable,
-    quantile_slack,
-)
-from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
 from secretballot.privacy.mechanisms.mechanism import Mechanism
 from secretballot.privacy.mechanisms.noisy_argmax import (
     GaussianNoisyArgmax,
@@ -29,10 +22,6 @@ from secretballot.privacy.mechanisms.noisy_count import (
 )
 from secretballot.privacy.mechanisms.noisy_table import GaussianNoisyTable
 from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
-from secretballot.privacy.mechanisms.pool_estimates import (
-    StabilityQuantile,
-    stability_quantile,
-)
 from secretballot.privacy.mechanisms.sparse_vector import SparseVector, SparseVectorRun
 from secretballot.privacy.mechanisms.stability import margin, plurality, stability
 from secretballot.privacy.mechanisms.vote_quantile import VoteQuantile
@@ -44,7 +33,6 @@ __all__ = [
     "AbstentionTable",
     "AbstentionTableRun",
     "DistanceToInstability",
-    "ExponentialMechanism",
     "GaussianNoisyArgmax",
     "GaussianNoisyCount",
     "GaussianNoisyHistogram",
@@ -56,20 +44,14 @@ __all__ = [
     "LaplaceNoisyHistogram",
     "LaplaceNoisyMajority",
     "Mechanism",
-    "QuantileSlack",
     "SparseVector",
     "SparseVectorRun",
-    "StabilityQuantile",
     "VoteQuantile",
     "VoteTableMajority",
-    "answerable_fraction",
-    "choose_max_unstable",
     "majority",
     "margin",
     "plurality",
-    "quantile_slack",
     "stability",
-    "stability_quantile",
 ]
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
@@ -87,7 +69,5 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     DistanceToInstability,
     SparseVector,
     AbstentionTable,
-    ExponentialMechanism,
-    StabilityQuantile,
     VoteQuantile,
 )

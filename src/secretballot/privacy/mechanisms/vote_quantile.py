@@ -8,10 +8,10 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.core.mechanisms import rank_distances
+from secretballot.core.noise import least_scale
 from secretballot.core.types import Noise
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import BoundedRange
-from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
 from secretballot.privacy.mechanisms.mechanism import Mechanism
 
 MOST_POSITIONS = 2**16
@@ -66,7 +66,8 @@ class VoteQuantile(Mechanism):
     squared_l2_sensitivity: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", self._exponential_mechanism.epsilon)
+        least_scale(2, self.epsilon)
+        object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "rank", check_count("rank", self.rank))
         positions = check_count("n_positions", self.n_positions, minimum=2)
         if not positions <= MOST_POSITIONS:
@@ -77,14 +78,10 @@ class VoteQuantile(Mechanism):
         object.__setattr__(self, "n_positions", positions)
 
     @property
-    def _exponential_mechanism(self) -> ExponentialMechanism:
-        # distances move both ways at once
-        return ExponentialMechanism(self.epsilon, monotone=False)
-
-    @property
     def scale(self) -> float:
         """Scale of the weights, in votes."""
-        return self._exponential_mechanism.scale
+        # distances move both ways at once
+        return least_scale(2, self.epsilon)
 
     def event(self, count: int = 1) -> BoundedRange:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
@@ -118,6 +115,6 @@ class VoteQuantile(Mechanism):
     def release(self, votes: IntArray, noise: Noise) -> IntArray:
         """Return drawn positions, shape (n_queries,), from votes of shape (n_queries,
         n_teachers)."""
-        draws = self._exponential_mechanism
-        found = [draws.release(-self.distances(row), noise) for row in np.asarray(votes)]
+        rows = np.asarray(votes)
+        found = [noise.exponential_index(-self.distances(row), self.scale) for row in rows]
         return np.array(found, dtype=np.int64)
