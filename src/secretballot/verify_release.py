@@ -464,7 +464,10 @@ _KINDS: dict[str, dict[str, Any]] = {
             isinstance(value, list) and 1 <= len(value) <= 1000 and all(map(is_float_scale, value))
         )
     },
-    "exponential-choice": {"epsilon": is_loss},
+    "exponential-choice": {
+        "epsilon": is_loss,
+        "rule": one_of("exponential", "permute-and-flip"),
+    },
 }
 _GUARANTEE = {"unit": one_of(*_UNITS), "relation": one_of(*_RELATIONS)}
 _SUM_SHAPE = {
@@ -588,7 +591,8 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
             noise = {key: mechanism[key] for key in ("threshold_sigma", "sigma")}
             answers = min(mechanism["max_answers"], moved)
             counted = {"queries": moved, "answers": answers, "n_classes": classes}
-            return {"kind": "confident", **noise, **counted}
+            passed = {"threshold": mechanism["threshold"], "n_teachers": teachers}
+            return {"kind": "confident", **noise, **counted, **passed}
         case "sparse-vector":
             noise = {key: mechanism[key] for key in ("threshold_scale", "query_scale", "threshold")}
             stops = {"abstentions": mechanism["max_abstentions"], "refresh": True}
@@ -608,6 +612,8 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
         case "stability-quantile":
             return {"kind": "pure", "epsilon": mechanism["epsilon"], "count": 1}
     count = moved if kind == "vote-quantiles" else 1
+    if mechanism.get("rule") == "permute-and-flip":
+        return {"kind": "pure", "epsilon": mechanism["epsilon"], "count": 1}
     return {"kind": "bounded-range", "epsilon": mechanism["epsilon"], "count": count}
 
 
@@ -654,6 +660,7 @@ def check_event(event: dict[str, Any]) -> None:
             **dict.fromkeys(("threshold_sigma", "sigma"), is_scale),
             **dict.fromkeys(("queries", "answers"), is_events_count),
             "n_classes": lambda value: is_events_count(value) and value >= 2,
+            **dict.fromkeys(("threshold", "n_teachers"), lambda v: v is None or is_events_count(v)),
         },
         "vector-sum": {
             "sigmas": lambda value: (
@@ -700,6 +707,8 @@ def check_event(event: dict[str, Any]) -> None:
         check_chances(**event["chances"])
     if kind == "confident" and not event["answers"] <= event["queries"]:
         raise WrongError("More queries were answered than asked.")
+    if kind == "confident" and not (event["threshold"] or 0) <= (event["n_teachers"] or math.inf):
+        raise WrongError("The threshold is above the number of teachers.")
     if kind == "sampled":
         check_event(event["stream"])
         if not event["sampled"] <= event["out_of"]:
@@ -1963,6 +1972,23 @@ class Pairs:
             found.append((0.0, small, 1.0, 1 - small))
         return found + [(s, r, q, p) for p, q, r, s in found[1:]]
 
+    def arc(self, first: int, last: int, fine: float) -> list[tuple[float, float, float, float]]:
+        """Return corners of a polygon that, with equal chances, contains the pairs at first, ...,
+        last, and as many turned round. Lines lie `fine` deviations apart."""
+        found = []
+        for low, high, far in ((max(first, 1), last, False), (max(2 - last, 2), 2 - first, True)):
+            end = min(high, self.reach, math.ceil(9 * self.sigma) + 2)
+            corners = []
+            if low <= end:
+                edges = [*range(low + 1, end, max(1, int(fine * self.sigma))), end]
+                corners = [self.at(low), self.at(end)]
+                corners += [self._meeting_point(*two) for two in pairwise(edges) if two[0] < two[1]]
+            if end < high:
+                small = self._upper_tail(max(end, low - 1))
+                corners.append((0.0, small, 1.0, 1 - small))
+            found += [(s, r, q, p) if far else (p, q, r, s) for p, q, r, s in corners]
+        return found + [(q, p, s, r) for p, q, r, s in found]
+
     def _meeting_point(self, near: int, far: int) -> tuple[float, float, float, float]:
         """Return where the lines through two edges meet; both lie above all pairs."""
         if far == near + 1:
@@ -2109,10 +2135,19 @@ Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighb
 
 
 def profile_of_steps(
-    laws: Sequence[Law], step: float, queries: int, reach: tuple[float, float], precision: int
+    laws: Sequence[Law],
+    step: float,
+    queries: int,
+    reach: tuple[float, float],
+    precision: int,
+    passing: Sequence[tuple[int, Sequence[Law]]] = (),
 ) -> Callable[[float], float]:
     """Return what `game_profile` does, where a step is any of some pairs of distributions and a
     cell of the grid is `step` nats wide.
+
+    With `passing` a step is a question with two outcomes, and the first one is followed by one of
+    the pairs: each entry says how many of `laws`, from the first on, may follow, and what pairs
+    the question may be then.
 
     Raises
     ------
@@ -2124,37 +2159,57 @@ def profile_of_steps(
         raise UndecidedError(f"A game of {queries} labels is too fine for {_the_time()}.")
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
-    if size * queries * sum(map(len, laws)) > cells_allowed():
+    asked = [law for _, questions in passing for law in questions]
+    if size * queries * sum(map(len, [*laws, *asked])) > cells_allowed():
         raise UndecidedError(f"A game of {queries} labels takes more than {_the_time()}.")
     space, scale = Cells(size, precision), 1 << precision
-    moves = [weights_of(law, step) for law in laws]
-    sure = [
-        space.packed([math.ceil(given * scale * (1 << Cells.WEIGHT))] * size)
-        for given in map(giveaway, laws)
-    ]
-    margin_left = 1 + max(-low for move in moves for _, low in move if low < 0)
-    margin_right = 1 + max(high for move in moves for _, high in move)
+    ready = {law: weights_of(law, step) for law in {*laws, *asked}}
+    sure = {
+        law: space.packed([math.ceil(giveaway(law) * scale * (1 << Cells.WEIGHT))] * size)
+        for law in ready
+    }
+    places = [shift for move in ready.values() for part in move for _, shift in part]
+    margin_left, margin_right = 1 + max(0, -min(places)), 2 + max(0, *places)
     below = [math.exp(-step * k) for k in range(margin_left, 0, -1)]
     vector = space.packed(
         [min(scale, math.ceil(nothing_else(step * (i - start)) * scale)) for i in range(size)]
     )
     limit = 1 << precision
-    for _ in range(queries):
-        first, last = space.value(vector, 0), space.value(vector, size - 1)
+
+    def padded(values: int) -> int:
+        first, last = space.value(values, 0), space.value(values, size - 1)
         chord = [min(limit, limit - int((limit - first) * ratio) + 1) for ratio in below]
         pads = space.packed(chord), space.packed([last] * margin_right)
-        wide = (
+        return (
             pads[0]
-            | (vector << space.width * margin_left)
+            | (values << space.width * margin_left)
             | (pads[1] << space.width * (margin_left + size))
         )
+
+    def best_of(listed: Sequence[Law], first: int, others: int) -> int:
+        """Return the best value of some pairs; the first outcome leads to other values."""
         best = 0
-        for move, total in zip(moves, sure, strict=True):
-            for weight, shift in move:
-                total += weight * (wide >> space.width * (margin_left + shift))
+        for law in listed:
+            total = sure[law]
+            for i, part in enumerate(ready[law]):
+                for weight, shift in part:
+                    wide = others if i else first
+                    total += weight * (wide >> space.width * (margin_left + shift))
             total &= space.all
             best = space.larger(total, best) if best else total
-        vector = space.rounded(best)
+        return space.rounded(best)
+
+    for _ in range(queries):
+        wide = padded(vector)
+        if not passing:
+            vector = best_of(laws, wide, wide)
+            continue
+        told, found, known = vector, vector, 0
+        for followed, questions in passing:
+            told = space.larger(told, best_of(laws[known:followed], wide, wide))
+            found = space.larger(found, best_of(questions, padded(told), wide))
+            known = followed
+        vector = found
     content = vector.to_bytes(space.bytes * size, "little")
     values = [
         int.from_bytes(content[space.bytes * i : space.bytes * (i + 1)], "little") / scale
@@ -2254,23 +2309,24 @@ def giveaway(law: Law) -> float:
     return math.fsum(p for p, q in law if q <= 0)
 
 
-def weights_of(law: Law, step: float) -> list[tuple[int, int]]:
-    """Return weights, over 2**WEIGHT and rounded up, and shifts in cells, of the outcomes of a
-    pair of distributions.
+def weights_of(law: Law, step: float) -> list[list[tuple[int, int]]]:
+    """Return, for each outcome of a pair of distributions, weights over 2**WEIGHT, rounded up,
+    and shifts in cells.
 
     The value falls to the right, so shifts are rounded to the left.
     """
     found = []
     for weight, other in law:
-        if weight <= 0 or other <= 0:
-            continue
-        moved = math.log(other / weight)
-        places = (moved - _LOST * (1 + abs(moved))) / step
-        low = math.floor(places)
-        at = min(1.0, math.expm1(step * (places - low)) / math.expm1(step))
-        shares = ((1 - at, low), (at, low + 1)) if at > 1e-9 else ((1.0, low),)
-        for share, shift in shares:
-            found.append((math.ceil(weight * share * (1 << Cells.WEIGHT)), shift))
+        shares: tuple[tuple[float, int], ...] = ()
+        if weight > 0 and other > 0:
+            moved = math.log(other / weight)
+            places = (moved - _LOST * (1 + abs(moved))) / step
+            low = math.floor(places)
+            at = min(1.0, math.expm1(step * (places - low)) / math.expm1(step))
+            shares = ((1 - at, low), (at, low + 1)) if at > 1e-9 else ((1.0, low),)
+        found.append(
+            [(math.ceil(weight * share * (1 << Cells.WEIGHT)), shift) for share, shift in shares]
+        )
     return found
 
 
@@ -2949,8 +3005,9 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
     if not threshold_mu + label_mu <= 900 or not asked * event["n_classes"] <= 10**12:
         raise UndecidedError("So many queries, or so little noise, is not priced by this program.")
     upper, method = rounded_delta(threshold_mu + label_mu, epsilon), "as noisy counts, composed"
-    lower = 0.0
-    for sigma, queries in ((first, asked), *(((second, answers),) if binary else ())):
+    lower, joint = 0.0, binary and None not in (event["threshold"], event["n_teachers"])
+    # where a threshold keeps even votes back not all labels are told
+    for sigma, queries in ((first, asked), *(((second, answers),) if binary and not joint else ())):
         if sigma <= 1e5 and queries <= 20_000:
             attacked = attack_delta(Pairs(sigma, None), queries, epsilon, sigma)
             lower = max(lower, attacked)
@@ -2970,6 +3027,12 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
         partial(counts_delta, second, answers * (1 if binary else 2)),
     )
     # a coarse game first: a finer one takes longer
+    for fine in (0.16, 0.08) if joint else ():
+        if promised is None or (upper > promised * (1 + ERROR) and lower <= promised):
+            with suppress(UndecidedError):
+                value = passing_delta(event, epsilon, precision, fine)
+                if value < upper:
+                    upper, method = value, "a game of thresholds and labels"
     for fine, finer in ((0.08, 1), (0.04, 2)):
         if promised is not None and (upper <= promised * (1 + ERROR) or lower > promised):
             break
@@ -2979,6 +3042,45 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
             if promised is not None and upper <= promised * (1 + ERROR):
                 break
     return Price(min(lower, upper), upper, method)
+
+
+def passing_delta(event: dict[str, Any], epsilon: float, precision: int, fine: float) -> float:
+    """Return delta of queries of two classes, each a question about the highest count that a label
+    may follow, from above.
+
+    The highest count is at most that of the larger class. So with e votes from an even vote the
+    question's t is at least threshold - K // 2 - e, one less at an even vote of an odd K. What may
+    follow are labels of votes that are far enough from even.
+
+    Raises
+    ------
+    UndecidedError
+        If the game is too long to be played here.
+    """
+    asked, n_teachers, half = event["queries"], event["n_teachers"], event["n_teachers"] // 2
+    tops, labels = Pairs(event["threshold_sigma"], None), Pairs(event["sigma"], None)
+    if max(tops.sigma, labels.sigma) > 1e4:
+        raise UndecidedError("Such noise is not played here.")
+    width = max(1, int(labels.sigma * fine))
+    starts = [0, *range(1, min(half + 1, math.ceil(5 * labels.sigma)), width)]
+    groups, above = [], tops.reach + math.ceil(20 * tops.sigma)
+    for start, end in pairwise([*starts, half + 1]):
+        least = event["threshold"] - min(n_teachers, half + end)
+        if start or n_teachers % 2 == 0:
+            least += 1
+        questions = tops.arc(least, above, fine) if least <= above else []
+        groups.append((labels.arc(1 + start, end, fine), questions))
+        above = min(above, least - 1)
+    laws: list[Law] = []
+    passing = []
+    for told, questions in reversed(groups):
+        laws += [((p, q), (r, s)) for p, q, r, s in told]
+        passing.append((len(laws), [((p, q), (r, s)) for p, q, r, s in questions]))
+    usual = spread_of([labels.at(1)], 1)
+    cells = min(60, max(12, round(12 * math.sqrt(300 / asked))))
+    spread = math.sqrt(asked * (usual**2 + spread_of([tops.at(1)], 1) ** 2))
+    reach = 4 * spread, 4 * spread + epsilon
+    return profile_of_steps(laws, usual / cells, asked, reach, precision, passing)(epsilon)
 
 
 def games_of(

@@ -22,7 +22,7 @@ def binary(ones, n_teachers):
 
 
 def built(threshold_scale=2.0, query_scale=3.0, threshold=3, max_unstable=2, **settings):
-    chosen = {"refresh": True, "n_queries": 50, "budget": BUDGET, **settings}
+    chosen = {"n_queries": 50, "budget": BUDGET, **settings}
     return SparseVectorAggregator(threshold_scale, query_scale, threshold, max_unstable, **chosen)
 
 
@@ -108,7 +108,6 @@ def test_the_price_is_for_all_abstentions_however_few_happen():
         ({"query_scale": float("nan")}, "query_scale"),
         ({"threshold": 1.5}, "threshold"),
         ({"max_unstable": 0}, "max_below"),
-        ({"refresh": "yes"}, "refresh"),
         ({"n_queries": 0}, "n_queries"),
         ({"n_classes": 1}, "n_classes"),
         ({"calibration": "paper"}, "calibration"),
@@ -123,9 +122,8 @@ def test_parameters_out_of_range_are_refused(settings, name):
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refresh", [True, False])
-def test_stable_queries_get_the_plurality_and_unstable_ones_an_abstention(refresh):
-    aggregator = built(refresh=refresh, threshold=1000, max_unstable=3)
+def test_stable_queries_get_the_plurality_and_unstable_ones_an_abstention():
+    aggregator = built(threshold=1000, max_unstable=3)
     counts = binary([10_000, 5_000, 0, 5_000, 10_000], 10_000)
     answers = aggregator.answer(counts, 10_000, ExactNoise())
     assert answers.labels.tolist() == [1, -1, 0, -1, 1]
@@ -134,9 +132,8 @@ def test_stable_queries_get_the_plurality_and_unstable_ones_an_abstention(refres
     assert aggregator.sigma_of_counts is None
 
 
-@pytest.mark.parametrize("refresh", [True, False])
-def test_nothing_is_answered_after_the_last_abstention(refresh):
-    aggregator = built(refresh=refresh, threshold=1000, max_unstable=2)
+def test_nothing_is_answered_after_the_last_abstention():
+    aggregator = built(threshold=1000, max_unstable=2)
     counts = binary([10_000, 5_000, 5_000, 10_000, 10_000], 10_000)
     answers = aggregator.answer(counts, 10_000, ExactNoise())
     assert answers.labels.tolist() == [1, -1, -1, -1, -1]
@@ -153,10 +150,9 @@ def test_the_halved_margin_is_compared_strictly():
     assert aggregator.answer(counts, 13, ScriptedNoise([-1, 0])).labels.tolist() == [1]
 
 
-@pytest.mark.parametrize("refresh", [True, False])
-def test_drawn_answers_follow_their_exact_law_and_no_other(refresh):
-    trials, counts = 2000, binary([17, 11, 17, 3], 20)
-    aggregator = built(refresh=refresh)
+def test_drawn_answers_follow_their_exact_law_and_no_other():
+    trials, counts = 5000, binary([17, 11, 17, 3], 20)
+    aggregator = built()
     patterns, labels = [], set()
     for _ in range(trials):
         answers = aggregator.answer(counts, 20, ExactNoise())

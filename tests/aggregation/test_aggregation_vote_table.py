@@ -126,11 +126,8 @@ def test_the_budget_is_that_of_the_table() -> None:
     (event,) = given.events(10)
     assert event == table_event(WEIGHTS, 5, 10)
     assert delta_upper([event], given.budget.epsilon) <= 1e-5
-    assert given.used_events(10, 2) == (table_event(WEIGHTS, 2, 10),)
-    assert given.used_events(10, 0) == ()
-    for broken in (lambda: given.used_events(10, 6), lambda: given.events(11)):
-        with pytest.raises(ParameterError):
-            broken()
+    with pytest.raises(ParameterError):
+        given.events(11)
     with pytest.raises(ParameterError, match="budget"):
         sb.VoteTableAggregator(WEIGHTS, 5, n_teachers=10)
 
@@ -156,7 +153,6 @@ def test_what_is_set_later_is_drawn_and_priced_alike() -> None:
     aggregator = sb.VoteTableAggregator(WEIGHTS, 3, n_teachers=10, budget=BUDGET)
     aggregator.weights = sharp
     assert aggregator.events(10) == (table_event(sharp, 3, 10),)
-    assert aggregator.used_events(10, 2) == (table_event(sharp, 2, 10),)
     assert aggregator.answer(votes, 10, ScriptedNoise([1] * 3)).labels.tolist() == [0] * 3
     ledger = sb.Ledger.in_memory(dataset="votes", budget=BUDGET)
     counts = sb.votes_of_counts(votes, ["a", "b"])

@@ -141,7 +141,15 @@ EXAMPLES = [
         [
             (
                 votes(3, moved=5),
-                events.Confident(threshold_sigma=3.0, sigma=2.0, queries=5, answers=2, n_classes=3),
+                events.Confident(
+                    threshold_sigma=3.0,
+                    sigma=2.0,
+                    queries=5,
+                    answers=2,
+                    n_classes=3,
+                    threshold=5,
+                    n_teachers=9,
+                ),
                 (7, 1),
             )
         ],
@@ -215,7 +223,7 @@ EXAMPLES = [
     ),
     (
         ExponentialChoice(epsilon=0.5),
-        '{"kind":"exponential-choice","epsilon":0.5}',
+        '{"kind":"exponential-choice","epsilon":0.5,"rule":"exponential"}',
         [(ScoreShape(guarantee=RECORD), events.BoundedRange(epsilon=0.5, count=1), (1, 1))],
     ),
 ]

@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_spent() -> None:
     for rows in ([1, 1, 2, 3, 4, 5], [1], [-1, 0, 1, 2, 3, 4]):
         with pytest.raises(DataError, match="rows"):
             sb.door.release_table(votes, voting, ledger, rows=rows)
-    with pytest.raises(ParameterError, match="declaration says otherwise"):
+    with pytest.raises(ParameterError, match="is declared; declare what it was made for"):
         sb.door.release_table(
             votes, voting, ledger, declaration={"unit": "record", "neighbours": "replace-one"}
         )

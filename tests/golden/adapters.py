@@ -25,7 +25,7 @@ def _event_of(one: NeutralEvent) -> now.Event:
             drawn = {"weights": fields.pop("weights"), "n_teachers": one["teachers"]}
             fields |= {"kind": "binary-labels", "chances": drawn}
         case "confident":
-            fields["n_classes"] = fields.pop("classes")
+            fields |= {"n_classes": fields.pop("classes"), "threshold": None, "n_teachers": None}
         case "sparse-stream":
             fields["refresh"] = True
         case "sampled":

@@ -192,14 +192,6 @@ class Aggregator(ABC):
     ) -> AnswerRun:
         """Begin to answer the queries, or go on where an earlier run left `state`."""
 
-    def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...] | None:
-        """Return what the first `n_asked` queries were to the accountant by themselves.
-
-        None where stopping early is not cheaper than answering all.
-        """
-        check_count("n_asked", n_asked, minimum=0)
-        return None
-
     @classmethod
     @abstractmethod
     def from_description(cls, description: Mapping[str, Any]) -> "Aggregator":

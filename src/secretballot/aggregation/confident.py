@@ -223,15 +223,15 @@ class ConfidentAggregator(Aggregator):
         return (event,)
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
-        """Return what one release is to the accountant; the number of teachers does not enter.
+        """Return what one release is to the accountant.
 
         Raises
         ------
         ParameterError
             If the threshold is above the number of teachers.
         """
-        self._check_teachers(n_teachers)
-        return self._all_events()
+        known = {"threshold": self.threshold, "n_teachers": self._check_teachers(n_teachers)}
+        return tuple(event.model_copy(update=known) for event in self._all_events())
 
     def _check_teachers(self, n_teachers: int) -> int:
         k = check_count("n_teachers", n_teachers)

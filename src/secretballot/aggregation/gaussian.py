@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -237,8 +237,7 @@ class GaussianAggregator(NoisyVoting):
 
     def core_mechanism(self, n_teachers: int) -> NoisyVotes:
         """Return the mechanism of the core that draws the same answers."""
-        release: Literal["labels", "counts"] = "counts" if self.release == "counts" else "labels"
-        return NoisyVotes(scale=self.sigma, release=release)
+        return NoisyVotes.model_validate({"scale": self.sigma, "release": self.release})
 
     def _all_events(self) -> tuple[Event, ...]:
         if self.n_classes == 2 and self.release == "labels":
@@ -272,25 +271,6 @@ class GaussianAggregator(NoisyVoting):
                 f" is {k}; this aggregator is priced for {self.n_teachers}. Calibrate it again.",
             )
         return k
-
-    def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...]:
-        """Return what the first `n_asked` queries were to the accountant.
-
-        The noise does not look back.
-
-        Raises
-        ------
-        ParameterError
-            If `n_asked` is more than the priced queries.
-        """
-        asked = self._checked_number_asked(n_asked)
-        return (
-            tuple(
-                _event_of_first(event, asked, self.n_queries) for event in self.events(n_teachers)
-            )
-            if asked
-            else ()
-        )
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object from which `aggregator_from_description`
@@ -373,8 +353,3 @@ def warn_if_drowned(terms: _GaussianTerms, votes: int, voters: str) -> None:
         )
     if useless:
         warnings.warn(message, WeakSignalWarning, stacklevel=3)
-
-
-def _event_of_first(event: Event, asked: int, priced: int) -> Event:
-    """Return the event of the first `asked` of `priced` queries."""
-    return event.repeated(event.times // priced * asked)

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -172,8 +172,8 @@ class LaplaceAggregator(NoisyVoting):
 
     def core_mechanism(self, n_teachers: int) -> NoisyVotes:
         """Return the mechanism of the core that draws the same answers."""
-        release: Literal["labels", "counts"] = "counts" if self.release == "counts" else "labels"
-        return NoisyVotes(noise="laplace", scale=self.scale, release=release)
+        terms = {"noise": "laplace", "scale": self.scale, "release": self.release}
+        return NoisyVotes.model_validate(terms)
 
     def _all_events(self) -> tuple[Event, ...]:
         parts = _parts_per_query(self.n_classes) * self.n_queries

@@ -9,7 +9,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation.base import Aggregator, AnswerRun, Answers, check_votes
 from secretballot.core.noise import NoiseSource
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.privacy.mechanisms import majority, plurality
 
 # A unanimous vote that is right less often than this share of the way from guessing to certainty is
@@ -37,17 +37,6 @@ class NoisyVoting(Aggregator):
     def _check_teachers(self, n_teachers: int) -> int:
         """Return a number of teachers that the noise was priced for."""
         return check_count("n_teachers", n_teachers)
-
-    def _checked_number_asked(self, n_asked: int) -> int:
-        """Return how many queries were asked, no more than are priced."""
-        asked = check_count("n_asked", n_asked, minimum=0)
-        if not asked <= self.n_queries:
-            raise ParameterError(
-                Parameter("n_asked"),
-                f" is {asked}, more than the {self.n_queries} queries that are priced; count"
-                " again.",
-            )
-        return asked
 
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
         """Draw the answers to at most `n_queries` queries.

@@ -5,7 +5,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -230,8 +230,7 @@ class LabelSetVoting(TableVoting):
     @property
     def core_mechanism(self) -> NoisyVotes:
         """The mechanism of the core that draws the same answers."""
-        release: Literal["labels", "counts"] = "counts" if self.release == "counts" else "labels"
-        return NoisyVotes(scale=self.sigma, release=release)
+        return NoisyVotes.model_validate({"scale": self.sigma, "release": self.release})
 
     def shape_of(self, guarantee: Guarantee) -> VoteShape:
         """Return the shape of the votes: a row for each label of a query, or one of sets."""

@@ -189,20 +189,6 @@ class VoteTableAggregator(NoisyVoting):
             )
         return k
 
-    def used_events(self, n_teachers: int, n_asked: int) -> tuple[BinaryLabels, ...]:
-        """Return what the first `n_asked` queries were to the accountant.
-
-        No label looks back.
-
-        Raises
-        ------
-        ParameterError
-            If `n_asked` is more than the priced queries.
-        """
-        asked = self._checked_number_asked(n_asked)
-        (whole,) = self.events(n_teachers)
-        return (whole.changed(queries=asked),) if asked else ()
-
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object from which `aggregator_from_description`
         rebuilds it."""

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
 
-from secretballot.core import class_games, label_games, sampling, streams
+from secretballot.core import class_games, confident_games, label_games, sampling, streams
 from secretballot.core.errors import ParameterError
 from secretballot.core.label_games import Chances, GaussianChances, TableChances
 from secretballot.core.losses import (
@@ -94,6 +94,11 @@ class Event(Model, ABC):
     def parts(self) -> tuple["Event", ...]:
         """Return the events that this one is composed of."""
         return (self,)
+
+    @property
+    def joint(self) -> bool:
+        """Whether it may cost less than its parts do together."""
+        return False
 
     def pure(self) -> Fraction | None:
         """Return a pure privacy loss that holds but for the failure; None if there is none."""
@@ -319,8 +324,9 @@ class ClassLabels(Event):
 class Confident(Event):
     """Queries that a noisy threshold lets pass or refuses; those that pass get a noisy label.
 
-    A query is refused or answered given all earlier answers, and each kind of answer
-    has a number fixed beforehand: an adaptive composition like any other.
+    A query is refused or answered given all earlier answers, and each kind of answer has a number
+    fixed beforehand: an adaptive composition of its `parts`. Of two classes a query is a step of a
+    game by itself as well, which is cheaper where a threshold keeps uncertain labels back.
 
     Parameters
     ----------
@@ -330,6 +336,8 @@ class Confident(Event):
     queries, answers : int
         Most queries that are asked, and most of them that are answered.
     n_classes : int
+    threshold, n_teachers : int, optional
+        Votes that the highest count must reach, of how many; predictions may only lower it.
 
     Examples
     --------
@@ -346,11 +354,15 @@ class Confident(Event):
     queries: Count
     answers: Count
     n_classes: Annotated[int, Field(ge=2, le=10**12, strict=True)]
+    threshold: Count | None = None
+    n_teachers: Count | None = None
 
     @model_validator(mode="after")
     def _check_answers(self) -> Self:
         if not self.answers <= self.queries:
             raise ParameterError("No more queries are answered than are asked.")
+        if not (self.threshold or 0) <= (self.n_teachers or math.inf):
+            raise ParameterError("A threshold is at most the number of teachers.")
         return self
 
     def parts(self) -> tuple[Event, ...]:
@@ -361,13 +373,45 @@ class Confident(Event):
         labels = GaussianChances(sigma=self.sigma)
         return asked, BinaryLabels(chances=labels, queries=self.answers)
 
+    @property
+    def joint(self) -> bool:
+        return self.n_classes == 2 and None not in (self.threshold, self.n_teachers)
+
+    def groups(self) -> tuple[confident_games.Group, ...]:
+        """Return the votes that a query may have, empty where it is no step of a game."""
+        if not self.joint or self.threshold is None or self.n_teachers is None:
+            return ()
+        return confident_games.groups_of(
+            self.threshold_sigma, self.sigma, self.threshold, self.n_teachers
+        )
+
     def losses(self) -> Losses:
+        if self._is_played():
+            return confident_games.joint_losses(self.groups(), self.queries)
         asked, labels = self.parts()
         return asked.losses() + labels.losses()
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         asked, labels = self.parts()
-        return asked.renyi(orders) + labels.renyi(orders)
+        found = asked.renyi(orders) + labels.renyi(orders)
+        # noise farther out than the groups reach tells nothing at such orders
+        held = orders <= 1 + 4 * min(self.threshold_sigma, self.sigma)
+        if groups := self.groups():
+            at = self.queries, self.answers, orders[held]
+            found[held] = np.minimum(found[held], confident_games.joint_renyi(groups, *at))
+        return found
+
+    def work(self) -> float:
+        if self._is_played():
+            return confident_games.joint_work(self.groups(), self.queries)
+        return sum(part.work() for part in self.parts())
+
+    def renyi_work(self) -> float:
+        return sum(part.renyi_work() for part in self.parts())
+
+    def _is_played(self) -> bool:
+        groups = self.groups()
+        return bool(groups) and confident_games.joint_work(groups, self.queries) < math.inf
 
 
 class _Parts(Event):

@@ -17,6 +17,7 @@ from secretballot.core.types import IntArray, ObjectArray
 
 MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
 _SPARE_BITS = 64  # the first look leaves a choice undecided with probability below 2^-60
+_FLIP_BITS = 62  # of a coin at first
 
 Bits = Callable[[int], int]
 
@@ -197,6 +198,34 @@ def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
             break
         uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
     return int(order[starts[group] + _uniform_below(int(sizes[group]), random_bits)])
+
+
+def drawn_flip(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
+    """Draw an index by permute-and-flip, as `ExactNoise.flipped_index` says."""
+    horizon = min(math.ceil(Fraction(7 * _FLIP_BITS, 10) * scale), 2 * MAX_SCORE + 1)
+    distinct, place = np.unique(np.minimum(gaps, horizon), return_inverse=True)
+    product = _exponential_products(distinct, scale, _FLIP_BITS)
+    lower = (product[:, 0] >> _FLIP_BITS).astype(np.int64)[place]
+    upper = (-(-product[:, 1] >> _FLIP_BITS)).astype(np.int64)[place]
+    beyond = gaps >= horizon
+    lower[beyond], upper[beyond] = 0, 1
+    words = random_bits(64 * len(gaps)).to_bytes(8 * len(gaps), "little")
+    uniform = (np.frombuffer(words, dtype="<u8") >> np.uint64(64 - _FLIP_BITS)).astype(np.int64)
+    heads = uniform < lower
+    for i in np.flatnonzero(~heads & (uniform < upper)).tolist():
+        heads[i] = _is_below(int(uniform[i]), int(gaps[i]) / scale, random_bits)
+    found = np.flatnonzero(heads)
+    return int(found[_uniform_below(len(found), random_bits)])
+
+
+def _is_below(uniform: int, exponent: Fraction, random_bits: Bits) -> bool:
+    """Return whether a uniform real with these first digits is below exp(-exponent)."""
+    bits = _FLIP_BITS
+    while True:
+        low, high = exp_bounds(exponent, bits)
+        if not low <= uniform < high:
+            return uniform < low
+        uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
 
 
 def drawn_range(

@@ -180,16 +180,16 @@ def vote_curve(chances: GaussianChances) -> VoteCurve:
     far = math.ceil(FAR * sigma)
     half = far + 1 if n_teachers is None else n_teachers // 2
     t = np.arange(1 + min(far, half), -min(far, half), -1)
-    pairs, steps = _pairs_at(t, sigma)
+    pairs, steps = pairs_at(t, sigma)
     outer = (
         float(pairs.gap[0] - math.expm1(_log_slope(int(t[0]), sigma)) * pairs.p[0])
         if half > far
         else 0.0
     )
-    return replace(_corners_around(pairs, steps, int(t[0]), sigma), outer=outer)
+    return replace(corners_around(pairs, steps, int(t[0]), sigma), outer=outer)
 
 
-def _pairs_at(t: IntArray, sigma: float) -> tuple[VoteCurve, FloatArray]:
+def pairs_at(t: IntArray, sigma: float) -> tuple[VoteCurve, FloatArray]:
     """Return the pairs at these t, and how far p goes from each to the next."""
     reach, pmf = discrete_gaussian_pmf(sigma)
     above = np.cumsum(pmf[::-1])[::-1]  # above[i] = P(N >= i - reach)
@@ -203,8 +203,11 @@ def _log_slope(t: int, sigma: float) -> float:
     return (2 * (t - 1) - 1) / (2 * sigma**2)
 
 
-def _corners_around(pairs: VoteCurve, steps: FloatArray, first_t: int, sigma: float) -> VoteCurve:
-    """Return corners of a polygon around the pairs, dense near an even vote.
+def corners_around(
+    pairs: VoteCurve, steps: FloatArray, first_t: int, sigma: float, density: int = DENSITY
+) -> VoteCurve:
+    """Return corners of a polygon around the pairs, `density` a standard deviation near an even
+    vote.
 
     Each edge lies on or above all pairs.
 
@@ -213,7 +216,7 @@ def _corners_around(pairs: VoteCurve, steps: FloatArray, first_t: int, sigma: fl
     sum of positive terms: no digits are lost.
     """
     n = len(pairs.p)
-    stride = int(sigma / DENSITY)
+    stride = int(sigma / density)
     if stride < 2 or n < 4:
         return pairs
     edges = [0]
@@ -259,13 +262,13 @@ class Grid:
 def _step_of(chances: Chances) -> float:
     """Return the largest root mean square of one label's loss, in nats."""
     if isinstance(chances, TableChances):
-        up, down = _log_ratios(curve := _table_corners(chances))
+        up, down = log_ratios_of(curve := _table_corners(chances))
         return math.sqrt(float(np.max(curve.p * up**2 + curve.rest * down**2)))
     even = _even_chance(chances.sigma)
     return math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
 
 
-def _log_ratios(curve: VoteCurve) -> FloatArray:
+def log_ratios_of(curve: VoteCurve) -> FloatArray:
     """Return by how much each label moves log Q / P, of shape (2, n)."""
     return np.stack([np.log1p(curve.gap / curve.p), np.log(curve.over / curve.rest)])
 
@@ -280,7 +283,7 @@ def _even_chance(sigma: float) -> float:
     return float(pmf.max())
 
 
-def _lowered_logarithm(logarithm: FloatArray) -> FloatArray:
+def lowered_logarithm(logarithm: FloatArray) -> FloatArray:
     """Return logarithms of likelihood ratios below the true ones; a game's value falls with the
     ratio."""
     return logarithm - LOST * (1 + np.abs(logarithm))
@@ -296,7 +299,7 @@ def _transition_stencil(
     """
     # a game that ends at a kink would show the last digit of a loss: each is taken for smaller
     # past the grid V stays at its last value, so how far past does not matter
-    shifts = np.minimum(_lowered_logarithm(log_ratios) / grid.h, grid.size)
+    shifts = np.minimum(lowered_logarithm(log_ratios) / grid.h, grid.size)
     offset = -math.floor(shifts.min())
     n = chances.shape[1]
     rows, columns, weights = [], [], []
@@ -394,7 +397,7 @@ def game_work(chances: Chances, labels: int, resolution: float = RESOLUTION) -> 
         curve, step = _table_corners(chances), _step_of(chances)
         if not step >= LEAST_DEVIATION:
             return math.inf
-        up, down = _log_ratios(curve)
+        up, down = log_ratios_of(curve)
         corners, moved = float(len(curve.p)), float(up.max()) - float(down.min())
     else:
         sigma, teachers = chances.sigma, chances.n_teachers
@@ -459,7 +462,7 @@ def label_losses(
     grid = Grid.of_step(_step_of(chances), size, resolution)
     chance = np.stack([curve.p, curve.rest])
     played = [labels for labels in (left, size) if labels]
-    values = law_values(chance, _log_ratios(curve), grid, played, curve.outer)
+    values = law_values(chance, log_ratios_of(curve), grid, played, curve.outer)
     listed = []
     for labels, value in zip(played, values, strict=True):
         # no more than the counts that the labels are read off, which corners can exceed for a few
@@ -526,10 +529,10 @@ def _all_corners(chances: GaussianChances) -> tuple[VoteCurve | None, bool]:
     complete = n_teachers is not None and n_teachers // 2 <= reach - 2
     half = n_teachers // 2 if n_teachers is not None and complete else reach - 2
     t = np.arange(1 + half, -half, -1)
-    pairs, steps = _pairs_at(t, sigma)
+    pairs, steps = pairs_at(t, sigma)
     if not (np.all(pairs.p > 0) and np.all(pairs.rest > pairs.gap)):
         return None, complete
-    return _corners_around(pairs, steps, int(t[0]), sigma), complete
+    return corners_around(pairs, steps, int(t[0]), sigma), complete
 
 
 def _upper_hull(points: list[_Point]) -> list[_Point]:

@@ -190,7 +190,7 @@ class NoisyVotes(Mechanism):
             return (noisy >= (teachers_of(shape) + 1) // 2).astype(np.int64), state
         return noisy.argmax(axis=1)[:, None], state
 
-    def answer_shape(self, shape: VoteShape) -> tuple[int, int]:
+    def answer_shape(self, shape: Any) -> tuple[int, int]:
         columns = 1 if self.release == "labels" or _one_count(shape) else shape.n_classes
         return shape.n_queries + shape.spare_rows, columns
 
@@ -228,7 +228,8 @@ class ConfidentLabels(Mechanism):
     Privacy
     -------
     Sensitivity : the highest difference by 1, the labels as those of `NoisyVotes`.
-    Price : an answer about a threshold for each of `moved` rows, and `max_answers` labels.
+    Price : an answer about a threshold for each of `moved` rows, and `max_answers` labels; of two
+        classes both as one, from the threshold and the number of teachers.
     Source : Papernot et al. 2018, arXiv:1802.08908, Algorithms 1 and 2; docs/explanation/prices.md,
         section 12.
     """
@@ -255,11 +256,14 @@ class ConfidentLabels(Mechanism):
             queries=shape.moved,
             answers=min(self.max_answers, shape.moved),
             n_classes=shape.n_classes,
+            threshold=self.threshold,
+            n_teachers=shape.n_teachers,
         )
 
     def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
         votes, predicted = opened
-        top = (votes - predicted).max(axis=1)
+        # the price knows that predictions only lower the highest count
+        top = (votes - np.maximum(predicted, 0)).max(axis=1)
         noisy = top + noise.discrete_gaussian(self.threshold_sigma, len(top))
         passed, left = np.flatnonzero(noisy >= self.threshold), self.max_answers - state.used
         given = passed[:left]
@@ -565,7 +569,7 @@ class NoisySums(Mechanism):
         noisy = cut + noise.discrete_gaussian(self.sigmas[state.used], len(cut))
         return _released(noisy)[None], State(state.used + 1)
 
-    def answer_shape(self, shape: SumShape) -> tuple[int, int]:
+    def answer_shape(self, shape: Any) -> tuple[int, int]:
         return len(self.sigmas), shape.coordinates
 
 
@@ -573,16 +577,22 @@ class ExponentialChoice(Mechanism):
     """The index of one candidate, drawn with probability proportional to exp(score / scale), or one
     of all ranges of places: 0 for none, then by first place, then by last place.
 
+    By permute-and-flip the expected score of one candidate is never lower, up to half as far from
+    the best; but its loss has no bounded range, so that it costs more beside other events. Ranges
+    are not listed, and are drawn with exponential weights by either rule.
+
     Privacy
     -------
     Sensitivity : every score by 1. Under add-remove all move one way: scale 1 / epsilon; else 2 /
         epsilon.
-    Price : a loss in an interval of length epsilon that holds 0.
-    Source : McSherry, Talwar 2007; Dong, Durfee, Rogers 2020, arXiv:1909.13830.
+    Price : a loss in an interval of length epsilon that holds 0; by permute-and-flip, epsilon.
+    Source : McSherry, Talwar 2007; Dong, Durfee, Rogers 2020, arXiv:1909.13830; McKenna, Sheldon
+        2020, arXiv:2010.12603.
     """
 
     kind: Literal["exponential-choice"] = "exponential-choice"
     epsilon: DrawLoss
+    rule: Literal["exponential", "permute-and-flip"] = "exponential"
     takes: ClassVar[type[Model]] = ScoreShape
 
     @property
@@ -590,13 +600,17 @@ class ExponentialChoice(Mechanism):
         return 1
 
     def _event(self, shape: ScoreShape) -> events.Event:
+        if self.rule == "permute-and-flip":
+            return events.Pure(epsilon=self.epsilon, count=1)
         return events.BoundedRange(epsilon=self.epsilon, count=1)
 
     def _draw(self, shape: ScoreShape, opened: Opened, noise: Noise, state: State) -> Drawn:
         moved = 1 if shape.guarantee.relation == "add-remove" else 2
         scale = least_quotient(moved, self.epsilon)
         if len(opened) == 1:
-            chosen = noise.exponential_index(opened[0], scale)
+            flipped = self.rule == "permute-and-flip"
+            draw = noise.flipped_index if flipped else noise.exponential_index
+            chosen = draw(opened[0], scale)
         else:
             found = noise.exponential_range(opened[0], opened[1], scale)
             first, last = (0, -1) if found is None else found
@@ -644,7 +658,9 @@ def shape_in(mechanism: Mechanism, content: object) -> Shape:
     ParameterError
         If it is another one, or a field is missing, extra, of another type or out of range.
     """
-    return model_in(TypeAdapter[Shape](mechanism.takes), content, "A shape")
+    kind: TypeAdapter[Any] = TypeAdapter(mechanism.takes)
+    found: Shape = model_in(kind, content, "A shape")
+    return found
 
 
 def teachers_of(shape: VoteShape) -> int:

@@ -36,6 +36,7 @@ from secretballot.core.errors import (
 )
 from secretballot.core.exponential import (
     check_candidates,
+    drawn_flip,
     drawn_index,
     drawn_range,
     least_quotient,
@@ -311,6 +312,26 @@ class ExactNoise(Noise):
         """
         values = check_candidates(scores)
         return drawn_index(
+            values.max() - values, Fraction(check_scale("scale", scale)), secrets.randbits
+        )
+
+    def flipped_index(self, scores: IntArray, scale: float) -> int:
+        """Draw an index by permute-and-flip: of the candidates in random order, the first whose
+        coin of chance exp((score - highest score) / scale) shows heads.
+
+        Parameters, result and errors are those of `exponential_index`; the expected score is never
+        lower.
+
+        Notes
+        -----
+        Coins do not depend on the order, so the first head is uniform among all heads: every coin
+        is flipped, and one of the heads is drawn. The distribution is exact: a coin is a uniform
+        real, of which more digits are drawn until bounds of integers decide it.
+
+        Source: McKenna, Sheldon 2020, arXiv:2010.12603, Algorithm 1.
+        """
+        values = check_candidates(scores)
+        return drawn_flip(
             values.max() - values, Fraction(check_scale("scale", scale)), secrets.randbits
         )
 

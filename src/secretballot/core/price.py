@@ -43,6 +43,7 @@ from secretballot.core.types import FloatArray
 
 SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
 MOST_KINDS = 200  # of events whose losses are folded; of more, divergences alone are added
+MOST_JOINT = 20  # kinds of events in a list that is priced with some of them whole as well
 GAME_WORK = 1.3e10  # multiplications that the games of one list may take, two whole ones
 RENYI_WORK = 4e7  # numbers handled for divergences of labels, some seconds
 # places in `ORDERS` around the best, at which divergences of labels are searched; fewer where that
@@ -126,15 +127,30 @@ class Price:
 Kinds = tuple[tuple[Event, int], ...]
 
 
+def _readings(events: Sequence[Event]) -> list[Kinds]:
+    """Return the list with all events in parts, and the one with some of them whole, where that may
+    cost less and takes no more work than it may."""
+    apart = _together([part for event in events for part in event.parts()])
+    if not any(event.joint for event in events):
+        return [apart]
+    listed = [[event] if event.joint else event.parts() for event in events]
+    whole = _together([part for parts in listed for part in parts])
+    work, renyi_work = (
+        sum(getattr(event, name)() for event, _ in whole[:MOST_JOINT])
+        for name in ("work", "renyi_work")
+    )
+    fits = len(whole) <= MOST_JOINT and work <= GAME_WORK and renyi_work <= RENYI_WORK
+    return [apart, whole] if fits else [apart]
+
+
 def _together(events: Sequence[Event]) -> Kinds:
     """Return events that differ, equal steps as one event, and how often each is there."""
     counted: Counter[Event] = Counter()
     for event in events:
-        for part in event.parts():
-            if part.counted:
-                counted[part.repeated(1)] += part.times
-            else:
-                counted[part] += 1
+        if event.counted:
+            counted[event.repeated(1)] += event.times
+        else:
+            counted[event] += 1
     return tuple((one.repeated(n), 1) if one.counted else (one, n) for one, n in counted.items())
 
 
@@ -266,13 +282,19 @@ def price(
     """
     if not all(isinstance(event, Event) for event in events):
         raise ParameterError("Something in the list is no event of privacy.accounting.")
-    kinds = _together(events)
-    if not kinds:
+    if not events:
         raise ParameterError("The list of events is empty; a price needs at least one event.")
     if (epsilon is None) == (delta is None):
         raise ParameterError("A price needs either epsilon or delta, not both and not neither.")
+    readings = _readings(events)
     if epsilon is not None:
-        return _price_at_epsilon(kinds, check_finite("epsilon", epsilon))
+        at = check_finite("epsilon", epsilon)
+        return min((_price_at_epsilon(kinds, at) for kinds in readings), key=lambda one: one.delta)
+    found = (_price_at_delta(kinds, delta) for kinds in readings)
+    return min(found, key=lambda one: one.epsilon)
+
+
+def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
     pure = _pure_loss(kinds)
     if pure is not None and delta == 0 and not _failure_of(kinds) > 0:
         return Price(_float_above(pure), 0.0, "pure", _source("pure"))

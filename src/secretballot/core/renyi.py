@@ -101,14 +101,14 @@ def bernoulli(p: FloatArray, rest: FloatArray, gap: FloatArray, orders: FloatArr
     found = np.empty(len(orders))
     for i, order in enumerate(orders.tolist()):
         # E_P[(P/Q)^(a-1)] - 1, with expm1 so that tiny divergences are not lost
-        forward = _moment_above(p, (1 - order) * up, rest, (1 - order) * down)
-        backward = _moment_above(p + gap, (order - 1) * up, rest - gap, (order - 1) * down)
+        forward = moment_above(p, (1 - order) * up, rest, (1 - order) * down)
+        backward = moment_above(p + gap, (order - 1) * up, rest - gap, (order - 1) * down)
         worst = float(np.max(np.maximum(forward, backward)))
         found[i] = math.log1p(worst) / (order - 1) if worst > 0 else 0.0
     return found
 
 
-def _moment_above(
+def moment_above(
     one: FloatArray, first: FloatArray, other: FloatArray, second: FloatArray
 ) -> FloatArray:
     """Return one (e^first - 1) + other (e^second - 1), rounded up.

@@ -215,6 +215,11 @@ class Noise(Protocol):
         """
         ...
 
+    def flipped_index(self, scores: IntArray, scale: float) -> int:
+        """Draw, of all i whose coin of chance exp((scores[i] - max(scores)) / scale) shows heads,
+        one uniformly."""
+        ...
+
     def exponential_range(
         self, starts: IntArray, ends: IntArray, scale: float
     ) -> tuple[int, int] | None:

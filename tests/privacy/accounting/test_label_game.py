@@ -69,7 +69,7 @@ def test_grid_points_are_worked_on_apart_and_no_number_moves(
     monkeypatch: pytest.MonkeyPatch, sigma: float, n_teachers: int | None
 ) -> None:
     curve = room.vote_curve(GaussianChances(sigma=sigma, n_teachers=n_teachers))
-    chance, ratios = np.stack([curve.p, curve.rest]), room._log_ratios(curve)
+    chance, ratios = np.stack([curve.p, curve.rest]), room.log_ratios_of(curve)
     grid = room.Grid.of_step(1 / sigma, 20)
     in_blocks = room.law_values(chance, ratios, grid, [3, 20], curve.outer)
     assert grid.size > 2 * room.BLOCK

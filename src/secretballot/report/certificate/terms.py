@@ -10,7 +10,6 @@ from secretballot.core.mechanisms import (
     Mechanism,
     NoisyVotes,
     Shape,
-    TableLabels,
     mechanism_in,
     shape_in,
 )
@@ -182,22 +181,12 @@ def count_columns_of(mechanism: Mechanism, shape: Shape) -> int:
     return mechanism.answer_shape(shape)[1]
 
 
-def answers_all(mechanism: Mechanism) -> bool:
-    """Return whether a mechanism answers every query."""
-    return isinstance(mechanism, NoisyVotes | TableLabels) or mechanism.takes is not VoteShape
-
-
 def noise_of_counts(mechanism: Mechanism) -> float:
     """Return how far noise on counts reaches usually, in votes."""
     if not isinstance(mechanism, NoisyVotes):
         return 0.0
     # above the standard deviation of Laplace noise
     return mechanism.scale if mechanism.noise == "gaussian" else 1.5 * mechanism.scale
-
-
-def most_answers(mechanism: Mechanism) -> int | None:
-    """Return the most answers that are paid for, where it is fewer than the queries; else None."""
-    return mechanism.stops_at if mechanism.kind in _ANSWERS_SOME else None  # type: ignore[attr-defined]
 
 
 def most_abstentions(mechanism: Mechanism) -> int | None:

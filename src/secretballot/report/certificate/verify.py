@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._validation import FARTHEST, plain_line, shown
-from secretballot.core.mechanisms import ExponentialChoice, Mechanism, NoisySums, Shape
+from secretballot.core.mechanisms import (
+    ConfidentLabels,
+    ExponentialChoice,
+    Mechanism,
+    NoisySums,
+    NoisyVotes,
+    Shape,
+    TableLabels,
+)
 from secretballot.core.sampler import draws_wrong_noise
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
@@ -56,11 +64,9 @@ from secretballot.report.certificate.signature import (
 )
 from secretballot.report.certificate.standing import contradict_choices
 from secretballot.report.certificate.terms import (
-    answers_all,
     check_integers,
     check_terms,
     count_columns_of,
-    most_answers,
     noise_of_counts,
     terms_in,
 )
@@ -311,12 +317,12 @@ def _check_mechanism(document: Mapping[str, Any]) -> str:
     if isinstance(mechanism, NoisySums):
         check_moments(document, mechanism, shape)  # type: ignore[arg-type]
     elif is_by_record(document):
-        _check_by_record(document, shape)  # type: ignore[arg-type]
+        _check_by_record(document, shape)
     _check_assumed(document)
     return "The events are exactly those of the mechanism."
 
 
-def _check_by_record(document: Mapping[str, Any], shape: VoteShape) -> None:
+def _check_by_record(document: Mapping[str, Any], shape: Any) -> None:
     """Refuse votes of records that do not fit in a table of these points."""
     each = 2 if shape.guarantee.relation == "replace-one" else 1
     votes = shape.moved // each
@@ -352,14 +358,15 @@ def _check_released(document: Mapping[str, Any]) -> str:
             f"{released['count_columns']} noisy counts for each query were released; the mechanism"
             f" and its events pay for {columns}."
         )
-    if answers_all(mechanism) and answered != queries:
+    kinds = NoisyVotes | TableLabels | NoisySums | ExponentialChoice
+    if isinstance(mechanism, kinds) and answered != queries:
         raise CertificateError("The mechanism answers every query; the certificate says otherwise.")
     if isinstance(shape, VoteShape) and not queries <= shape.n_queries:
         raise CertificateError(
             f"The events pay for {shape.n_queries} queries; {queries} were released."
         )
-    most = queries if most_answers(mechanism) is None else most_answers(mechanism)
-    if not answered <= min(queries, most):  # type: ignore[type-var]
+    most = mechanism.max_answers if isinstance(mechanism, ConfidentLabels) else queries
+    if not answered <= min(queries, most):
         raise CertificateError(f"The events pay for {most} answers; {answered} were released.")
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
 

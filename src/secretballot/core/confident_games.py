@@ -1,0 +1,279 @@
+"""The price of queries that a noisy threshold lets pass or refuses, threshold and label as one.
+
+One teacher moves the highest count and the label together. A label is uncertain where two counts
+are nearly equal, and then neither is far above half of the teachers: a threshold well above that
+refuses most such queries, and what it lets pass tells little by its label. So a step of the game
+is a whole query: refused, or one of two labels.
+
+With K teachers, v of them for class 1, the highest count is at most max(v, K - v), and a student's
+predictions, which are not negative, only lower it. Let e say how far the vote is from even. Then
+the threshold is answered by a pair of chances at some t >= threshold - K // 2 - e, one vote less
+for an even vote of an odd K, and no more is known. Votes are grouped by e, from the clearest to
+even ones; each t stands in the group of the least clear votes that allow it, and may be followed by
+a label of that group or of clearer votes. In a group the value of a step is convex in both pairs,
+so that corners stand for them.
+
+Proofs: `docs/explanation/prices.md`, section 12.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from secretballot.core.label_games import (
+    MIN_SIGMA,
+    Grid,
+    VoteCurve,
+    corners_around,
+    log_ratios_of,
+    lowered_logarithm,
+    pairs_at,
+    profile_losses,
+)
+from secretballot.core.losses import Losses, discrete_gaussian_pmf
+from secretballot.core.renyi import moment_above
+from secretballot.core.types import FloatArray
+
+MAX_SIGMA = 5e3  # votes; beyond, no game is played
+DENSITY = 8  # corners per standard deviation near an even vote
+GROUPS = 60  # of votes that are equally far from even
+FAR = 5.0  # standard deviations of a label's noise, beyond which all votes are one group
+BLOCK = 256  # queries of one game; blocks add as losses do
+RESOLUTION = 6  # grid points per usual step
+# more than the chances of noise that is left out, 14 standard deviations away, add to a step
+LEFT_OUT = 1e-30
+SHARES = np.linspace(0.0, 1.0, 9)  # of a label's divergence that are charged to answers
+
+_Move = tuple[int, float, float]  # place of an outcome's ratio on the grid, weights of two points
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Votes that are about equally far from even.
+
+    Attributes
+    ----------
+    labels : VoteCurve
+        Corners of the labels of these votes alone, both ways round.
+    passing : VoteCurve
+        Corners of the answers about the threshold that these votes allow, and no less clear ones.
+    sure : bool
+        Whether some of these votes pass the threshold surely.
+    """
+
+    labels: VoteCurve
+    passing: VoteCurve
+    sure: bool
+
+
+def _joined(parts: list[VoteCurve]) -> VoteCurve:
+    names = ("p", "rest", "gap", "over")
+    none = np.zeros(0)
+    p, rest, gap, over = (
+        np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in names
+    )
+    return VoteCurve(p, rest, gap, over, 0.0)
+
+
+class _Lattice:
+    """Pairs of one scale within 14 standard deviations."""
+
+    def __init__(self, sigma: float) -> None:
+        self.sigma, self.last = sigma, discrete_gaussian_pmf(sigma)[0] - 1
+        self.first = 2 - self.last
+        self._pairs, self._steps = pairs_at(np.arange(self.last, self.first - 1, -1), sigma)
+
+    def corners(self, first: int, last: int) -> list[VoteCurve]:
+        """Return corners of a polygon around the pairs at first, ..., last."""
+        low, high = max(first, self.first), min(last, self.last)
+        if low > high:
+            return []
+        part, p = slice(self.last - high, self.last - low + 1), self._pairs
+        pairs = VoteCurve(p.p[part], p.rest[part], p.gap[part], p.over[part], 0.0)
+        return [corners_around(pairs, self._steps[part], high, self.sigma, DENSITY)]
+
+
+@functools.lru_cache(maxsize=64)
+def groups_of(
+    threshold_sigma: float, sigma: float, threshold: int, n_teachers: int
+) -> tuple[Group, ...]:
+    """Return the groups of votes, the clearest first; none where no game is played."""
+    if not MIN_SIGMA <= min(threshold_sigma, sigma) <= max(threshold_sigma, sigma) <= MAX_SIGMA:
+        return ()
+    tops, labels = _Lattice(threshold_sigma), _Lattice(sigma)
+    half = n_teachers // 2
+    span = min(half, math.ceil(FAR * sigma))
+    ends = [*range(0, span, max(1, math.ceil(span / GROUPS))), half]
+    found, before, above = [], -1, tops.last + 1
+    for end in ends:  # from even votes on
+        # where an odd vote is even the highest count may stay where it is
+        moves = int(end > 0 or n_teachers % 2 == 0)
+        first = threshold - min(n_teachers, half + 1 + end) + moves
+        of_group = labels.corners(2 + before, 1 + end)
+        of_group += labels.corners(1 - end, min(0, -before))
+        passing = _joined(tops.corners(first, above - 1))
+        sure = first < min(above, tops.first)
+        found.append(Group(_joined(of_group), passing, sure))
+        before, above = end, min(above, first)
+    return tuple(found[::-1])
+
+
+def _both_ways(curve: VoteCurve) -> tuple[FloatArray, FloatArray]:
+    """Return chances of both outcomes, and the logarithms of the neighbour's over them, of the
+    pairs and of the pairs turned round; shapes (2, 2 n)."""
+    there = log_ratios_of(curve)
+    chances = np.stack([curve.p, curve.rest]), np.stack([curve.p + curve.gap, curve.over])
+    return np.concatenate(chances, axis=1), np.concatenate([there, -there], axis=1)
+
+
+def _usual_step(groups: tuple[Group, ...]) -> float:
+    """Return about the largest root mean square of one query's loss, in nats."""
+    label, whole = 0.0, 0.0
+    for group in groups:
+        ratios = log_ratios_of(group.labels)
+        squares = group.labels.p * ratios[0] ** 2 + group.labels.rest * ratios[1] ** 2
+        label = max(label, float(np.max(squares, initial=0.0)))
+        chances, ratios = _both_ways(group.passing)
+        squares = (chances * ratios**2).sum(axis=0) + chances[0] * label
+        whole = max(whole, float(np.max(squares, initial=label if group.sure else 0.0)))
+    return math.sqrt(whole)
+
+
+def _moves(chances: FloatArray, log_ratios: FloatArray, h: float) -> list[tuple[_Move, _Move]]:
+    """Return where on the grid each outcome of each pair is read, with which weights."""
+    shifts = lowered_logarithm(log_ratios) / h
+    whole = np.floor(shifts)
+    part = np.expm1((shifts - whole) * h) / math.expm1(h)
+    places, low, high = whole.astype(np.int64), chances * (1 - part), chances * part
+    each = [
+        list(zip(places[i].tolist(), low[i].tolist(), high[i].tolist(), strict=True))
+        for i in range(2)
+    ]
+    return list(zip(*each, strict=True))
+
+
+def _best_step(
+    moves: list[tuple[_Move, _Move]], sources: tuple[FloatArray, FloatArray], best: FloatArray
+) -> FloatArray:
+    """Return the larger of `best` and the largest mean over a pair's outcomes, each of which is
+    read from a source of its own, padded alike on both sides."""
+    size = len(best)
+    margin = (len(sources[0]) - size) // 2
+    best, found, term = best.copy(), np.empty(size), np.empty(size)
+    for (first, low, high), (second, below, above) in moves:
+        at, to = margin + first, margin + second
+        np.multiply(sources[0][at : at + size], low, out=found)
+        for source, place, weight in (
+            (sources[0], at + 1, high),
+            (sources[1], to, below),
+            (sources[1], to + 1, above),
+        ):
+            np.multiply(source[place : place + size], weight, out=term)
+            found += term
+        np.maximum(best, found, out=best)
+    return best
+
+
+def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[FloatArray]:
+    """Return the game's value at every grid point after each of some numbers of queries."""
+    moves = [
+        (
+            _moves(np.stack([g.labels.p, g.labels.rest]), log_ratios_of(g.labels), grid.h),
+            _moves(*_both_ways(g.passing), grid.h),
+        )
+        for g in groups
+    ]
+    places = [abs(move[0]) for pair in moves for part in pair for law in part for move in law]
+    margin = max(places, default=0) + 2
+    beyond = np.exp(-grid.h * np.arange(margin, 0, -1.0))
+
+    def padded(value: FloatArray) -> FloatArray:
+        # left the chord to V(0) = 1, right the last value, since V decreases
+        return np.concatenate([1 - (1 - value[0]) * beyond, value, np.full(margin, value[-1])])
+
+    value = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
+    found, played = [], 0
+    for queries in after:
+        for _ in range(queries - played):
+            refused, told, best = padded(value), value, value
+            for (labels, passing), group in zip(moves, groups, strict=True):
+                told = _best_step(labels, (refused, refused), told)
+                best = _best_step(passing, (padded(told), refused), best)
+                if group.sure:
+                    best = np.maximum(best, told)
+            value = np.minimum(1.0, best + LEFT_OUT)
+        played = queries
+        found.append(value)
+    return found
+
+
+def joint_work(groups: tuple[Group, ...], queries: int) -> float:
+    """Return about how many multiplications the game of a block takes; infinite where there is
+    none."""
+    step = _usual_step(groups)
+    if not 1e-6 <= step <= 1.0:
+        return math.inf
+    corners = sum(len(group.labels.p) + 2 * len(group.passing.p) for group in groups)
+    labels = min(queries, BLOCK)
+    return 5.0 * labels * corners * Grid.of_step(step, labels, RESOLUTION).size
+
+
+def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:
+    """Return losses that dominate adaptively chosen queries, each refused or answered by a label of
+    two classes.
+
+    Parameters
+    ----------
+    groups : tuple of Group
+        Of which a game is played.
+    queries : int
+
+    Privacy
+    -------
+    Unit, relation : one teacher changes its votes (add/remove or replace); queries adaptive.
+    Sensitivity : one vote per query, in the highest count and in the label.
+    Source : docs/explanation/prices.md, section 12, on Papernot et al. 2018, Algorithms 1 and 2.
+    Rounding : upward (convex interpolation, polygons around the pairs, groups of votes).
+    """
+    size = min(BLOCK, queries)
+    count, left = divmod(queries, size)
+    grid = Grid.of_step(_usual_step(groups), size, RESOLUTION)
+    values = _values(groups, grid, [n for n in (left, size) if n])
+    listed = [profile_losses(value, grid, None) for value in values]
+    total = listed[-1] * count
+    return total + listed[0] if left else total
+
+
+def joint_renyi(
+    groups: tuple[Group, ...], queries: int, answers: int, orders: FloatArray
+) -> FloatArray:
+    """Return bounds on the divergences of such queries, of which at most `answers` are answered.
+
+    An answer is charged for some share of what a label tells at most, and a query for what is left
+    of the worst one: (P / Q)^a e^(-(a charge for each)) is a supermartingale under Q.
+    """
+    power = (1 - orders)[:, None]
+    label, kept = np.zeros(len(orders)), []
+    for group in groups:
+        ratios = log_ratios_of(group.labels)
+        above = moment_above(
+            group.labels.p, power * ratios[0], group.labels.rest, power * ratios[1]
+        )
+        label = np.maximum(label, np.log1p(np.max(above, axis=1, initial=0.0)))
+        kept.append(label)
+    best = np.full(len(orders), np.inf)
+    for share in SHARES.tolist():
+        charge, worst = share * label, np.zeros(len(orders))
+        for group, most in zip(groups, kept, strict=True):
+            chances, ratios = _both_ways(group.passing)
+            answered = power * ratios[0] + (most - charge)[:, None]
+            above = moment_above(chances[1], power * ratios[1], chances[0], answered)
+            worst = np.maximum(worst, np.max(above, axis=1, initial=0.0))
+            if group.sure:
+                with np.errstate(over="ignore"):
+                    worst = np.maximum(worst, np.expm1(most - charge))
+        best = np.minimum(best, queries * np.log1p(worst) + answers * charge)
+    found: FloatArray = best / (orders - 1)
+    return found

@@ -1,0 +1,216 @@
+"""Confident voting priced as one: above every adaptive run on neighbouring votes, enumerated."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from secretballot import verify_release
+from secretballot.audit import ScriptedNoise, discrete_gaussian_distribution
+from secretballot.core import confident_games
+from secretballot.core.errors import ParameterError
+from secretballot.core.events import Confident
+from secretballot.core.mechanisms import ConfidentLabels, State
+from secretballot.core.price import delta_upper, price
+from secretballot.core.renyi import ORDERS, delta_of
+from secretballot.core.types import Guarantee, VoteShape
+
+ADDED = Guarantee(unit="record", relation="add-remove")
+
+
+def shape_of(n_teachers, n_queries):
+    return VoteShape(
+        guarantee=ADDED, n_queries=n_queries, n_classes=2, n_teachers=n_teachers, moved=n_queries
+    )
+
+
+def event_of(mechanism, n_teachers, n_queries):
+    return mechanism.event(shape_of(n_teachers, n_queries))
+
+
+def json_of(event):
+    return event.model_dump(mode="json")
+
+
+def built(threshold, threshold_sigma, sigma, answers):
+    return ConfidentLabels(
+        threshold=threshold, threshold_sigma=threshold_sigma, sigma=sigma, max_answers=answers
+    )
+
+
+def law_of(mechanism, votes, predicted, scale=1.0):
+    """Return the chances of a refusal, of label 0 and of label 1, by the mechanism's own draws."""
+    n_teachers, shape = sum(votes), shape_of(sum(votes), 1)
+    first, second = (
+        discrete_gaussian_distribution(scale * sigma, 1e-13)
+        for sigma in (mechanism.threshold_sigma, mechanism.sigma)
+    )
+    opened = [np.array([votes]), np.array([predicted])]
+
+    def drawn(*noise):
+        return mechanism.draw(shape, opened, ScriptedNoise(list(noise)), State())[0][0, 0]
+
+    # each noise decides by where it crosses one place
+    passes = _tail(first, lambda noise: drawn(noise, n_teachers) != -1)
+    one = _tail(second, lambda noise: drawn(10**6, noise) == 1)
+    return 1 - passes, passes * (1 - one), passes * one
+
+
+def _tail(law, holds):
+    low, high = int(law.support[0]), int(law.support[-1])
+    if not holds(high):
+        return 0.0
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return float(law.pmf[law.support >= low].sum())
+
+
+def steps_of(mechanism, n_teachers, interactive, scale=1.0):
+    """Return all pairs of laws of one query: of all votes, with all predictions if asked."""
+    against = itertools.product(range(n_teachers + 1), repeat=2) if interactive else [(0, 0)]
+    pairs = set()
+    for predicted in against:
+        laws = [
+            law_of(mechanism, (n_teachers - ones, ones), predicted, scale)
+            for ones in range(n_teachers + 1)
+        ]
+        for one, other in itertools.pairwise(laws):
+            pairs |= {(one, other), (other, one)}
+    return np.array(sorted(pairs))
+
+
+def true_delta(steps, queries, answers, epsilon):
+    """Return the exact delta against an adversary who chooses every query from all that was told;
+    the run stops at the last answer."""
+    p, moves = (
+        steps[:, 0],
+        np.log(np.maximum(steps[:, 1], 1e-300) / np.maximum(steps[:, 0], 1e-300)),
+    )
+
+    def value(x, left, most):
+        if not left or not most:
+            return np.maximum(0.0, -np.expm1(np.minimum(x, 700.0)))
+        after = x[:, None, None] + moves
+        best = np.zeros((len(x), len(p)))
+        for outcome in range(3):
+            distinct, where = np.unique(after[:, :, outcome].round(10), return_inverse=True)
+            found = value(distinct, left - 1, most - (outcome > 0))
+            best += p[:, outcome] * found[where].reshape(best.shape)
+        return best.max(axis=1)
+
+    return float(value(np.array([epsilon]), queries, answers)[0])
+
+
+CASES = [
+    (9, 6, 1.5, 1.0, False),
+    (8, 7, 2.0, 2.0, False),
+    (12, 10, 1.2, 3.0, False),
+    (5, 4, 0.8, 0.8, True),
+    (6, 5, 1.5, 2.5, True),
+    (7, 3, 2.0, 1.2, True),
+]
+
+
+@pytest.mark.parametrize(("n_teachers", "threshold", "first", "second", "interactive"), CASES)
+def test_each_bound_is_above_every_adaptive_run(n_teachers, threshold, first, second, interactive):
+    mechanism = built(threshold, first, second, 3)
+    steps = steps_of(mechanism, n_teachers, interactive)
+    for queries, answers in ((1, 1), (2, 1), (2, 2)):
+        event = event_of(mechanism.model_copy(update={"max_answers": answers}), n_teachers, queries)
+        game = confident_games.joint_losses(event.groups(), queries)
+        orders = ORDERS[1 + 4 * min(first, second) >= ORDERS]
+        charges = confident_games.joint_renyi(event.groups(), queries, answers, orders)
+        for epsilon in (0.2, 1.0, 2.0):
+            true = true_delta(steps, queries, answers, epsilon) - 1e-11
+            assert true <= delta_upper([event], epsilon)
+            assert true <= verify_release.passing_delta(json_of(event), epsilon, 50, 0.16)
+            assert true <= game.delta(np.array([epsilon]))[0]
+            assert true <= delta_of(charges, orders, np.array([epsilon]))[0]
+
+
+def test_the_price_is_near_the_truth_and_less_noise_would_show():
+    mechanism = built(11, 3.0, 2.0, 2)
+    event = event_of(mechanism, 12, 2)
+    steps = steps_of(mechanism, 12, interactive=False)
+    apart = event.model_copy(update={"threshold": None})
+    for epsilon in (0.2, 0.5):
+        promised, true = delta_upper([event], epsilon), true_delta(steps, 2, 2, epsilon)
+        assert true <= promised < 1.5 * true < delta_upper([apart], epsilon)
+    less = steps_of(mechanism, 12, interactive=False, scale=0.7)
+    assert true_delta(less, 2, 2, 0.5) > 1.3 * delta_upper([event], 0.5)
+
+
+def test_a_higher_count_than_the_votes_is_not_made_of_predictions():
+    # the price rests on it: predictions that raised the highest count would let even votes pass
+    mechanism = built(11, 3.0, 2.0, 2)
+    assert law_of(mechanism, (6, 6), (-5, -5)) == law_of(mechanism, (6, 6), (0, 0))
+    raised = steps_of(built(6, 3.0, 2.0, 2), 12, interactive=False)
+    assert true_delta(raised, 2, 2, 0.5) > 1.4 * delta_upper([event_of(mechanism, 12, 2)], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("event", "share"),
+    [
+        ((200, 150.0, 40.0, 640, 286, 250), 0.95),
+        ((300, 200.0, 40.0, 1500, 538, 300), 0.88),
+        ((700, 60.0, 60.0, 500, 300, 1000), 0.8),
+        ((125, 60.0, 30.0, 20, 10, 250), 1.0),
+    ],
+)
+def test_it_costs_less_where_the_threshold_keeps_uncertain_labels_back(event, share):
+    threshold, first, second, queries, answers, n_teachers = event
+    apart = Confident(
+        threshold_sigma=first, sigma=second, queries=queries, answers=answers, n_classes=2
+    )
+    whole = apart.model_copy(update={"threshold": threshold, "n_teachers": n_teachers})
+    found, least = price([apart], delta=1e-5), price([whole], delta=1e-5)
+    assert least.epsilon <= share * found.epsilon
+    assert (whole.renyi(ORDERS) <= apart.renyi(ORDERS)).all()
+
+
+def test_more_queries_answers_or_teachers_below_the_threshold_never_cost_less():
+    def found(queries, answers, threshold, n_teachers):
+        event = Confident(
+            threshold_sigma=20.0,
+            sigma=10.0,
+            queries=queries,
+            answers=answers,
+            n_classes=2,
+            threshold=threshold,
+            n_teachers=n_teachers,
+        )
+        return delta_upper([event], 1.0)
+
+    usual = found(30, 10, 80, 100)
+    assert usual <= found(31, 10, 80, 100)
+    assert usual <= found(30, 11, 80, 100)
+    assert usual <= found(30, 10, 70, 100)
+    assert usual <= 1.001 * found(30, 10, 80, 110)
+
+
+def test_the_second_program_confirms_it_and_no_less_noise():
+    event = event_of(built(90, 12.0, 9.0, 12), 100, 12)
+    delta = delta_upper([event], 1.0)
+    own = verify_release.price_events([json_of(event)], 1.0, delta)
+    assert 0.8 * delta <= own.upper <= delta * (1 + verify_release.ERROR)
+    assert own.lower <= own.upper
+    assert own.method == "a game of thresholds and labels"
+    for weaker in ({"sigma": 7.0}, {"threshold_sigma": 10.0}, {"threshold": 80}):
+        broken = json_of(event) | weaker
+        assert verify_release.price_events([broken], 1.0, delta).upper > 1.1 * delta
+    with pytest.raises(verify_release.WrongError, match="threshold"):
+        verify_release.check_event(json_of(event) | {"threshold": 101})
+
+
+def test_a_threshold_above_all_teachers_is_refused():
+    with pytest.raises(ParameterError, match="threshold"):
+        Confident(
+            threshold_sigma=1.0,
+            sigma=1.0,
+            queries=1,
+            answers=1,
+            n_classes=2,
+            threshold=9,
+            n_teachers=8,
+        )

@@ -1,0 +1,121 @@
+"""Permute-and-flip: its law, what one unit can change, and how far it falls short of the best."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from secretballot.audit import Distribution, sample_p_value
+from secretballot.core import exponential
+from secretballot.core.events import Pure
+from secretballot.core.mechanisms import ExponentialChoice, State
+from secretballot.core.noise import ExactNoise
+from secretballot.core.price import price
+from secretballot.core.types import Guarantee, ScoreShape
+
+ALPHA = 1e-6
+FLIP = ExponentialChoice(epsilon=1.0, rule="permute-and-flip")
+
+
+def flip_law(scores, scale):
+    """Return the chance of each candidate: by the order of all, as the paper states it."""
+    heads = np.exp((np.asarray(scores) - max(scores)) / scale)
+    found = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        left = 1.0 / math.factorial(len(scores))
+        for i in order:
+            found[i] += left * heads[i]
+            left *= 1 - heads[i]
+    return found
+
+
+def exponential_law(scores, scale):
+    weights = np.exp((np.asarray(scores) - max(scores)) / scale)
+    return weights / weights.sum()
+
+
+def drawn(scores, scale, size):
+    source = ExactNoise()
+    return np.array([source.flipped_index(np.array(scores), scale) for _ in range(size)])
+
+
+@pytest.mark.parametrize("bits", [3, 62])
+@pytest.mark.parametrize(
+    ("scale", "scores"), [(0.8, [1, 0, 2, -1]), (2.0, [3, 1, 4, 4, -900]), (1e-6, [5, 7, 6])]
+)
+def test_choices_follow_their_law_and_no_other(monkeypatch, bits, scale, scores):
+    # with few bits at first most coins need more of them
+    monkeypatch.setattr(exponential, "_FLIP_BITS", bits)
+    sample = drawn(scores, scale, 2000)
+    assert sample_p_value(sample, Distribution(0, flip_law(scores, scale), 0.0)) > ALPHA
+    if scale > 1e-3:
+        wrong = Distribution(0, flip_law(scores, 2 * scale), 0.0)
+        assert sample_p_value(sample, wrong) < ALPHA
+
+
+def digits_of(number, taken):
+    """A source of the bits of a number of 4000 bits, after some that were taken."""
+    places = [taken]
+
+    def more(bits):
+        places[0] += bits
+        return (number >> (4000 - places[0])) & ((1 << bits) - 1)
+
+    return more
+
+
+def test_every_coin_is_decided_by_all_digits_of_its_uniform_real(monkeypatch):
+    monkeypatch.setattr(exponential, "_FLIP_BITS", 8)
+    exponent = Fraction(3, 7)
+    low, _ = exponential.exp_bounds(exponent, 4000)
+    for away in (3, 20, 70, 700):
+        for sign in (-1, 1):
+            number = low + (sign << (4000 - away))
+            heads = exponential._is_below(number >> 3992, exponent, digits_of(number, 8))
+            assert heads is (sign < 0)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_one_unit_changes_no_chance_by_more_than_epsilon(relation):
+    epsilon, worst, widest = 0.7, 0.0, 0.0
+    moves = (0, 1) if relation == "add-remove" else (-1, 0, 1)
+    scale = (1 if relation == "add-remove" else 2) / epsilon
+    for scores in itertools.product(range(4), repeat=3):
+        for change in itertools.product(moves, repeat=3):
+            here, there = flip_law(scores, scale), flip_law(np.add(scores, change), scale)
+            losses = np.log(here / there)
+            worst = max(worst, float(np.abs(losses).max()))
+            widest = max(widest, float(np.ptp(losses)))
+    assert 0.95 * epsilon < worst <= epsilon * (1 + 1e-12)
+    assert widest > 1.2 * epsilon  # losses have no range of this length: the price is a pure one
+
+
+def test_the_mechanism_draws_so_and_is_priced_as_pure():
+    for relation, moved in (("add-remove", 1), ("replace-one", 2)):
+        shape = ScoreShape(guarantee=Guarantee(unit="record", relation=relation))
+        assert FLIP.event(shape) == Pure(epsilon=1.0, count=1)
+        scores = np.array([4, 2, 3])
+        sample = np.array(
+            [int(FLIP.draw(shape, [scores], ExactNoise(), State())[0][0, 0]) for _ in range(1500)]
+        )
+        assert sample_p_value(sample, Distribution(0, flip_law(scores, moved), 0.0)) > ALPHA
+    assert price([FLIP.event(shape)], delta=0.0).epsilon == 1.0
+
+
+def test_it_is_never_farther_from_the_best_and_up_to_half_as_far():
+    for scores in itertools.product(range(0, 9, 2), repeat=4):
+        for scale in (0.5, 2.0, 8.0):
+            short = max(scores) - np.array(scores)
+            flip = float(flip_law(scores, scale) @ short)
+            assert flip <= float(exponential_law(scores, scale) @ short) + 1e-12
+    near = [float(law((9, 0), 1.0) @ [0, 9]) for law in (flip_law, exponential_law)]
+    assert near[0] < 0.51 * near[1]
+
+
+def test_many_candidates_are_drawn_together():
+    scores = np.random.default_rng(0).integers(-(2**30), 0, 200_000)
+    scores[7] = 0
+    assert ExactNoise().flipped_index(scores, 100.0) == 7
+    assert drawn(np.zeros(1000, dtype=int), 1.0, 3).max() < 1000
