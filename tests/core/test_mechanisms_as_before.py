@@ -10,20 +10,17 @@ from secretballot.core import events
 from secretballot.core.mechanisms import (
     AbstentionTable,
     ConfidentLabels,
-    ExponentialChoice,
     NoisyMeans,
     NoisyVotes,
     RelabelledSample,
     SparseVector,
-    StabilityQuantile,
     StableValue,
     State,
     TableLabels,
     VoteQuantiles,
-    range_of,
     weights_text,
 )
-from secretballot.core.types import Guarantee, Sample, ScoreShape, VoteShape
+from secretballot.core.types import Guarantee, Sample, VoteShape
 from secretballot.privacy import accounting
 from secretballot.privacy import mechanisms as old
 from secretballot.privacy.accounting.abstention_table import answer_weights
@@ -176,14 +173,6 @@ VOTES = {
         shape(4),
         tabled(LabelSetVoting(3.0, ROWS, labels=("a", "b"), **SETS)),
     ),
-    "stability": (
-        StabilityQuantile(epsilon=0.3, fraction=0.2),
-        shape(3),
-        (
-            lambda votes, noise: old.StabilityQuantile(0.2, 0.3).release(votes, noise),
-            events.Pure(epsilon=0.3, count=1),
-        ),
-    ),
 }
 for stream, event in (("sparse", SPARSE_EVENT), ("abstentions", TABLE)):
     sampled = events.Sampled(
@@ -247,18 +236,3 @@ def test_votes_of_records(guarantee):
     before = aggregator.answer(votes, 0, RecordedNoise(0))
     assert found[:ROWS].tolist() == before.noisy_counts.tolist()
     assert found[ROWS:].ravel()[:5].sum() == before.outcome["uncovered_votes"]
-
-
-@pytest.mark.parametrize("guarantee", [RECORD, REPLACED])
-def test_choices(guarantee):
-    mechanism, terms = ExponentialChoice(epsilon=0.3), ScoreShape(guarantee=guarantee)
-    before = old.ExponentialMechanism(0.3, monotone=guarantee == RECORD)
-    for seed in range(20):
-        scores = np.random.default_rng(seed).integers(-9, 9, (2, 12))
-        noises = RecordedNoise(seed), RecordedNoise(seed)
-        found, state = mechanism.draw(terms, scores[:1], noises[0], State())
-        assert found.tolist() == [[before.release(scores[0], noises[1])]]
-        found, _ = mechanism.draw(terms, scores, noises[0], State())
-        assert range_of(int(found[0, 0])) == before.release_range(*scores, noises[1])
-        assert noises[0].asked == noises[1].asked
-        assert state == State(1)

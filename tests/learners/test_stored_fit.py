@@ -224,7 +224,8 @@ def test_a_choice_on_disk_counts_as_in_memory(
     scores: list[Any] = []
 
     def look(found: Any, *args: Any, **more: Any) -> None:
-        scores.append((found._unseal()[0].tolist(), found.shape))
+        made = found()
+        scores.append((made._unseal()[0].tolist(), made.shape))
         raise InterruptedError
 
     monkeypatch.setattr("secretballot.learners.selection.candidates.choose_by_scores", look)
