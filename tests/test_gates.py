@@ -94,10 +94,6 @@ def test_promised_names_are_there() -> None:
         _ = sb.nothing_of_the_kind
 
 
-def test_former_names_keep_working() -> None:
-    assert sb.PaidChoice is sb.PaidOutcome
-
-
 def test_a_room_is_there_before_anything_was_touched() -> None:
     """A room needs no import of its own, and every name that it promises is found in it."""
     code = """
