@@ -21,8 +21,7 @@ from made_events import json_of, sums_event
 from secretballot import verify_release as second
 from secretballot._validation import MOST_ROWS
 from secretballot.cli import app
-from secretballot.core.types import LARGEST
-from secretballot.core.types import Guarantee
+from secretballot.core.types import LARGEST, Guarantee
 from secretballot.door.outcomes import reserve_choice
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.privacy.accounting import event_in

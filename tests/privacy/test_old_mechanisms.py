@@ -35,7 +35,6 @@ from secretballot.privacy.mechanisms import (
     MECHANISMS,
     AbstentionTable,
     DistanceToInstability,
-    ExponentialMechanism,
     GaussianNoisyArgmax,
     GaussianNoisyCount,
     GaussianNoisyHistogram,
@@ -48,7 +47,6 @@ from secretballot.privacy.mechanisms import (
     LaplaceNoisyMajority,
     Mechanism,
     SparseVector,
-    StabilityQuantile,
     VoteQuantile,
     VoteTableMajority,
     margin,
@@ -122,20 +120,6 @@ EXAMPLES = {
         3,
         lambda c: stability(c)[:, None],
         abstention_event(5.0, 0.5, 0.01, 2),
-    ),
-    # the count of one class stands for one score
-    ExponentialMechanism: (
-        ExponentialMechanism(0.7, False),
-        3,
-        lambda c: c[:, :1],
-        pure_event(0.7, 7),
-    ),
-    # pools of one point; larger ones in test_pool_estimates
-    StabilityQuantile: (
-        StabilityQuantile(0.1, 0.7),
-        3,
-        lambda c: stability(c)[:, None],
-        pure_event(0.7, 7),
     ),
     # counts of votes for four positions; the distance of one of them
     VoteQuantile: (
