@@ -414,17 +414,17 @@ def is_loss(value: object) -> bool:
     return isinstance(value, float) and 2.0**-39 <= value <= 1e6
 
 
+def is_scale(value: object) -> bool:
+    return isinstance(value, float) and 1e-6 <= value <= 1e12
+
+
 def is_float(value: object) -> bool:
     return isinstance(value, float)
 
 
-def is_float_scale(value: object) -> bool:
-    return isinstance(value, float) and is_scale(value)
-
-
 _STREAM_SHAPE = {
     "sparse-vector": {
-        **dict.fromkeys(("threshold_scale", "query_scale"), is_float_scale),
+        **dict.fromkeys(("threshold_scale", "query_scale"), is_scale),
         "threshold": lambda value: is_threshold(value),
     },
     "abstention-table": {
@@ -440,20 +440,20 @@ _STREAM_SHAPE = {
 _KINDS: dict[str, dict[str, Any]] = {
     "noisy-votes": {
         "noise": one_of("gaussian", "laplace"),
-        "scale": is_float_scale,
+        "scale": is_scale,
         "release": one_of("labels", "counts"),
     },
     "table-labels": {"weights": lambda value: are_weights(value)},
     "confident-labels": {
         **dict.fromkeys(("threshold", "max_answers"), lambda value: is_events_count(value)),
-        **dict.fromkeys(("threshold_sigma", "sigma"), is_float_scale),
+        **dict.fromkeys(("threshold_sigma", "sigma"), is_scale),
     },
     **{
         kind: {**fields, "max_abstentions": lambda value: is_events_count(value)}
         for kind, fields in _STREAM_SHAPE.items()
     },
     "relabelled-sample": {"stream": lambda value: isinstance(value, dict)},
-    "noisy-means": {"sigma": is_float_scale},
+    "noisy-means": {"sigma": is_scale},
     "vote-quantiles": {"epsilon": is_loss, "rank": lambda value: is_events_count(value)},
     "stability-quantile": {
         "epsilon": is_loss,
@@ -461,7 +461,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     },
     "noisy-sums": {
         "sigmas": lambda value: (
-            isinstance(value, list) and 1 <= len(value) <= 1000 and all(map(is_float_scale, value))
+            isinstance(value, list) and 1 <= len(value) <= 1000 and all(map(is_scale, value))
         )
     },
     "exponential-choice": {
@@ -646,7 +646,7 @@ def check_event(event: dict[str, Any]) -> None:
         {"weights": are_weights} if by_table else {"sigma": is_scale}
     )
     parts: dict[str, Callable[[Any], bool]] = {
-        "epsilon": lambda value: is_epsilon(value) and value <= 1e12,
+        "epsilon": lambda value: isinstance(value, float) and 0 < value <= 1e12,
         "count": is_events_count,
     }
     ranges: dict[str, dict[str, Any]] = {
@@ -682,9 +682,9 @@ def check_event(event: dict[str, Any]) -> None:
             "refresh": lambda value: isinstance(value, bool),
         },
         "table-stream": {
-            "order": lambda value: is_number(value) and 1 + 2.0**-10 <= value <= 2**13,
-            "charge": lambda value: is_number(value) and 2.0**-44 <= value <= 64,
-            "false_answer": lambda value: is_number(value) and 2.0**-56 <= value <= 0.5,
+            "order": lambda value: isinstance(value, float) and 1 + 2.0**-10 <= value <= 2**13,
+            "charge": lambda value: isinstance(value, float) and 2.0**-44 <= value <= 64,
+            "false_answer": lambda value: isinstance(value, float) and 2.0**-56 <= value <= 0.5,
             "abstentions": is_events_count,
         },
         "sampled": {
@@ -694,7 +694,7 @@ def check_event(event: dict[str, Any]) -> None:
             "sampled": is_events_count,
             "out_of": is_events_count,
             "relation": one_of(*_RELATIONS),
-            "relabel_epsilon": lambda value: is_number(value) and 2.0**-20 <= value <= 100,
+            "relabel_epsilon": lambda value: isinstance(value, float) and 2.0**-20 <= value <= 100,
         },
     }
     kind = event.get("kind")
@@ -713,10 +713,6 @@ def check_event(event: dict[str, Any]) -> None:
         check_event(event["stream"])
         if not event["sampled"] <= event["out_of"]:
             raise WrongError("More records were sampled than there are.")
-
-
-def is_scale(value: object) -> bool:
-    return is_number(value) and 1e-6 <= value <= 1e12  # type: ignore[operator]
 
 
 def are_weights(value: object) -> bool:

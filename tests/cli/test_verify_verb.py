@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from made_events import counts_event
 from secretballot.cli import app
+from secretballot.core.mechanisms import NoisyVotes
+from secretballot.core.types import Guarantee, VoteShape
 from secretballot.privacy.accounting import PrivacyBudget, price
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
@@ -25,21 +26,20 @@ QUERIES, LABELS, COUNTS = np.array([0, 3]), np.array([1, 0]), np.array([70, 20])
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    budget, events = PrivacyBudget(1.0, 1e-6), [counts_event(30.0, 2)]
+    budget, mechanism = PrivacyBudget(1.0, 1e-6), NoisyVotes(scale=30.0, release="counts")
+    shape = VoteShape(
+        guarantee=Guarantee(unit="record", relation="add-remove"),
+        n_queries=2,
+        n_classes=2,
+        n_teachers=100,
+        moved=2,
+    )
     certificate = build_certificate(
+        mechanism=mechanism,
+        shape=shape,
+        public={"method": "votes"},
         budget=budget,
-        events=events,
-        price=price(events, epsilon=1.0),
-        mechanism={
-            "name": "gaussian",
-            "sigma": 30.0,
-            "n_queries": 2,
-            "n_classes": 2,
-            "release": "counts",
-            "n_teachers": None,
-            "calibration": "given",
-            "budget": budget.to_json(),
-        },
+        price=price([mechanism.event(shape)], epsilon=1.0),
         composition={
             "kind": "basic",
             "dataset": "registry",

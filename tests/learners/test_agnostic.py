@@ -200,7 +200,7 @@ def lie(path: str, value: Any) -> Any:
             [lie("epsilon", 0.1), lie("price.epsilon", 0.1)],
             "price",
         ),
-        ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "budget"),
+        ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "price"),
         (
             [lie("events.0.stream", {"kind": "pure", "epsilon": 0.1, "count": 1})],
             "events",

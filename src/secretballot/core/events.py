@@ -700,17 +700,12 @@ class Sampled(Event):
         whole = float(inner) * (1 + sampling.SLACK) + self.loss
         return Fraction(math.log1p(self.rate * math.expm1(whole)) * (1 + sampling.SLACK))
 
+    def profile(self) -> tuple[Profile, float]:
+        """Return bounds on delta at epsilon >= 0, and an epsilon up to which they are read."""
+        return _sampled_profile(self)
+
     def losses(self) -> Losses:
-        stream = self.stream
-        by_charges, reach = _renyi_profile(stream)
-        if isinstance(stream, TableStream):
-            return sampling.sampled_losses(by_charges, reach, self.rate, self.loss)
-        parts = cached_losses(stream)
-
-        def profile(at: FloatArray) -> FloatArray:
-            return np.minimum(parts.delta(at), by_charges(at))
-
-        return sampling.sampled_losses(profile, max(parts.top, parts.h), self.rate, self.loss)
+        return Losses.of_profile(*self.profile())
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         # of the whole sample: divergences are quasi-convex, so drawing a part of it never adds
@@ -746,6 +741,20 @@ def event_in(content: object) -> Event:
         If the kind is unknown, or a parameter is missing, extra, of another type or out of range.
     """
     return model_in(_ANY, content, "An event")
+
+
+@functools.lru_cache(maxsize=64)
+def _sampled_profile(event: Sampled) -> tuple[Profile, float]:
+    stream = event.stream
+    by_charges, reach = _renyi_profile(stream)
+    if isinstance(stream, TableStream):
+        return sampling.sampled_profile(by_charges, reach, event.rate, event.loss)
+    parts = cached_losses(stream)
+
+    def profile(at: FloatArray) -> FloatArray:
+        return np.minimum(parts.delta(at), by_charges(at))
+
+    return sampling.sampled_profile(profile, max(parts.top, parts.h), event.rate, event.loss)
 
 
 def _renyi_profile(event: Event, charges: FloatArray | None = None) -> tuple[Profile, float]:

@@ -167,6 +167,13 @@ class VoteShape(Model):
     spare_rows: Annotated[int, Field(ge=0, le=10**12, strict=True)] = 0
     sample: Sample | None = None
 
+    @model_validator(mode="after")
+    def _check_rows(self) -> Self:
+        by_records = self.n_teachers is None
+        if not (by_records or (self.moved <= self.n_queries and self.spare_rows == 0)):
+            raise ParameterError("Teachers vote once in each row, and only in those of queries.")
+        return self
+
     @property
     def shifts(self) -> int:
         """Noised integers that one unit moves, by one each; of two classes one count is noised."""

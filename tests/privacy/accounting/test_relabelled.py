@@ -66,13 +66,13 @@ def response_renyi(order: float, loss: float) -> float:
 
 def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A price is a function of public numbers; plans, fits, restarts, certificates ask for it."""
-    asked, whole = [], sampling.sampled_losses
+    asked, whole = [], sampling.sampled_profile
 
     def counted(*given: Any) -> Any:
         asked.append(given)
         return whole(*given)
 
-    monkeypatch.setattr(core_events.sampling, "sampled_losses", counted)
+    monkeypatch.setattr(core_events.sampling, "sampled_profile", counted)
     event = sampled_event(STREAM, 11, 107, "replace-one")
     assert delta_upper([event], 1.25) == delta_upper([event], 1.25)
     assert delta_upper([event], 0.5) > 0
