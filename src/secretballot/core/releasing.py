@@ -93,6 +93,14 @@ class Released:
     issued : str
         When it was reserved, UTC, ISO 8601.
     account : AccountFacts
+
+    Examples
+    --------
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
+    >>> votes = sb.votes_of_counts([[3, 97], [60, 40]])
+    >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
+    >>> paid.mechanism.kind, paid.values.shape, paid.account.reservation
+    ('stability-quantile', (1, 1), 1)
     """
 
     request: str
