@@ -626,7 +626,8 @@ class _Request:
             budget=self.budget,
             price=priced,
             public=self.terms["public"],
-            values=np.zeros((self.n_answers, self.n_columns), dtype=np.int64),
+            # a view: a stream may reserve more answers than memory holds
+            values=np.broadcast_to(np.int64(0), (self.n_answers, self.n_columns)),
             questions=(),
             noise=facts,
             issued=datetime.now(UTC).isoformat(timespec="seconds"),

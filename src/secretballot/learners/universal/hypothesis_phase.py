@@ -56,8 +56,13 @@ class EndlessPart:
     @classmethod
     def begun(cls, reserved: AnswerStream, hypotheses: HypothesisClass) -> "EndlessPart | None":
         """Return the part that was drawn before, or None."""
-        found = reserved.released()
-        return cls(found, hypotheses) if found.questions else None
+        if reserved.left:
+            return None
+        if not reserved.closed:
+            # the answer is stored: the end notes what drew it, and another process may have done so
+            with contextlib.suppress(LedgerError):
+                reserved.close()
+        return cls(reserved.released(), hypotheses)
 
     @classmethod
     def begin(
@@ -98,10 +103,9 @@ class EndlessPart:
             fixed = {"points": points.tolist(), "rows": rows.tolist()}
             question = json.dumps({"n_candidates": len(dichotomies), **fixed})
             reserved.answer(scores, [question.encode()])
-            # the answer is stored: the end notes what drew it, and another process may have done so
-            with contextlib.suppress(LedgerError):
-                reserved.close()
-        return cls(reserved.released(), hypotheses)
+        found = cls.begun(reserved, hypotheses)
+        assert found is not None  # it was drawn, here or elsewhere
+        return found
 
     def predict(self, points: FloatArray) -> IntArray:
         """Return 0 or 1 for every row of public points, shape (n,)."""
