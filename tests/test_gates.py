@@ -19,7 +19,6 @@ from secretballot.cli import app
 from secretballot.core.private import RecordSums, Scores, Votes
 from secretballot.core.releasing import AnswerStream
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
-from secretballot.privacy import mechanisms
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
@@ -28,11 +27,6 @@ MODULES = sorted(
     if not module.name.endswith("__main__")
 )
 PRIVATE_THINGS = [
-    *(
-        getattr(mechanisms, name)
-        for name in mechanisms.__all__
-        if hasattr(getattr(mechanisms, name), "event")
-    ),
     aggregation.NoisyVoting,
     aggregation.SparseVectorAggregator,
     sb.release,
@@ -90,10 +84,6 @@ def test_promised_names_are_there() -> None:
         assert getattr(sb, name) is not None
     with pytest.raises(AttributeError):
         _ = sb.nothing_of_the_kind
-
-
-def test_former_names_keep_working() -> None:
-    assert sb.PaidChoice is sb.PaidOutcome
 
 
 def test_a_room_is_there_before_anything_was_touched() -> None:

@@ -22,8 +22,8 @@ from noisy_plans import calibrated
 from secretballot import verify_release as second
 from secretballot._validation import MOST_ROWS
 from secretballot.cli import app
-from secretballot.core.types import LARGEST
-from secretballot.door.reserved_outcome import ReservedOutcome
+from secretballot.core.types import LARGEST, Guarantee
+from secretballot.door.outcomes import reserve_choice
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.privacy.accounting import event_in, noisy_means, noisy_votes
 from secretballot.privacy.accounting.recipes import Terms
@@ -236,12 +236,11 @@ def in_rounds(ledger: sb.Ledger) -> object:
 
 
 def reserved(ledger: sb.Ledger) -> object:
-    return ReservedOutcome(
+    return reserve_choice(
         ledger,
         epsilon=0.5,
         request="later",
-        unit="record",
-        neighbours="add-remove",
+        guarantee=Guarantee(unit="record", relation="add-remove"),
         purpose="which",
         classes=["no", LONG],
     )

@@ -21,7 +21,7 @@ from secretballot.core import sampler as sampler_memory
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
 from secretballot.door import choose_by_scores
-from secretballot.door.reserved_outcome import ReservedOutcome
+from secretballot.door.outcomes import reserve_choice
 from secretballot.learners.training.label_stream import LabelStream
 from sessions import stream_of
 
@@ -42,11 +42,10 @@ def reserved(ledger: sb.Ledger) -> object:
     terms: dict[str, Any] = {
         "epsilon": 0.5,
         "request": "later",
-        "unit": "record",
-        "neighbours": "add-remove",
+        "guarantee": RECORD,
     }
-    bought = ReservedOutcome(ledger, **terms, purpose="which")
-    return bought.draw(Scores.of_candidates([3, 4], RECORD), {})
+    bought = reserve_choice(ledger, **terms, purpose="which")
+    return bought.answer(Scores.of_candidates([3, 4], RECORD), [b"points"])
 
 
 PATHS: dict[str, Callable[[sb.Ledger], object]] = {
@@ -56,7 +55,8 @@ PATHS: dict[str, Callable[[sb.Ledger], object]] = {
     "stream of the sparse vector": streamed(SPARSE),
     "stability": lambda ledger: sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5),
     "choice": lambda ledger: choose_by_scores(
-        Scores.of_candidates([3, 4], RECORD),
+        lambda: Scores.of_candidates([3, 4], RECORD),
+        2,
         ledger,
         epsilon=0.5,
     ),

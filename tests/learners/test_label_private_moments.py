@@ -13,8 +13,8 @@ import secretballot as sb
 from reference_data import reference
 from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
+from secretballot.core import releasing
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated
@@ -56,7 +56,7 @@ def test_without_noise_the_model_is_the_likelihood_of_the_records(
     X, _ = plane(3000)
     rng = np.random.default_rng(2)
     y = (rng.random(3000) < 1 / (1 + np.exp(-1.5 * X[:, 0] + X[:, 1]))).astype(int)
-    monkeypatch.setattr(purchase, "exact_noise", lambda: ScriptedNoise([0] * 1000, exact=True))
+    monkeypatch.setattr(releasing, "noise_source", lambda: ScriptedNoise([0] * 1000, exact=True))
     model = fitted(X, y, budget=sb.PrivacyBudget(50.0, 0.1))
     shares = model.predict_proba(X)[:, 1]
     coordinates = model.student_.basis.transform(X)
@@ -112,7 +112,7 @@ def test_ledgers_requests_students_and_copies(tmp_path: Path) -> None:
     assert ledger.releases() == 1
     with pytest.raises(sb.BudgetError):
         fitted(X, y, ledger=ledger)
-    with pytest.raises(ParameterError, match="answered before"):
+    with pytest.raises(ParameterError, match="begun with other"):
         fitted(X[:-1], y[:-1], ledger=ledger, request="a")
     records = sb.Ledger.in_memory(dataset="clicks", budget=BUDGET, neighbours="replace-one")
     with pytest.raises(LedgerError):

@@ -115,7 +115,7 @@ def test_a_known_request_costs_nothing_and_goes_on(tmp_path: Path) -> None:
     assert ledger.releases() == 1
     with pytest.raises(sb.BudgetError):
         fitted(X[:2000], y[:2000], X[2000:], ledger=ledger)
-    with pytest.raises(ParameterError, match="answered before"):
+    with pytest.raises(ParameterError, match="begun with other"):
         fitted(X[:2000], y[:2000], X[1990:], ledger=ledger, request="a")
 
 

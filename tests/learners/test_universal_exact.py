@@ -19,6 +19,7 @@ import pytest
 import secretballot as sb
 from made_events import pure_event, sampled_event, sparse_event
 from secretballot.audit import discrete_laplace_distribution
+from secretballot.core import releasing
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.door import purchase
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
@@ -118,10 +119,10 @@ class World:
         monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: self.rows)
         monkeypatch.setattr(
             import_module("secretballot.learners.labelers.relabel"),
-            "exact_noise",
+            "noise_source",
             lambda: self.relabelling,
         )
-        monkeypatch.setattr(purchase, "exact_noise", lambda: self.choice)
+        monkeypatch.setattr(releasing, "noise_source", lambda: self.choice)
         monkeypatch.setattr(purchase, "noise_source", lambda: self.choice)
         monkeypatch.setattr(agnostic, "agnostic_terms", self.plan)
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))

@@ -32,11 +32,14 @@ from secretballot.audit.worlds import (
     neighbouring_counts,
     output_distribution,
 )
+from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import (
     AbstentionTable,
     ConfidentLabels,
+    ExponentialChoice,
     NoisyVotes,
     SparseVector,
+    StabilityQuantile,
     StableValue,
     TableLabels,
     VoteQuantiles,
@@ -45,7 +48,8 @@ from secretballot.core.mechanisms import (
     stability,
 )
 from secretballot.core.noise import ExactNoise, NoiseSource
-from secretballot.core.types import Guarantee, VoteShape
+from secretballot.core.types import Guarantee, ScoreShape, VoteShape
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.privacy.accounting import (
     CHANCE_BITS,
     Event,
@@ -56,7 +60,6 @@ from secretballot.privacy.accounting import (
     teacher_shape,
 )
 from secretballot.privacy.accounting.stream_recipes import answer_chance, stream_mechanism
-from secretballot.privacy.mechanisms import ExponentialMechanism, StabilityQuantile
 
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
 Release = Callable[[IntArray, NoiseSource], IntArray]
@@ -236,14 +239,12 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
             9,
             4,
         ),
-        _exponential_attack("exponential choice of 3, monotone", ExponentialMechanism(0.9, True)),
-        _exponential_attack(
-            "exponential choice of 3, replaced records", ExponentialMechanism(0.9, False)
-        ),
+        _exponential_attack("exponential choice of 3, monotone", 0.9, 1),
+        _exponential_attack("exponential choice of 3, replaced records", 0.9, 2),
         _quantile_attack(
             "median of 5 votes on 4 positions", VoteQuantiles(epsilon=0.9, rank=3), 5, 4
         ),
-        _pool_attack("quantile of stability", StabilityQuantile(0.5, 0.9)),
+        _pool_attack("quantile of stability", StabilityQuantile(epsilon=0.9, fraction=0.5)),
     ]
 
 
@@ -484,25 +485,25 @@ def _stopped_delta(
     return value(length, stops, epsilon)
 
 
-def _exponential_attack(
-    name: str, mechanism: ExponentialMechanism
-) -> Callable[[], MechanismFinding]:
-    """Attack a choice of three candidates: all changes of the scores by one unit."""
-    span = (0, 1) if mechanism.monotone else (-1, 0, 1)
+def _exponential_attack(name: str, epsilon: float, moved: int) -> Callable[[], MechanismFinding]:
+    """Attack a choice of three candidates: all changes of the scores by one unit, one way or, where
+    `moved` is 2, both ways."""
+    span, scale = (0, 1) if moved == 1 else (-1, 0, 1), least_quotient(moved, epsilon)
+    relation = "add-remove" if moved == 1 else "replace-one"
+    shape = ScoreShape(guarantee=guarantee_of("record", relation))
+    event = ExponentialChoice(epsilon=epsilon).event(shape).changed(count=2)
     moves = [np.array(move) for move in np.ndindex(*(len(span),) * 3)]
 
-    def play(factor: float, epsilon: float) -> float:
+    def play(factor: float, at: float) -> float:
         steps: list[Step] = []
         for scores in (np.array([0, 0, 0]), np.array([0, 5, 9]), np.array([0, 30, 60])):
-            here = _exponential_weights(scores, factor * mechanism.scale)
+            here = _exponential_weights(scores, factor * scale)
             for move in moves:
-                there = _exponential_weights(
-                    scores + np.array(span)[move], factor * mechanism.scale
-                )
+                there = _exponential_weights(scores + np.array(span)[move], factor * scale)
                 steps += [(here, there), (there, here)]
-        return adaptive_delta(steps, 2, epsilon)
+        return adaptive_delta(steps, 2, at)
 
-    return _game_attack(name, mechanism.event(2), play, (0.3, 2 * mechanism.epsilon))
+    return _game_attack(name, event, play, (0.3, 2 * epsilon))
 
 
 def _exponential_weights(scores: IntArray, scale: float) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -529,13 +530,21 @@ def _quantile_attack(
     return _game_attack(name, event, play, (0.3, 2 * mechanism.epsilon))
 
 
-def _pool_attack(name: str, mechanism: Any) -> Callable[[], MechanismFinding]:
+def _pool_attack(name: str, mechanism: StabilityQuantile) -> Callable[[], MechanismFinding]:
     """Attack one number about a whole pool of points, which one teacher moves by at most 1."""
+    pool = VoteShape(
+        guarantee=guarantee_of("record", "add-remove"),
+        n_queries=3,
+        n_classes=2,
+        n_teachers=9,
+        moved=3,
+    )
+    scale = least_quotient(1, mechanism.epsilon)
 
     def play(factor: float, epsilon: float) -> float:
-        return shifted_delta(discrete_laplace_distribution(factor * mechanism.scale), 1, epsilon)
+        return shifted_delta(discrete_laplace_distribution(factor * scale), 1, epsilon)
 
-    return _game_attack(name, mechanism.event(), play, (0.3, mechanism.epsilon))
+    return _game_attack(name, mechanism.event(pool), play, (0.3, mechanism.epsilon))
 
 
 def _sampler_tests(draws: int) -> list[Callable[[], MechanismFinding]]:

@@ -10,14 +10,9 @@ choice that something is set by. `purchase` is what all do before they may draw.
 """
 
 from secretballot.door.batch import release, release_table
-from secretballot.door.outcomes import (
-    PaidOutcome,
-    choose_by_scores,
-    estimate_stability,
-)
+from secretballot.door.outcomes import choose_by_scores, estimate_stability
 
 __all__ = [
-    "PaidOutcome",
     "choose_by_scores",
     "estimate_stability",
     "release",

@@ -34,7 +34,6 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.privacy.accounting.sample_calibration import stream_budget
-from secretballot.privacy.mechanisms import ExponentialMechanism
 
 C = (1 + math.exp(0.5)) ** 2
 STREAM = sparse_event(3.0, 5.0, 20, 2)
@@ -43,6 +42,12 @@ LOUD = sparse_event(1.0, 1.0, 0, 1)
 Record = tuple[int, int]
 Law = np.ndarray
 LINE: tuple[Record, ...] = tuple(itertools.product((0, 1, 2), (0, 1)))
+
+
+def drawn_weights(mistakes: np.ndarray, et: float) -> np.ndarray:
+    """Return the chances by which `relabel` draws labellings with so many mistakes."""
+    weights = np.exp((mistakes.min() - mistakes) * et / 2)
+    return np.asarray(weights / weights.sum())
 
 
 def relabelled_delta(profile: Callable[[float], float], epsilon: float, loss: float) -> float:
@@ -145,7 +150,7 @@ def restricted_law(
     """Law of the labels that the relabelling gives to the first `common` points."""
     X = np.array(points, dtype=float)[:, None]
     labellings = hypotheses.dichotomies(X)
-    weights = ExponentialMechanism(et, monotone=False).distribution(-labellings.errors(labels))
+    weights = drawn_weights(labellings.errors(labels), et)
     law: dict = {}
     for weight, hypothesis in zip(weights, labellings, strict=True):
         key = tuple(hypothesis.predict(X[:common]).tolist())
@@ -543,7 +548,7 @@ class World:
     ) -> None:
         self.event, self.n_teachers, self.hypotheses = event, n_teachers, hypotheses
         self.teacher = spy if teacher == "spy" else learner(hypotheses)
-        self.choice = ExponentialMechanism(et, monotone=False)
+        self.relabel_epsilon = et
         self.stream = stream_law(event.stream, n_teachers)
         self.known: dict = {}
 
@@ -553,7 +558,7 @@ class World:
             return
         X = np.array([[float(x)] for x, _ in sample])
         labellings = self.hypotheses.dichotomies(X)
-        weights = self.choice.distribution(-labellings.errors([y for _, y in sample]))
+        weights = drawn_weights(labellings.errors([y for _, y in sample]), self.relabel_epsilon)
         for weight, hypothesis in zip(weights, labellings, strict=True):
             labels = hypothesis.predict(X).tolist()
             yield weight, tuple((x, label) for (x, _), label in zip(sample, labels, strict=True))

@@ -20,7 +20,7 @@ from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
 from secretballot.door import purchase
 from secretballot.door.batch import ASKED, unpaid
-from secretballot.door.outcomes import PaidOutcome, check_outcomes
+from secretballot.door.outcomes import check_outcomes
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
@@ -30,6 +30,7 @@ from secretballot.released import ReleasedLabels, labels_in
 from secretballot.report.certificate.build import (
     certificate_of,
     check_declaration,
+    choice_fields,
     describe_released,
 )
 from secretballot.report.certificate.labels_file import class_value
@@ -124,7 +125,7 @@ class LabelStream:
         vault: Path | None = None,
         purpose: str = "",
         declaration: Mapping[str, object] | None = None,
-        choices: Sequence[PaidOutcome] = (),
+        choices: Sequence[Released] = (),
         confidence: float | None = None,
         plan: Mapping[str, object] | None = None,
     ) -> None:
@@ -147,7 +148,7 @@ class LabelStream:
             "classes": [class_value(value) for value in classes],
             "teachers": teachers,
             "declaration": None if declaration is None else dict(declaration),
-            "choices": [choice.to_certificate() for choice in choices],
+            "choices": [choice_fields(choice) for choice in choices],
         }
         if vault is not None:
             # an older copy of the ledger has lost answers, and would give them anew

@@ -249,7 +249,8 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         records: PrivateRecords | None = PrivateRecords(points, index)
         if folder is not None and records is not None:
             # The records before the file that names the reservation: who finds it can go on.
-            if account.released(endless_request(self.request)) is None:
+            drawn = account.entry(endless_request(self.request))
+            if drawn is None or not drawn.parts:
                 records.keep(make_vault(folder))
             keep_secret(folder / _ABOUT, json.dumps(about).encode())
             records = None
