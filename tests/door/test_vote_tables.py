@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot import verify_release as second
+import secretballot_verify as second
 from secretballot.aggregation import LabelSetVoting, NumberVoting
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
+from secretballot_verify.certificate import FIELDS
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)
 NAMES = ["ill", "old", "tall"]
@@ -62,7 +63,7 @@ def second_verdict(certificate: dict[str, Any]) -> str:
     """Return what the second verifier finds in a certificate: ok, or what is wrong with it."""
     listed = certificate | {"files": {"README.txt": {"sha256": "0" * 64, "bytes": 1}}}
     try:
-        second.check_shape(listed, second._SHAPE, "certificate")
+        second.check_shape(listed, FIELDS, "certificate")
         second.check_mechanism(certificate)
         second.check_counts(certificate)
         second.check_account(certificate)

@@ -10,8 +10,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+import secretballot_verify as second
 from made_events import json_of
-from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
 from secretballot.door import ReleaseStream, purchase
 from secretballot.exceptions import DataError, LedgerError, ParameterError

@@ -10,15 +10,15 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+import secretballot_verify as second
 from reference_data import reference
-from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated
-from secretballot.verify_release import main as independent_verifier
+from secretballot_verify.__main__ import main as independent_verifier
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot import verify_release as second
+import secretballot_verify as second
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
 from secretballot.core.noise import ExactNoise

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import secretballot as sb
+import secretballot_verify as second
 from reference_data import reference
-from secretballot import verify_release as second
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.terms import stated

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import secretballot_verify as second
 from made_events import abstention_event, json_of, sampled_event, sparse_event
-from secretballot import verify_release as second
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     ConfidentAggregator,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import secretballot_verify as second
 from made_events import (
     class_event,
     counts_event,
@@ -18,7 +19,6 @@ from made_events import (
     sparse_event,
     stable_event,
 )
-from secretballot import verify_release as second
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
