@@ -26,35 +26,11 @@ import stat
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from secretballot_verify import games
-from secretballot_verify.certificate import (
-    ANSWERS_SOME,
-    MAX_CERTIFICATE,
-    MAX_FILES,
-    SLOW,
-    TABLES,
-    WrongError,
-    certificate_in,
-    check_account,
-    check_assumptions,
-    check_choices,
-    check_counts,
-    check_mechanism,
-    check_part,
-    check_plan,
-    check_public,
-    check_range,
-    check_shape,
-    check_software,
-    check_values,
-    class_text,
-    is_count,
-    is_digest,
-    require,
-    shown,
-)
+from secretballot_verify import certificate, games
+from secretballot_verify.certificate import TABLES, WrongError, require, shown
 from secretballot_verify.games import MINUTES, UndecidedError
 from secretballot_verify.prices import ERROR, price_of
 
@@ -120,7 +96,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     listed = document["files"]
     # a folder of millions of names is not read to its end
     with os.scandir(folder) as entries:
-        found = {entry.name for _, entry in zip(range(MAX_FILES + 2), entries, strict=False)}
+        found = {entry.name for entry in islice(entries, certificate.MAX_FILES + 2)}
     # a signature is of 64 bytes, and no other content; whose it is, other programs tell
     signed = _SIGNATURE in found
     if signed:
@@ -131,7 +107,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
         raise WrongError(f"{shown(name)} is {what}.")
     for name, about in listed.items():
         require(_FILES.fullmatch(name), f"{shown(name)} is no file of a release.")
-        check_shape(about, {"sha256": is_digest, "bytes": is_count}, f"files.{name}")
+        certificate.check_shape(about, certificate.FILE_FIELDS, f"files.{name}")
     # before any file is read: what is claimed bounds what is read
     whole = sum(about["bytes"] for about in listed.values())
     require(whole <= _MAX_TOTAL, f"The files have more than {_MAX_TOTAL} bytes together.")
@@ -164,7 +140,8 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     them."""
     released, mechanism = document["released"], document["mechanism"]
     most_silent = {**mechanism, **(mechanism.get("stream") or {})}.get("max_abstentions", 0)
-    names, columns = [class_text(value) for value in released["classes"]], released["count_columns"]
+    names = list(map(certificate.class_text, released["classes"]))
+    columns = released["count_columns"]
     counted = names[1:] if columns == 1 else names[:columns]
     header = ["query", "label", "abstained", *(f"noisy_count[{name}]" for name in counted)]
     first = row_of(header) + "\n"
@@ -175,7 +152,7 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     index = {name: place for place, name in enumerate(names)}
     asked = Asked()
     answered, abstained, problem = 0, 0, ""
-    stops = mechanism["kind"] != ANSWERS_SOME
+    stops = mechanism["kind"] != certificate.ANSWERS_SOME
     try:
         rows = csv.reader(lines_of(os.path.join(folder, "labels.csv"), longest, found))
         next(rows, None)
@@ -198,13 +175,12 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
             require(label in index, f"{place} has a label that is no class.")
             goes_on = not (stops and abstained and abstained >= most_silent)
             require(goes_on, f"{place} is answered after the stream had stopped.")
-            check_range(counts, document)
+            certificate.check_range(counts, document)
     except (csv.Error, ValueError, LookupError):
         problem = f"Row {asked.count + 1} of labels.csv is no row of a release."
     # raised after the handler, as the error at hand may quote the file
     require(not problem, problem)
-    same = stated.hexdigest() == found.hexdigest()
-    require(same, "labels.csv is not written as a release writes it.")
+    require(stated.hexdigest() == found.hexdigest(), "labels.csv is not as a release writes it.")
     counted_rows = (asked.count, answered) == (released["queries"], released["answered"])
     require(counted_rows, "labels.csv holds another number of rows or answers than is stated.")
     return f"labels.csv holds {asked.count} rows, {answered} answered, as a release writes them."
@@ -212,9 +188,9 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
 
 def check_answers(document: dict[str, Any], folder: str) -> str:
     """Refuse an answers.csv that is not, byte by byte, the answers of the certificate."""
-    check_part(document)
-    check_public(document["mechanism"], document["public"])
-    check_values(document)
+    certificate.check_part(document)
+    certificate.check_public(document["mechanism"], document["public"])
+    certificate.check_values(document)
     stated, released = hashlib.sha256(), document["released"]
     numbers = document["public"]["method"] == "votes-of-numbers"
     for cells in (number_rows if numbers else set_rows)(document):
@@ -262,8 +238,7 @@ def lines_of(path: str, longest: int, digest: Any) -> Iterator[str]:
         digest.update(block)
         *whole, rest = (rest + decode(block)).split("\n")
         for line in (*whole, rest):
-            fits = len(line) <= longest
-            require(fits, "labels.csv has a line that is longer than a release writes it.")
+            require(len(line) <= longest, "labels.csv has a line that is longer than any.")
         for line in whole:
             yield f"{line}\n"
     rest += decode(b"", final=True)
@@ -331,8 +306,8 @@ def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
 
 def findings_of(folder: str) -> Iterator[Finding]:
     try:
-        path = os.path.join(folder, "certificate.json")
-        document = certificate_in(b"".join(blocks_of(path, MAX_CERTIFICATE)))
+        blocks = blocks_of(os.path.join(folder, "certificate.json"), certificate.MAX_CERTIFICATE)
+        document = certificate.certificate_in(b"".join(blocks))
     except WrongError as error:
         yield Finding("certificate", REFUSED, str(error))
         return
@@ -353,16 +328,9 @@ def findings_of(folder: str) -> Iterator[Finding]:
 
 def terms_of(document: dict[str, Any]) -> list[Finding]:
     """Return what there is to find in a certificate itself, but for its prices."""
-    looks: dict[str, Callable[[dict[str, Any]], str]] = {
-        "mechanism": check_mechanism,
-        "queries": check_counts,
-        "account": check_account,
-        "software": check_software,
-        "assumptions": check_assumptions,
-    }
-    optional = {"plan": check_plan, "choices": check_choices}
-    looks |= {name: look for name, look in optional.items() if name in document}
-    return [looked(name, partial(look, document)) for name, look in looks.items()]
+    optional = {"plan", "choices"} - set(document)
+    looks = [(name, look) for name, look in certificate.CHECKS.items() if name not in optional]
+    return [looked(name, partial(look, document)) for name, look in looks]
 
 
 def check_certificate(content: bytes) -> list[Finding]:
@@ -374,20 +342,20 @@ def check_certificate(content: bytes) -> list[Finding]:
         Of the file.
     """
     try:
-        document = certificate_in(content)
+        document = certificate.certificate_in(content)
     except WrongError as error:
         return [Finding("certificate", REFUSED, str(error))]
     found = terms_of(document)
     if any(finding.verdict != CONFIRMED for finding in found):
         return found
     parts = [document, *document.get("choices", ())]
-    slow = any(part["events"][0]["kind"] in SLOW for part in parts)
+    slow = any(part["events"][0]["kind"] in certificate.SLOW for part in parts)
     return found if slow else [*found, *prices_of(document)]
 
 
 def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
     """Yield what the release costs: all of it, and each choice."""
-    if document["events"][0]["kind"] in SLOW:
+    if document["events"][0]["kind"] in certificate.SLOW:
         yield Finding("price", WAIT, f"A game may take {games.minutes_allowed.get():g} minutes.")
     yield safely("price", lambda: priced("price", document))
     for number, choice in enumerate(document.get("choices", ()), 1):

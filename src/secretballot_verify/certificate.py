@@ -90,7 +90,8 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     """
     require(len(content) <= MAX_CERTIFICATE, "The certificate is too long.")
     try:
-        document = json.loads(content.decode("utf-8"), object_pairs_hook=no_repeated_field)
+        text = content.decode("utf-8")
+        document: dict[str, Any] = json.loads(text, object_pairs_hook=no_repeated_field)
     except (ValueError, RecursionError):
         raise WrongError("certificate.json is not JSON.") from None
     stated = document.get("format") if isinstance(document, dict) else None
@@ -173,22 +174,18 @@ def are_classes(value: list[Any]) -> bool:
     return scalars and len(value) != 1 and len(set(map(class_text, value))) == len(value)
 
 
-def are_names(value: object) -> bool:
-    return a_list(is_sentence, 1)(value) and len(set(value)) == len(value)  # type: ignore
+def are_names(value: Any) -> bool:
+    return a_list(is_sentence, 1)(value) and len(set(value)) == len(value)
 
 
-def is_range(value: object) -> bool:
+def is_range(value: Any) -> bool:
     """Return whether a value is two numbers, the smaller first, and a finite way apart."""
-    if not a_list(a_number(-math.inf), 2, 2)(value):
-        return False
-    low, high = value  # type: ignore[misc]
-    return 0 < high - low < math.inf
+    return a_list(a_number(-math.inf), 2, 2)(value) and 0 < value[1] - value[0] < math.inf
 
 
 is_count, _AT_LEAST_ONE, _COUNTED = a_count(), a_count(1), a_count(1, _MOST)
 _IS_EPSILON, _IS_DELTA = a_number(5e-324), a_number(0, 1 - 2.0**-53)
 _IS_SCALE, _IS_LOSS = a_float(1e-6, 1e12), a_float(2.0**-39, 1e6)
-_ANY_NUMBER = a_number(-math.inf)
 _IS_SHARE = a_float(5e-324, 1 - 2.0**-53)
 _ARE_SENTENCES, _IS_LIST = a_list(is_sentence, 1), a_list(lambda _: True)
 _UNIT = one_of("record", "user", "label")
@@ -254,6 +251,7 @@ FIELDS: dict[str, Any] = {
     "about?": dict.fromkeys(("title?", "controller?", "contact?"), is_sentence),
     "digest": is_digest,
 }
+FILE_FIELDS = {"sha256": is_digest, "bytes": is_count}
 _CHOICE_SHAPE = {**_PART, "purpose": is_name, "reservation": _AT_LEAST_ONE}
 _OUTCOMES: dict[str, Rule] = {
     "value": lambda value: type(value) is int,
@@ -387,8 +385,7 @@ def check_part(part: dict[str, Any]) -> None:
     event = event_of(mechanism, shape)
     # in Python 2.0 and true equal 2 and 1, so texts are compared
     stated = json.dumps(part["events"][0], sort_keys=True)
-    same = stated == json.dumps(event, sort_keys=True)
-    require(same, "The event is not the one of the mechanism.")
+    require(stated == json.dumps(event, sort_keys=True), "The event is not the mechanism's.")
     counted = max(event.get("shifts", 1), event.get("count", 1))
     within = counted <= _MOST and event.get("squared_sensitivity", 1) < _MAX_INTEGER
     require(within, "The event counts more than any release.")
@@ -411,8 +408,7 @@ def check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
         require(sample["sampled"] <= sample["out_of"], "More was sampled than there is.")
         asked = mechanism["stream"]["kind"] in _STREAM_SHAPE and shape["n_classes"] == 2
         require(asked, "A relabelled sample is asked a stream, of two classes.")
-        records = shape["guarantee"]["unit"] != "user"
-        require(records, "A relabelled sample is one of single records.")
+        require(shape["guarantee"]["unit"] != "user", "A relabelled sample is of single records.")
     if kind == "table-labels":
         require(shape["n_classes"] == 2, "A table of chances is for two classes.")
         check_chances(mechanism["weights"], teachers)
@@ -531,8 +527,7 @@ def check_mechanism(document: dict[str, Any]) -> str:
 def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
     """Refuse settings of no known method, or of another one."""
     kinds, needed, optional = _METHODS.get(public["method"], ((), set(), set()))
-    known = mechanism["kind"] in kinds
-    require(known, f"The method {shown(public['method'])} has no such mechanism.")
+    require(mechanism["kind"] in kinds, f"{shown(public['method'])} has no such mechanism.")
     found = set(public) - {"method"}
     candidates = public["method"] == "exponential-choice"  # whatever describes candidates may stand
     fits = needed <= found and (candidates or found <= needed | optional)
@@ -543,8 +538,7 @@ def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
         share = mechanism["kind"] == ANSWERS_SOME and _IS_SHARE(public["confidence"])
         require(share, "The settings state a confidence that is no probability.")
     elif "expected_uncovered" in public:
-        share = a_number(0, 1)(public["expected_uncovered"])
-        require(share, "The expected share of uncovered records is no share.")
+        require(a_number(0, 1)(public["expected_uncovered"]), "The uncovered share is no share.")
 
 
 def check_moments(document: dict[str, Any]) -> None:
@@ -552,11 +546,9 @@ def check_moments(document: dict[str, Any]) -> None:
     mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
     sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
     stages, stated, classes = len(sigmas), public["n_records"], document["released"]["classes"]
-    alike = len(set(sigmas)) == 1 and stages <= 100
-    require(alike, "The stages have noise of several sizes, or are too many.")
+    require(len(set(sigmas)) == 1 and stages <= 100, "The stages differ, or are too many.")
     weight, of_labels = public["mark_weight"], document["unit"] == "label"
-    of_classes = not of_labels or public["method"] == "record-moments"
-    require(of_classes, "Where labels alone are private, each is one of some classes.")
+    require(not of_labels or public["method"] == "record-moments", "Private labels have classes.")
     marked = is_count(weight) and (weight == 0) == of_labels
     require(marked, "What counts a record adds nothing, or something where none is counted.")
     of_public_number = [] if of_labels else ["uncovered"]
@@ -570,8 +562,7 @@ def check_moments(document: dict[str, Any]) -> None:
     light = weight <= math.isqrt(shape["squared_sensitivity"] // replaced) // 4
     require(light, "A mark adds more than a quarter of the bound.")
     weights = coordinates - len(marks)
-    whole = weights > 0 and weights % columns_of(document) == 0
-    require(whole, "The coordinates are no whole number for each column of the model.")
+    require(weights > 0 and weights % columns_of(document) == 0, "The coordinates fit no columns.")
     basis = public["basis"]
     named = (
         is_object(basis) and is_sentence(basis.get("name")) and is_digest(public["basis_sha256"])
@@ -583,8 +574,7 @@ def check_moments(document: dict[str, Any]) -> None:
         check_shape(public["start"], {"certificate": is_digest, "weights": _IS_LIST}, "The start")
         check_lists([public["start"]["weights"]], 1, weights, "weights of the start")
     of_each = a_list(a_number(5e-324), len(classes), len(classes))
-    weighed = of_each(public.get("class_weights", [1] * len(classes)))
-    require(weighed, "The weights of classes are not one positive number for each class.")
+    require(of_each(public.get("class_weights", [1] * len(classes))), "A class has no weight.")
     covered = a_list(lambda one: isinstance(one, bool), stages, stages)(public["covered_only"])
     require(covered, "The stages do not say which records they are about.")
     units = a_list(a_count(1, 2**20), stages, stages)(public["residual_units"])
@@ -643,8 +633,7 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
     require(one_of("labels", "sets")(public["ballot"]), "The ballot is unknown.")
     sets = public["ballot"] == "sets"
     least, most = (2, 8) if sets else (1, 10_000)
-    named = are_names(labels) and least <= len(labels) <= most
-    require(named, "The labels are no list of names, or too many or too few.")
+    require(are_names(labels) and least <= len(labels) <= most, "The labels are no list of names.")
     capped = cap is None or (not sets and a_count(1, len(labels))(cap))
     require(capped, "The cap on the labels of a teacher is none.")
     # two sets of one teacher differ in no more labels than there are, or than both name together
@@ -678,11 +667,9 @@ def check_values(document: dict[str, Any]) -> None:
     elif mechanism["kind"] == "exponential-choice":
         check_lists(values, 1, 1, "choices")
         candidates = public["n_candidates"]
-        among = 0 <= values[0][0] < candidates
-        require(among, "The choice fell on a candidate that there is not.")
+        require(0 <= values[0][0] < candidates, "The choice fell on a candidate that there is not.")
         every = a_list(lambda _: True, candidates, candidates)
-        names = or_none(every)(public.get("candidates"))
-        require(names, "The candidates have not one name each.")
+        require(or_none(every)(public.get("candidates")), "The candidates have not one name each.")
     elif "expected_uncovered" in public:
         check_lists(values, 1, 1, "votes of uncovered records")
         # one cell for each vote of a record
@@ -715,8 +702,7 @@ def check_records(document: dict[str, Any]) -> None:
     fits = shape["moved"] == each * votes and 1 <= votes <= shape["n_queries"]
     require(fits, "A record votes at no public point, or at more than there are.")
     spare = -(-votes // shape["n_classes"]) if "expected_uncovered" in document["public"] else 0
-    needed = shape["spare_rows"] == spare
-    require(needed, "Uncovered records have other rows than their votes need.")
+    require(shape["spare_rows"] == spare, "Uncovered records have too many or few rows.")
     require("plan" not in document, "Votes of records are one table, without rounds.")
 
 
@@ -769,8 +755,7 @@ def check_account(document: dict[str, Any]) -> str:
     require(column, "A promise to users, and no other one, names their column.")
     about = composition["unit"], composition["neighbours"]
     require(about != ("label", "add-remove"), "Labels are replaced; they do not come and go.")
-    same = adds_to(document, *about)
-    require(same, "The release is about another unit or relation than the dataset's budget.")
+    require(adds_to(document, *about), "The budget is about another unit or relation.")
     parts = [document, *document.get("choices", ())]
     for key in ("epsilon", "delta"):
         # under basic composition prices add up, so the total cannot be below them
@@ -781,7 +766,7 @@ def check_account(document: dict[str, Any]) -> str:
     for key in ("epsilon", "delta"):
         require(price[key] == document[key], f"The price states another {key} than the promise.")
     within = price["delta_recomputed"] <= document["delta"] * (1 + 1e-9)
-    require(within, "The price is more than the promise.")
+    require(within, "The price is above the promise.")
     return (
         f"Epsilon {composition['spent_after']['epsilon']:.6g} of"
         f" {composition['budget']['epsilon']:.6g} is spent."
@@ -852,3 +837,16 @@ def check_choices(document: dict[str, Any]) -> str:
         len(set(paid)) == len(paid), "Two choices, or a choice and the release, were paid once."
     )
     return f"{len(choices)} listed, each under a reservation of its own."
+
+
+#: What there is to find in a certificate itself, but for its prices; plans and choices may be
+#: missing.
+CHECKS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "mechanism": check_mechanism,
+    "queries": check_counts,
+    "account": check_account,
+    "software": check_software,
+    "assumptions": check_assumptions,
+    "plan": check_plan,
+    "choices": check_choices,
+}

@@ -811,15 +811,24 @@ def threshold_divergence(sigma: float, a: float) -> float:
     return math.log1p(worst * (1 + 1e-9) + 1e-15) / (a - 1)
 
 
-def classes_fit(
-    sigma: float, labels: int, epsilon: float, promised: float, threshold: tuple[float, int] | None
-) -> bool:
-    """Return whether labels of more than two classes, beside answers about a threshold, keep a
-    delta by their Renyi divergence of some order."""
-    if not 1 <= sigma <= MOST_SIGMA or not promised > 0:
-        return False
-    if threshold is not None and not 4 <= threshold[0] <= 2_000:
-        return False
+def classes_delta(
+    sigma: float,
+    labels: int,
+    epsilon: float,
+    promised: float | None,
+    threshold: tuple[float, int] | None,
+) -> float:
+    """Return the promised delta where labels of more than two classes, beside answers about a
+    threshold, keep it by their Renyi divergence of some order.
+
+    Raises
+    ------
+    UndecidedError
+        If they do not.
+    """
+    in_range = 1 <= sigma <= MOST_SIGMA and (threshold is None or 4 <= threshold[0] <= 2_000)
+    if not in_range or promised is None or not promised > 0:
+        raise UndecidedError("No divergence is computed here.")
     found = []
     for a in (1 + 0.25 * 1.1**i for i in range(80)):
         if a > 1 + 2 * sigma or (threshold is not None and a > 1 + threshold[0]):
@@ -837,8 +846,8 @@ def classes_fit(
             room -= threshold[1] * threshold_divergence(threshold[0], a)
         limit = math.expm1(min(700.0, (a - 1) * room / labels)) * (1 - 1e-9)
         if share > 0.9 and ClassLabels(sigma, a).keep(limit):
-            return True
-    return False
+            return promised
+    raise UndecidedError("No divergence keeps the promise.")
 
 
 def even_vote(sigma: float) -> Pair:

@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 from functools import partial
 from typing import Any
 
+from secretballot_verify import games
 from secretballot_verify.games import (
     LOST,
     ONE,
@@ -15,20 +16,11 @@ from secretballot_verify.games import (
     Pairs,
     Profile,
     UndecidedError,
-    attack_delta,
     cells_of,
-    class_game_profile,
-    classes_fit,
     even_vote,
     excess,
     game_delta,
-    game_profile,
-    passing_delta,
     repeated_delta,
-    spread_of,
-    spread_of_classes,
-    table_corners,
-    table_points,
 )
 
 #: Bounds on a delta, and how it was computed. The truth, or what the documented rule charges, lies
@@ -462,8 +454,14 @@ def one_label_price(pairs: Iterable[tuple[float, ...]], epsilon: float) -> Price
     ratio, lower, upper = math.exp(epsilon), 0.0, 0.0
     for p, q, r, s in pairs:
         for a, b, c, d in ((p, q, r, s), (q, p, s, r)):
-            lower = max(lower, excess(a, ratio * b, -LOST) + excess(c, ratio * d, -LOST))
-            upper = max(upper, excess(a, ratio * b, LOST) + excess(c, ratio * d, LOST))
+            lower = max(
+                lower,
+                excess(a, ratio * b, -LOST) + excess(c, ratio * d, -LOST),
+            )
+            upper = max(
+                upper,
+                excess(a, ratio * b, LOST) + excess(c, ratio * d, LOST),
+            )
     return Price(lower, upper * (1 + 1e-9) + 1e-300, "the worst pair of votes")
 
 
@@ -480,15 +478,15 @@ def label_price(
         votes = range(2 - pairs.reach, pairs.reach + 1)
         one = one_label_price(map(pairs.at, votes), epsilon)
         return one._replace(lower=min(one.lower, upper) * (1 - ERROR), upper=min(one.upper, upper))
-    lower = min(upper, attack_delta(pairs, queries, epsilon, sigma))
+    lower = min(upper, games.attack_delta(pairs, queries, epsilon, sigma))
     precision = precision_of(upper if promised is None else promised)
 
     def game(fine: float, finer: int) -> float:
         cells = finer * cells_of(queries)
         return game_delta(pairs.corners(fine, queries), queries, epsilon, cells, precision)
 
-    games = [("a game", partial(game, *at)) for at in ((0.08, 1), (0.04, 2), (0.02, 2))]
-    return refined(Price(lower, upper, method), promised, games)
+    finer_ones = [("a game", partial(game, *at)) for at in ((0.08, 1), (0.04, 2), (0.02, 2))]
+    return refined(Price(lower, upper, method), promised, finer_ones)
 
 
 def class_labels_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
@@ -502,24 +500,19 @@ def class_labels_price(event: dict[str, Any], epsilon: float, promised: float | 
     if 4 <= sigma <= 1e4 and queries <= 20_000:
         lower = repeated_delta(even_vote(sigma), queries, epsilon) * (1 - ERROR)
 
-    def fit(promise: float) -> float:
-        return promise if classes_fit(sigma, queries, epsilon, promise, None) else math.inf
+    precision = precision_of(upper if promised is None else promised)
 
-    def game(promise: float) -> float:
-        far = 5 * spread_of_classes(sigma, queries)
-        reach = far, far + epsilon
-        return class_game_profile(sigma, queries, reach, precision_of(promise))(epsilon)
+    def game() -> float:
+        far = 5 * games.spread_of_classes(sigma, queries)
+        return games.class_game_profile(sigma, queries, (far, far + epsilon), precision)(epsilon)
 
+    kept = partial(games.classes_delta, sigma, queries, epsilon, promised, None)
     # the game takes longest: only where all else leaves the promise open
-    games = (
-        []
-        if promised is None
-        else [
-            ("a divergence that all votes keep", partial(fit, promised)),
-            ("a game of three outcomes", partial(game, promised)),
-        ]
-    )
-    return refined(Price(lower, upper, "as the counts they are read off"), promised, games)
+    finer_ones: list[tuple[str, Callable[[], float]]] = [
+        ("a divergence that all votes keep", kept),
+        ("a game of three outcomes", game),
+    ]
+    return refined(Price(lower, upper, "as the counts they are read off"), promised, finer_ones)
 
 
 def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
@@ -529,7 +522,7 @@ def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -
     """
     queries, drawn = event["queries"], event["chances"]
     weights, teachers = drawn["weights"], drawn["n_teachers"]
-    points = table_points(weights, teachers)
+    points = games.table_points(weights, teachers)
     pairs = [(p / ONE, q / ONE, (ONE - p) / ONE, (ONE - q) / ONE) for p, q in points]
     # the other way round are these with both labels exchanged, as the table is symmetric
     ratio = max(max((q - p) / p, (q - p) / (ONE - q)) for p, q in points)
@@ -545,11 +538,14 @@ def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -
     precision = precision_of(upper if promised is None else promised)
 
     def game(share: float, finer: int) -> float:
-        corners, cells = table_corners(weights, teachers, share), finer * cells_of(queries)
+        corners, cells = (
+            games.table_corners(weights, teachers, share),
+            finer * cells_of(queries),
+        )
         return game_delta(corners, queries, epsilon, cells, precision)
 
-    games = [("a game", partial(game, *at)) for at in ((3e-4, 1), (1e-4, 2))]
-    return refined(Price(lower, upper, method), promised, games)
+    finer_ones = [("a game", partial(game, *at)) for at in ((3e-4, 1), (1e-4, 2))]
+    return refined(Price(lower, upper, method), promised, finer_ones)
 
 
 def confident_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
@@ -573,38 +569,32 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
     upper, lower = continuous_delta(squared_mu, epsilon)[1], 0.0
     # where a threshold keeps even votes back not all labels of two classes are told
     if first <= 1e5 and asked <= 20_000:
-        lower = attack_delta(Pairs(first, None), asked, epsilon, first)
+        lower = games.attack_delta(Pairs(first, None), asked, epsilon, first)
     if not binary and second <= 1e4 and answers <= 20_000:
         lower = max(lower, repeated_delta(even_vote(second), answers, epsilon) * (1 - ERROR))
     precision = precision_of(upper if promised is None else promised)
-
-    def fit() -> float:
-        kept = promised is not None and classes_fit(
-            second, answers, epsilon, promised, (first, asked)
-        )
-        return promised if kept and promised is not None else math.inf
 
     def composed(fine: float, finer: int) -> float:
         # labels first, as far as the answers about the threshold may lead
         if max(first, second) > 1e5 or asked > 20_000:
             raise UndecidedError("Such games are not played here.")
         outer = Pairs(first, None).corners(fine, asked)
-        far = 4 * spread_of(outer, asked)
+        far = 4 * games.spread_of(outer, asked)
         if binary:
             inner = Pairs(second, None).corners(fine, answers)
-            far += 4 * spread_of(inner, answers)
+            far += 4 * games.spread_of(inner, answers)
             cells = finer * cells_of(answers)
-            labels = game_profile(inner, answers, (far, far + epsilon), cells, precision)
+            labels = games.game_profile(inner, answers, (far, far + epsilon), cells, precision)
         else:
-            far += 5 * spread_of_classes(second, answers)
-            labels = class_game_profile(second, answers, (far, far + epsilon), precision)
+            far += 5 * games.spread_of_classes(second, answers)
+            labels = games.class_game_profile(second, answers, (far, far + epsilon), precision)
         return game_delta(outer, asked, epsilon, finer * cells_of(asked), precision, labels)
 
+    both = partial(games.passing_delta, event, epsilon, precision)
+    kept = partial(games.classes_delta, second, answers, epsilon, promised, (first, asked))
     # a coarse game first: a finer one takes longer
-    joint = [
-        ("a game of thresholds and labels", partial(passing_delta, event, epsilon, precision, fine))
-        for fine in (0.16, 0.08)
-    ]
-    games = [("games, composed", partial(composed, *at)) for at in ((0.08, 1), (0.04, 2))]
-    games = [*joint, *games] if binary else [("divergences that all votes keep", fit), *games]
-    return refined(Price(lower, upper, "as noisy counts, composed"), promised, games)
+    finer_ones = [("divergences that all votes keep", kept)]
+    if binary:
+        finer_ones = [("a game of both", partial(both, fine)) for fine in (0.16, 0.08)]
+    finer_ones += [("games, composed", partial(composed, *at)) for at in ((0.08, 1), (0.04, 2))]
+    return refined(Price(lower, upper, "as noisy counts, composed"), promised, finer_ones)

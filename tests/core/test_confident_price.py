@@ -196,7 +196,7 @@ def test_the_second_program_confirms_it_and_no_less_noise():
     own = second_verifier.price_of(json_of(event), 1.0, delta)
     assert 0.8 * delta <= own.upper <= delta * (1 + second_verifier.ERROR)
     assert own.lower <= own.upper
-    assert own.method == "a game of thresholds and labels"
+    assert own.method == "a game of both"
     for weaker in ({"sigma": 7.0}, {"threshold_sigma": 10.0}, {"threshold": 80}):
         broken = json_of(event) | weaker
         assert second_verifier.price_of(broken, 1.0, delta).upper > 1.1 * delta

@@ -63,11 +63,11 @@ def second_verdict(certificate: dict[str, Any]) -> str:
     """Return what the second verifier finds in a certificate: ok, or what is wrong with it."""
     listed = certificate | {"files": {"README.txt": {"sha256": "0" * 64, "bytes": 1}}}
     try:
-        second.check_shape(listed, FIELDS, "certificate")
-        second.check_mechanism(certificate)
-        second.check_counts(certificate)
-        second.check_account(certificate)
-        second.check_assumptions(certificate)
+        second.certificate.check_shape(listed, FIELDS, "certificate")
+        second.certificate.check_mechanism(certificate)
+        second.certificate.check_counts(certificate)
+        second.certificate.check_account(certificate)
+        second.certificate.check_assumptions(certificate)
     except second.WrongError as error:
         return str(error)
     return second.priced("price", certificate).verdict

@@ -29,8 +29,8 @@ def plane(n: int = 2000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def second_look(document: dict[str, Any]) -> None:
-    second.check_mechanism(document)
-    second.check_account(document)
+    second.certificate.check_mechanism(document)
+    second.certificate.check_account(document)
 
 
 def fitted(X: Any, y: Any, classes: Any = (0, 1), **settings: Any) -> Any:

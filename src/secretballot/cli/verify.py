@@ -10,7 +10,8 @@ from secretballot._validation import check_positive
 from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import NOT_CONFIRMED, NOT_VERIFIED, print_json, say
 from secretballot.exceptions import DataError, ParameterError
-from secretballot_verify import MINUTES, WAIT, Finding, each_finding, exit_code
+from secretballot_verify import WAIT, Finding, each_finding, exit_code
+from secretballot_verify.games import MINUTES
 
 if TYPE_CHECKING:
     from secretballot.report.certificate.verify import Verification
