@@ -410,7 +410,9 @@ def check_part(part: dict[str, Any]) -> None:
     event = event_of(mechanism, shape)
     # in Python 2.0 and true equal 2 and 1, so texts are compared
     stated = json.dumps(part["events"][0], sort_keys=True)
-    require(stated == json.dumps(event, sort_keys=True), "The event is not the mechanism's.")
+    require(
+        stated == json.dumps(event, sort_keys=True), "The event is not the one of the mechanism."
+    )
     counted = max(event.get("shifts", 1), event.get("count", 1))
     within = counted <= _MOST and event.get("squared_sensitivity", 1) < _MAX_INTEGER
     require(within, "The event counts more than any release.")
