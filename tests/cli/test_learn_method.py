@@ -16,7 +16,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
 from secretballot.exceptions import ParameterError
 from secretballot.runs.methods import method_of_run
-from secretballot.verify_release import main as independent_verifier
+from secretballot_verify.__main__ import main as independent_verifier
 
 N_PRIVATE = 900
 

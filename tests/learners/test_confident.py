@@ -10,9 +10,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+import secretballot_verify as second
 from made_events import json_of
 from noisy_plans import calibrated
-from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError

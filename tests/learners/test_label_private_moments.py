@@ -10,15 +10,15 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+import secretballot_verify as second
 from reference_data import reference
-from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated
-from secretballot.verify_release import main as independent_verifier
+from secretballot_verify.__main__ import main as independent_verifier
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 
@@ -29,8 +29,8 @@ def plane(n: int = 2000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def second_look(document: dict[str, Any]) -> None:
-    second.check_mechanism(document)
-    second.check_account(document)
+    second.certificate.check_mechanism(document)
+    second.certificate.check_account(document)
 
 
 def fitted(X: Any, y: Any, classes: Any = (0, 1), **settings: Any) -> Any:

@@ -11,7 +11,6 @@ import pytest
 
 import secretballot as sb
 from noisy_plans import calibrated
-from secretballot import verify_release as second
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
 from secretballot.core.types import Guarantee
@@ -89,7 +88,7 @@ def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_su
     assert model.certificate_["events"] == moments(little).certificate_["events"]
     assert ledger.spent().epsilon == pytest.approx(0.02)
     assert sb.verify_certificate(model.certificate_).ok
-    second.check_mechanism(model.certificate_)
+    second.certificate.check_mechanism(model.certificate_)
 
 
 def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_find_again() -> None:

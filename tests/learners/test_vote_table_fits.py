@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot import verify_release as second
+import secretballot_verify as second
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import table_labels, teacher_shape
 from secretballot.privacy.accounting.recipes import right_chance
@@ -47,7 +47,7 @@ def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     assert (event["queries"], event["chances"]["n_teachers"]) == (60, K)
     assert certificate["price"]["method"] == "losses"
     assert sb.verify_certificate(certificate).ok
-    own = second.price_events([event], certificate["epsilon"], certificate["delta"])
+    own = second.price_of(event, certificate["epsilon"], certificate["delta"])
     assert own.upper <= certificate["delta"] * (1 + second.ERROR)
     # as many queries as leave the usual margin right
     terms = sb.PATEClassifier(

@@ -32,7 +32,7 @@ from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.release_files import LABELS_FILE
 from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.verify_release import REFUSED, check_certificate
+from secretballot_verify import REFUSED, check_certificate
 
 Answer = TypeVar("Answer")
 
