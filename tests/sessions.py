@@ -9,6 +9,8 @@ from secretballot.core.mechanisms import Mechanism, SparseVector, State
 from secretballot.core.types import VoteShape
 from secretballot.learners.training.label_stream import LabelStream
 from secretballot.privacy.accounting import epsilon_upper, teacher_shape
+from secretballot.released import labels_in
+from secretballot.students.confirmed import predicted_votes
 
 
 def sparse(scale: float, threshold: int, most: int) -> SparseVector:
@@ -73,3 +75,17 @@ def labels_drawn(
     against = np.zeros_like(counts) if predicted is None else predicted
     drawn, after = mechanism.draw(shape, (counts, against), noise, state or State())
     return drawn[:, 0].tolist(), after
+
+
+def told_labels(plan: Any, votes: Any, noise: Any, shares: Any = None) -> Any:
+    """Return the labels that an aggregator, or noisy counts, give all votes; -1 after a stop."""
+    counts = np.asarray(votes).astype(np.int64)
+    shape = teacher_shape(len(counts), counts.shape[1], int(counts[0].sum()))
+    against = np.zeros_like(counts)
+    if shares is not None:
+        against = predicted_votes(shares, counts.shape, shape.n_teachers or 0)
+    mechanism = plan.core_mechanism(shape.n_teachers)
+    drawn, _ = mechanism.draw(shape, (counts, against), noise, State())
+    labels = np.full(len(counts), -1)
+    labels[: len(drawn)] = labels_in(mechanism, shape, drawn)[0]
+    return labels
