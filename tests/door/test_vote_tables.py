@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+import secretballot_verify as second
 from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+import secretballot_verify as second
 from noisy_plans import calibrated
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
