@@ -22,7 +22,6 @@ from dask_clusters import dask_client_of_two_workers
 from made_events import json_of
 from secretballot.core import releasing
 from secretballot.core.events import ClassLabels
-from secretballot.door import purchase
 from secretballot.learners.training import private_points, shards
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.publishing import release as publishing
@@ -125,8 +124,7 @@ class _NoNoise:
 def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let true counts leave, and the partition be one and the same: noise and keys are never
     seeded, so that two fits would differ, or by chance would not."""
-    for module in (purchase, releasing):
-        monkeypatch.setattr(module, "noise_source", _NoNoise)
+    monkeypatch.setattr(releasing, "noise_source", _NoNoise)
     monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(i % 251 for i in range(size)))
 
 

@@ -146,7 +146,6 @@ def golden(noise: str) -> Iterator[Trace]:
 def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> None:
     from secretballot.core import private, releasing
     from secretballot.core.ledger import Ledger
-    from secretballot.door import purchase
     from secretballot.learners.labelers import relabel, subsample
     from secretballot.learners.selection import hold_out
     from secretballot.learners.training import one_of_each_unit, shards
@@ -154,9 +153,6 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
 
     for module, name in (
         (releasing, "noise_source"),
-        (purchase, "noise_source"),
-        (releasing, "noise_source"),
-        (purchase, "exact_noise"),
         (relabel, "noise_source"),
     ):
         patch.setattr(module, name, lambda: noise)
