@@ -65,7 +65,7 @@ LEAST_DELTA = 1e-100
 first_price = certificates.delta_upper
 move = publishing.move_into_place
 label_price, confident_price = prices.label_price, prices.confident_price
-classes_delta = games.classes_delta
+classes_delta, class_game_profile = games.classes_delta, games.class_game_profile
 gaussian_delta = functools.cache(prices.gaussian_delta)
 
 
@@ -237,6 +237,7 @@ def _both_verifiers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(prices, "gaussian_delta", gaussian_delta)
     monkeypatch.setattr(prices, "confident_price", quick_confident_price)
     monkeypatch.setattr(games, "classes_delta", no_game)
+    monkeypatch.setattr(games, "class_game_profile", no_game)
     if request.path.relative_to(HERE).parts[0] in OF_RELEASES:
         monkeypatch.setattr(certificates, "delta_upper", both_prices)
         monkeypatch.setattr(publishing, "move_into_place", shown_to_both)
@@ -247,4 +248,5 @@ def games_of_classes(_both_verifiers: None, monkeypatch: pytest.MonkeyPatch) -> 
     """Let the second verifier price labels of more than two classes as sharply as it can."""
     monkeypatch.setattr(games, "minutes_allowed", ContextVar("minutes", default=games.MINUTES))
     monkeypatch.setattr(games, "classes_delta", classes_delta)
+    monkeypatch.setattr(games, "class_game_profile", class_game_profile)
     monkeypatch.setattr(prices, "confident_price", confident_price)

@@ -212,8 +212,8 @@ def test_corners_of_a_table_lie_on_or_above_all_its_pairs() -> None:
     event = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), 30, 140)
     pairs = games.table_points(list(event.weights), 140)
     assert {p for pair in pairs for p in pair} == set(event.chances)
-    for lines in (1000, 30, 10):
-        corners = sorted(games.table_corners(list(event.weights), 140, lines))
+    for share in (0.0, 0.003, 0.05):
+        corners = sorted(games.table_corners(list(event.weights), 140, share))
         for p, q in pairs:
             low = max((c for c in corners if c[0] <= p / 2**53), default=corners[0])
             high = min((c for c in corners if c[0] >= p / 2**53), default=corners[-1])
@@ -641,13 +641,12 @@ def test_one_file_runs_alone_without_any_package(release: Path, tmp_path: Path) 
     ("n_teachers", "sigma", "epsilon"),
     [(20, 3.3177, 1.0), (7, 0.8, 0.1), (11, 30.0, 0.01), (250, 40.0, 0.05)],
 )
-def test_the_price_of_a_single_label_is_between_its_bounds(
-    n_teachers: int, sigma: float, epsilon: float
-) -> None:
+def test_a_single_label_is_priced_exactly(n_teachers: int, sigma: float, epsilon: float) -> None:
     event = label_event(sigma, 1, n_teachers)
     price = second.price_of(json_of(event), epsilon)
-    assert price.lower <= delta_upper([event], epsilon) <= 1.1 * price.upper
-    assert price.upper <= 1.5 * price.lower
+    # the first program reads it off a grid, which costs most near the largest loss
+    assert price.upper * (1 - 1e-5) <= delta_upper([event], epsilon) <= 1.1 * price.upper
+    assert price.lower == pytest.approx(price.upper, rel=2e-6)
 
 
 def labels_document(rows: int) -> dict[str, Any]:

@@ -145,10 +145,6 @@ def is_object(value: object) -> bool:
     return isinstance(value, dict)
 
 
-def is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
 def is_digest(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
@@ -159,10 +155,6 @@ def is_name(value: object) -> bool:
 
 def is_sentence(value: object) -> bool:
     return isinstance(value, str) and value.strip() != "" and value.isprintable()
-
-
-def has_name(value: object) -> bool:
-    return isinstance(value, dict) and is_sentence(value.get("name"))
 
 
 def is_moment(value: object) -> bool:
@@ -228,7 +220,7 @@ FIELDS: dict[str, Any] = {
         "neighbours": _RELATION,
         "budget": _PROMISE,
         "spent_after": dict.fromkeys(("epsilon", "delta"), a_number(0)),
-        "durable": is_flag,
+        "durable": lambda value: isinstance(value, bool),
         "reservation": _AT_LEAST_ONE,
     },
     "assumptions": _ARE_SENTENCES,
@@ -251,7 +243,7 @@ FIELDS: dict[str, Any] = {
         "planned": _AT_LEAST_ONE,
         "used": is_count,
         "rounds": a_list(_AT_LEAST_ONE),
-        "strategy": has_name,
+        "strategy": lambda value: is_object(value) and is_sentence(value.get("name")),
         "left": one_of("kept", "returned", "forfeited", "none"),
     },
     "choices?": a_list(lambda _: True, 0, 100),
@@ -260,12 +252,10 @@ FIELDS: dict[str, Any] = {
     "digest": is_digest,
 }
 FILE_FIELDS = {"sha256": is_digest, "bytes": is_count}
-_CHOICE_SHAPE = {
-    **_PART,
-    "purpose": is_name,
-    "reservation": _AT_LEAST_ONE,
-    "value?": lambda value: type(value) is int,
-    "labels_sha256?": is_digest,
+_CHOICE_SHAPE = {**_PART, "purpose": is_name, "reservation": _AT_LEAST_ONE}
+_OUTCOMES: dict[str, Rule] = {
+    "value": lambda value: type(value) is int,
+    "labels_sha256": is_digest,
 }
 
 
@@ -290,36 +280,21 @@ ANSWERS_SOME = "confident-labels"
 _ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 _MOMENTS = ("record-moments", "record-moments-of-a-number", "record-moments-of-labels")
 TABLES = ("votes-of-labels", "votes-of-numbers")
-_SUMMED: dict[str, Any] = {
-    "residual_units": a_list(a_count(1, 2**20)),
-    "mark_weight": is_count,
-    "marks": _IS_LIST,
-    "expected_uncovered": a_number(0, 1),
-    "n_records": or_none(_AT_LEAST_ONE),
-    "basis": has_name,
-    "basis_sha256": is_digest,
-    "weights": _IS_LIST,
-    "covered_only": a_list(is_flag),
+_SUMMED = {
+    *("residual_units", "mark_weight", "marks", "expected_uncovered", "n_records", "basis"),
+    *("basis_sha256", "weights", "covered_only"),
 }
-_OF_CLASSES = {
-    "start?": {"certificate": is_digest, "weights": _IS_LIST},
-    "class_weights?": a_list(a_number(5e-324)),
-}
-_OF_LABELS = {"ballot": one_of("labels", "sets"), "most_named": or_none(_AT_LEAST_ONE)}
-#: By method: kinds of mechanisms, and public settings.
-_METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
-    "votes": (
-        ("noisy-votes", "table-labels", ANSWERS_SOME, *_ABSTAINS),
-        {"confidence?": _IS_SHARE},
-    ),
-    "record-votes": (("noisy-votes",), {"expected_uncovered?": a_number(0, 1)}),
-    "record-moments": (("noisy-sums",), _SUMMED | _OF_CLASSES),
-    "record-moments-of-a-number": (("noisy-sums",), _SUMMED | {"target_range": is_range}),
-    "record-moments-of-labels": (("noisy-sums",), _SUMMED | {"labels": are_names}),
-    "votes-of-labels": (("noisy-votes",), _OF_LABELS | {"labels": are_names}),
-    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"target_range": is_range}),
-    "exponential-choice": (("exponential-choice",), {"n_candidates": _AT_LEAST_ONE}),
-    "stability-quantile": (("stability-quantile",), {}),
+#: By method: kinds of mechanisms, public settings, and those that may be missing.
+_METHODS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
+    "votes": (("noisy-votes", "table-labels", ANSWERS_SOME, *_ABSTAINS), set(), {"confidence"}),
+    "record-votes": (("noisy-votes",), set(), {"expected_uncovered"}),
+    "record-moments": (("noisy-sums",), _SUMMED, {"start", "class_weights"}),
+    "record-moments-of-a-number": (("noisy-sums",), _SUMMED | {"target_range"}, set()),
+    "record-moments-of-labels": (("noisy-sums",), _SUMMED | {"labels"}, set()),
+    "votes-of-labels": (("noisy-votes",), {"labels", "ballot", "most_named"}, set()),
+    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"target_range"}, set()),
+    "exponential-choice": (("exponential-choice",), {"n_candidates"}, set()),
+    "stability-quantile": (("stability-quantile",), set(), set()),
 }
 #: Methods whose outcome is no label.
 _WITHOUT_CLASSES = {*_MOMENTS, *TABLES} - {"record-moments"}
@@ -410,9 +385,7 @@ def check_part(part: dict[str, Any]) -> None:
     event = event_of(mechanism, shape)
     # in Python 2.0 and true equal 2 and 1, so texts are compared
     stated = json.dumps(part["events"][0], sort_keys=True)
-    require(
-        stated == json.dumps(event, sort_keys=True), "The event is not the one of the mechanism."
-    )
+    require(stated == json.dumps(event, sort_keys=True), "The event is not the mechanism's.")
     counted = max(event.get("shifts", 1), event.get("count", 1))
     within = counted <= _MOST and event.get("squared_sensitivity", 1) < _MAX_INTEGER
     require(within, "The event counts more than any release.")
@@ -553,14 +526,19 @@ def check_mechanism(document: dict[str, Any]) -> str:
 
 def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
     """Refuse settings of no known method, or of another one."""
-    kinds, fields = _METHODS.get(public["method"], ((), {}))
-    known = mechanism["kind"] in kinds
-    require(known, f"The method {shown(public['method'])} has no such mechanism.")
-    if public["method"] == "exponential-choice":  # whatever describes candidates may stand
-        fields = {**dict.fromkeys(public, lambda _: True), **fields}
-    check_shape(public, {**fields, "method": is_sentence}, "public")
-    unsure = "confidence" not in public or mechanism["kind"] == ANSWERS_SOME
-    require(unsure, "The settings state a confidence that nothing has.")
+    kinds, needed, optional = _METHODS.get(public["method"], ((), set(), set()))
+    require(mechanism["kind"] in kinds, f"{shown(public['method'])} has no such mechanism.")
+    found = set(public) - {"method"}
+    candidates = public["method"] == "exponential-choice"  # whatever describes candidates may stand
+    fits = needed <= found and (candidates or found <= needed | optional)
+    require(fits, "The public settings lack or add a field.")
+    if candidates:
+        require(_AT_LEAST_ONE(public["n_candidates"]), "The choice states no candidates.")
+    elif "confidence" in public:
+        share = mechanism["kind"] == ANSWERS_SOME and _IS_SHARE(public["confidence"])
+        require(share, "The settings state a confidence that is no probability.")
+    elif "expected_uncovered" in public:
+        require(a_number(0, 1)(public["expected_uncovered"]), "The uncovered share is no share.")
 
 
 def check_moments(document: dict[str, Any]) -> None:
@@ -568,16 +546,15 @@ def check_moments(document: dict[str, Any]) -> None:
     mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
     sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
     stages, stated, classes = len(sigmas), public["n_records"], document["released"]["classes"]
-    alike = len(set(sigmas)) == 1 and stages <= 100
-    require(alike, "The stages have noise of several sizes, or are too many.")
+    require(len(set(sigmas)) == 1 and stages <= 100, "The stages differ, or are too many.")
     weight, of_labels = public["mark_weight"], document["unit"] == "label"
-    of_classes = not of_labels or public["method"] == "record-moments"
-    require(of_classes, "Where labels alone are private, each is one of some classes.")
-    marked = (weight == 0) == of_labels
+    require(not of_labels or public["method"] == "record-moments", "Private labels have classes.")
+    marked = is_count(weight) and (weight == 0) == of_labels
     require(marked, "What counts a record adds nothing, or something where none is counted.")
     of_public_number = [] if of_labels else ["uncovered"]
     counted = marks == (["records", "uncovered"] if stated is None else of_public_number)
     require(counted, "The sums count records where their number is public, or do not.")
+    require(or_none(_AT_LEAST_ONE)(stated), "The number of records is none.")
     secret = (stated is None) == (document["neighbours"] == "add-remove")
     require(secret, "The number of records is private where one comes or goes, and only there.")
     # a record that is replaced moves a sum by twice its longest vector
@@ -585,16 +562,23 @@ def check_moments(document: dict[str, Any]) -> None:
     light = weight <= math.isqrt(shape["squared_sensitivity"] // replaced) // 4
     require(light, "A mark adds more than a quarter of the bound.")
     weights = coordinates - len(marks)
-    whole = weights > 0 and weights % columns_of(document) == 0
-    require(whole, "The coordinates are no whole number for each column of the model.")
+    require(weights > 0 and weights % columns_of(document) == 0, "The coordinates fit no columns.")
+    basis = public["basis"]
+    named = (
+        is_object(basis) and is_sentence(basis.get("name")) and is_digest(public["basis_sha256"])
+    )
+    require(named, "The basis is not named, or its digest is none.")
     check_lists(public["weights"], stages, weights, "weights")
     if "start" in public:
         require(not of_labels, "Sums of labels have no stage that could start from something.")
+        check_shape(public["start"], {"certificate": is_digest, "weights": _IS_LIST}, "The start")
         check_lists([public["start"]["weights"]], 1, weights, "weights of the start")
-    of_each = len(public.get("class_weights", classes)) == len(classes)
-    require(of_each, "The weights of classes are not one for each class.")
-    lengths = {len(public["covered_only"]), len(public["residual_units"])}
-    require(lengths == {stages}, "The settings of stages are not one for each stage.")
+    of_each = a_list(a_number(5e-324), len(classes), len(classes))
+    require(of_each(public.get("class_weights", [1] * len(classes))), "A class has no weight.")
+    covered = a_list(lambda one: isinstance(one, bool), stages, stages)(public["covered_only"])
+    require(covered, "The stages do not say which records they are about.")
+    units = a_list(a_count(1, 2**20), stages, stages)(public["residual_units"])
+    require(units, "The residual units are not one integer up to 2^20 for each stage.")
 
 
 def check_lists(values: Any, rows: int, columns: int, name: str) -> None:
@@ -610,14 +594,18 @@ def columns_of(document: dict[str, Any]) -> int:
     Raises
     ------
     WrongError
-        If labels of points stand beside targets that have none.
+        If labels of points stand beside targets that have none, or these are none.
     """
     public, released = document["public"], document["released"]
     if public["method"] == "record-moments":
         classes = len(released["classes"])
         return 1 if classes == 2 else classes
     require(not released["queries"], "Sums were paid for, and no labels of points.")
-    return len(public.get("labels", [0]))
+    if public["method"] == "record-moments-of-labels":
+        require(are_names(public["labels"]), "The labels are no list of names.")
+        return len(public["labels"])
+    require(is_range(public["target_range"]), "The range of the numbers is none.")
+    return 1
 
 
 def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
@@ -634,6 +622,7 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
     alone = not (released["queries"] or released["answered"] or "plan" in document)
     require(alone, "The answers are one table, without rounds, and list no labels.")
     if public["method"] == "votes-of-numbers":
+        require(is_range(public["target_range"]), "The range of the numbers is none.")
         require(shape["moved"] == queries, "A teacher may change its number at every point.")
         steps = shape["n_classes"] - 1
         if mechanism["kind"] == "vote-quantiles":
@@ -641,10 +630,11 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
         far = 40 * (mechanism["sigma"] + 1)
         return queries, 1, -far, teachers * steps + far
     labels, cap = public["labels"], public["most_named"]
+    require(one_of("labels", "sets")(public["ballot"]), "The ballot is unknown.")
     sets = public["ballot"] == "sets"
     least, most = (2, 8) if sets else (1, 10_000)
-    require(least <= len(labels) <= most, "The labels are too many or too few.")
-    capped = cap is None or (not sets and cap <= len(labels))
+    require(are_names(labels) and least <= len(labels) <= most, "The labels are no list of names.")
+    capped = cap is None or (not sets and a_count(1, len(labels))(cap))
     require(capped, "The cap on the labels of a teacher is none.")
     # two sets of one teacher differ in no more labels than there are, or than both name together
     rows = 1 if sets else len(labels)
@@ -817,19 +807,20 @@ def check_assumptions(document: dict[str, Any]) -> str:
 def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     """Refuse a choice whose outcome is more than the one number, or the labels, that its event
     is about."""
-    check_shape(choice, _CHOICE_SHAPE, f"Choice {number}")
-    require(("value" in choice) != ("labels_sha256" in choice), f"Choice {number} has no outcome.")
+    outcome = "labels_sha256" if is_object(choice) and "labels_sha256" in choice else "value"
+    check_shape(choice, {**_CHOICE_SHAPE, outcome: _OUTCOMES[outcome]}, f"Choice {number}")
     check_part(choice)
     same = adds_to(choice, document["unit"], document["neighbours"])
     require(same, f"Choice {number} is about another unit or relation.")
     # of labels, which are checked with their release, the digest alone is stated
-    if "value" not in choice:
+    if outcome == "labels_sha256":
         return
     public, value = choice["public"], choice["value"]
     known = public["method"] in ("stability-quantile", "exponential-choice")
     require(known, f"Choice {number} was drawn by no known mechanism.")
     check_public(choice["mechanism"], public)
-    among = 0 <= value < public["n_candidates"] if "n_candidates" in public else True
+    among = 0 <= value < public.get("n_candidates", math.inf)
+    among = among or public["method"] == "stability-quantile"
     require(among, f"Choice {number} fell on a candidate that there is not.")
 
 

@@ -1,7 +1,8 @@
 """Games: what labels that are chosen one after another tell, from above and from below."""
 
 import math
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -23,6 +24,7 @@ _CHORDS = 1500  # of a profile beside a game, on either side of x = 1
 
 Profile = Callable[[float], float]
 Pair = tuple[float, float, float, float]
+Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighbour's
 Chances = tuple[float, float, float]
 
 
@@ -53,9 +55,12 @@ class Pairs:
     def __init__(self, sigma: float, n_teachers: int | None) -> None:
         self.sigma, self._tails = sigma, tails_of(sigma)
         self.reach = len(self._tails) - 2
+        self.all_within = False  # whether there are no pairs beyond the reach
         if n_teachers is not None:
             half = -(-n_teachers // 2)
-            self.reach = min(self.reach, max(half, 1 - half + n_teachers))
+            farthest = max(half, 2 - (half - n_teachers + 1))
+            self.all_within = farthest <= self.reach
+            self.reach = min(self.reach, farthest)
 
     def _upper_tail(self, t: int) -> float:
         """Return P(N >= t)."""
@@ -85,13 +90,32 @@ class Pairs:
             found.append((0.0, small, 1.0, 1 - small))
         return found + [(s, r, q, p) for p, q, r, s in found[1:]]
 
+    def arc(self, first: int, last: int, fine: float) -> list[Pair]:
+        """Return corners of a polygon that, with equal chances, contains the pairs at first, ...,
+        last, and as many turned round. Lines lie `fine` deviations apart."""
+        found = []
+        for low, high, far in ((max(first, 1), last, False), (max(2 - last, 2), 2 - first, True)):
+            end = min(high, self.reach, math.ceil(9 * self.sigma) + 2)
+            corners = []
+            if low <= end:
+                edges = [*range(low + 1, end, max(1, int(fine * self.sigma))), end]
+                corners = [self.at(low), self.at(end)]
+                corners += [self._meeting_point(*two) for two in pairwise(edges) if two[0] < two[1]]
+            if end < high:
+                small = self._upper_tail(max(end, low - 1))
+                corners.append((0.0, small, 1.0, 1 - small))
+            found += [(s, r, q, p) if far else (p, q, r, s) for p, q, r, s in corners]
+        return found + [(q, p, s, r) for p, q, r, s in found]
+
     def _meeting_point(self, near: int, far: int) -> Pair:
         """Return where the lines through two edges meet; both lie above all pairs."""
         if far == near + 1:
             return self.at(near)
         p1, q1 = self.at(near)[:2]
         p2, q2 = self.at(far - 1)[:2]
-        first, second = (math.exp((2 * t - 3) / (2 * self.sigma**2)) for t in (near, far))
+        first, second = (
+            math.exp((2 * (edge - 1) - 1) / (2 * self.sigma**2)) for edge in (near, far)
+        )
         p = (q2 - q1 + first * p1 - second * p2) / (first - second)
         q = q1 + first * (p - p1)
         return p, q, 1 - p, 1 - q
@@ -123,6 +147,11 @@ def repeated_delta(pair: Pair, queries: int, epsilon: float) -> float:
     return math.fsum(terms)
 
 
+def excess(one: float, other: float, lost: float) -> float:
+    """Return by how much a number is above another, with what floats may lose of both for it."""
+    return max(0.0, one * (1 + lost) - other * (1 - lost))
+
+
 class Cells:
     """Vectors of fixed-point numbers, packed into one integer each, so that integers do the work
     of arrays."""
@@ -130,11 +159,11 @@ class Cells:
     WEIGHT = 30  # bits of a weight: one digit of Python's integers
 
     def __init__(self, size: int, precision: int) -> None:
+        self.size, self.precision = size, precision
         self.bytes = (precision + self.WEIGHT + 4 + 7) // 8
         self.width = 8 * self.bytes
         ones = self.packed([1] * size)
         self.all = (1 << self.width * size) - 1
-        self.one = (1 << self.width) - 1
         self.tops = ones << (self.width - 1)
         self.almost = ones * ((1 << self.WEIGHT) - 1)
         self.low = ones * ((1 << (self.width - self.WEIGHT)) - 1)
@@ -143,6 +172,9 @@ class Cells:
         return int.from_bytes(
             b"".join(value.to_bytes(self.bytes, "little") for value in values), "little"
         )
+
+    def value(self, vector: int, place: int) -> int:
+        return (vector >> (self.width * place)) & ((1 << self.width) - 1)
 
     def larger(self, one: int, other: int) -> int:
         """Return the larger number of every cell."""
@@ -155,14 +187,9 @@ class Cells:
         return ((vector + self.almost) >> self.WEIGHT) & self.low
 
 
-def cells_allowed() -> float:
-    """Return how many cells one game may have, counted by steps and outcomes."""
-    return _CELLS_A_MINUTE * minutes_allowed.get()
-
-
-def cells_of(queries: int) -> int:
-    """Return how many cells make one step of a game."""
-    return min(60, max(12, round(12 * math.sqrt(300 / queries))))
+def nothing_else(epsilon: float) -> float:
+    """Return the profile of a mechanism that tells nothing."""
+    return max(0.0, -math.expm1(epsilon)) if epsilon < 0 else 0.0
 
 
 def game_profile(
@@ -187,35 +214,97 @@ def game_profile(
     UndecidedError
         If the game is too long to be played here.
     """
-    step, (left, right) = math.log(corners[0][1] / corners[0][0]) / cells, reach
+    p, q = corners[0][:2]
+    laws = [((a, b), (c, d)) for a, b, c, d in corners]
+    return profile_of_steps(laws, math.log(q / p) / cells, queries, reach, precision)
+
+
+def cells_allowed() -> float:
+    """Return how many cells one game may have, counted by steps and outcomes."""
+    return _CELLS_A_MINUTE * minutes_allowed.get()
+
+
+def cells_of(queries: int, usual: int = 12) -> int:
+    """Return how many cells make one step of a game."""
+    return min(60, max(12, round(usual * math.sqrt(300 / queries))))
+
+
+def profile_of_steps(
+    laws: Sequence[Law],
+    step: float,
+    queries: int,
+    reach: tuple[float, float],
+    precision: int,
+    passing: Sequence[tuple[int, Sequence[Law]]] = (),
+) -> Profile:
+    """Return what `game_profile` does, where a step is any of some pairs of distributions and a
+    cell of the grid is `step` nats wide.
+
+    With `passing` a step is a question with two outcomes, and the first one is followed by one of
+    the pairs: each entry says how many of `laws`, from the first on, may follow, and what pairs
+    the question may be then.
+
+    Raises
+    ------
+    UndecidedError
+        If the game would take longer than it may.
+    """
+    left, right = reach
     if not step * cells_allowed() > left + right:
         raise UndecidedError(f"A game of {queries} labels is too fine.")
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
-    if size * queries * 2 * len(corners) > cells_allowed():
+    asked = [law for _, questions in passing for law in questions]
+    if size * queries * sum(map(len, [*laws, *asked])) > cells_allowed():
         raise UndecidedError(f"A game of {queries} labels takes too long.")
-    space, scale, steps = Cells(size, precision), 1 << precision, []
-    for p, q, r, s in corners:
-        # of outcomes that the other side never has, x becomes 0, and its value is 1
-        never = math.ceil((p * (q <= 0) + r * (s <= 0)) * scale * (1 << Cells.WEIGHT))
-        steps.append((space.packed([never] * size), [*moves_of(p, q, step), *moves_of(r, s, step)]))
-    shifts = [shift for _, moves in steps for _, shift in moves]
-    margin_left, margin_right = 1 + max(0, -min(shifts)), 2 + max(0, *shifts)
+    space, scale = Cells(size, precision), 1 << precision
+    ready = {law: weights_of(law, step) for law in {*laws, *asked}}
+    sure = {
+        law: space.packed([math.ceil(giveaway(law) * scale * (1 << Cells.WEIGHT))] * size)
+        for law in ready
+    }
+    places = [shift for move in ready.values() for part in move for _, shift in part]
+    margin_left, margin_right = 1 + max(0, -min(places)), 2 + max(0, *places)
     below = [math.exp(-step * k) for k in range(margin_left, 0, -1)]
-    silent = (max(0.0, -math.expm1(step * (i - start))) for i in range(size))
-    vector = space.packed([min(scale, math.ceil(value * scale)) for value in silent])
-    for _ in range(queries):
-        first, last = vector & space.one, vector >> space.width * (size - 1)
-        chord = [min(scale, scale - int((scale - first) * ratio) + 1) for ratio in below]
-        wide = space.packed(chord) | (vector << space.width * margin_left)
-        wide |= space.packed([last] * margin_right) << space.width * (margin_left + size)
+    vector = space.packed(
+        [min(scale, math.ceil(nothing_else(step * (i - start)) * scale)) for i in range(size)]
+    )
+    limit = 1 << precision
+
+    def padded(values: int) -> int:
+        first, last = space.value(values, 0), space.value(values, size - 1)
+        chord = [min(limit, limit - int((limit - first) * ratio) + 1) for ratio in below]
+        pads = space.packed(chord), space.packed([last] * margin_right)
+        return (
+            pads[0]
+            | (values << space.width * margin_left)
+            | (pads[1] << space.width * (margin_left + size))
+        )
+
+    def best_of(listed: Sequence[Law], first: int, others: int) -> int:
+        """Return the best value of some pairs; the first outcome leads to other values."""
         best = 0
-        for total, moves in steps:
-            for weight, shift in moves:
-                total += weight * (wide >> space.width * (margin_left + shift))
+        for law in listed:
+            total = sure[law]
+            for i, part in enumerate(ready[law]):
+                for weight, shift in part:
+                    wide = others if i else first
+                    total += weight * (wide >> space.width * (margin_left + shift))
             total &= space.all
             best = space.larger(total, best) if best else total
-        vector = space.rounded(best)
+        return space.rounded(best)
+
+    for _ in range(queries):
+        wide = padded(vector)
+        if not passing:
+            vector = best_of(laws, wide, wide)
+            continue
+        told, found, known = vector, vector, 0
+        for followed, questions in passing:
+            told = space.larger(told, best_of(laws[known:followed], wide, wide))
+            found = space.larger(found, best_of(questions, padded(told), wide))
+            known = followed
+        vector = found
     content = vector.to_bytes(space.bytes * size, "little")
     values = [
         int.from_bytes(content[space.bytes * i : space.bytes * (i + 1)], "little") / scale
@@ -307,23 +396,65 @@ def composed_delta(
     return min(1.0, math.fsum(terms) * (1 + 1e-9) + values[-1])
 
 
-def moves_of(weight: float, other: float, step: float) -> list[tuple[int, int]]:
-    """Return, for an outcome of some chance, the neighbour's given, weights over 2**WEIGHT, rounded
-    up, and shifts in cells.
+def giveaway(law: Law) -> float:
+    """Return the probability of outcomes that the other side never has.
+
+    There x becomes 0, and its value is 1.
+    """
+    return math.fsum(p for p, q in law if q <= 0)
+
+
+def weights_of(law: Law, step: float) -> list[list[tuple[int, int]]]:
+    """Return, for each outcome of a pair of distributions, weights over 2**WEIGHT, rounded up,
+    and shifts in cells.
 
     The value falls to the right, so shifts are rounded to the left.
     """
-    if weight <= 0 or other <= 0:
-        return []
-    moved = math.log(other / weight)
-    places = (moved - LOST * (1 + abs(moved))) / step
-    low = math.floor(places)
-    at = min(1.0, math.expm1(step * (places - low)) / math.expm1(step))
-    shares = ((1 - at, low), (at, low + 1)) if at > 1e-9 else ((1.0, low),)
-    return [(math.ceil(weight * share * (1 << Cells.WEIGHT)), shift) for share, shift in shares]
+    found = []
+    for weight, other in law:
+        shares: tuple[tuple[float, int], ...] = ()
+        if weight > 0 and other > 0:
+            moved = math.log(other / weight)
+            places = (moved - LOST * (1 + abs(moved))) / step
+            low = math.floor(places)
+            at = min(1.0, math.expm1(step * (places - low)) / math.expm1(step))
+            shares = ((1 - at, low), (at, low + 1)) if at > 1e-9 else ((1.0, low),)
+        found.append(
+            [(math.ceil(weight * share * (1 << Cells.WEIGHT)), shift) for share, shift in shares]
+        )
+    return found
 
 
 MOST_SIGMA = 300  # votes, of labels of more classes; beyond, this program takes too long
+CLASS_LAWS = 1400  # of a game's list, about
+
+
+def all_squares_pass(
+    sigma: float,
+    edge: int,
+    deep: int,
+    open_ones: Callable[[Sequence[tuple[int, int]], int], list[tuple[int, int]]],
+) -> bool:
+    """Return whether all points of the lattice of two noises pass a test.
+
+    The test takes squares, and how far their last points lie from their first ones, and returns
+    those that do not pass as a whole: these are cut in four.
+    """
+    side = 1
+    while side < sigma / 5:
+        side *= 2
+    starts = range(-edge, edge + 1, side)
+    squares = [(u, w) for u in starts for w in starts]
+    while squares:
+        far = side - 1
+        squares = [(u, w) for u, w in squares if max(u, w) + far >= -deep and max(u, w) <= edge]
+        squares = open_ones(squares, far)
+        # a square bounds its points from above: in parts it may pass yet, a point alone may not
+        if squares and side == 1:
+            return False
+        side //= 2
+        squares = [(u + i, w + j) for u, w in squares for i in (0, side) for j in (0, side)]
+    return True
 
 
 class ClassLabels:
@@ -417,35 +548,251 @@ class ClassLabels:
         """Return whether the moment of order a, less 1, is at most `most` for all votes."""
         edge, deep = self.FAR * math.ceil(self.sigma), math.ceil((self.DEEP + 0.25) * self.sigma)
         most = (most - self.left_out(edge, deep)) / (1 + 1e-5)
-        side = 1
-        while side < self.sigma / 4:
-            side *= 2
-        starts = range(-edge, edge + 1, side)
-        squares = [(u, w) for u in starts for w in starts]
-        while squares:
-            far = side - 1
-            squares = [(u, w) for u, w in squares if max(u, w) + far >= -deep]
+
+        def open_ones(squares: Sequence[tuple[int, int]], far: int) -> list[tuple[int, int]]:
             corners = [(u, w + far) for u, w in squares] + [(u + far, w) for u, w in squares]
             values = self.chances({*corners, *((u + 1, w - 1) for u, w in corners)})
-            squares = [one for one in squares if self._bound(*one, far, values) > most]
-            # a square bounds its points from above: in parts it may fit yet, a point alone may not
-            if squares and side == 1:
+            found = []
+            for u, w in squares:
+                high, low = (u, w + far), (u + far, w)
+                here = values[high]
+                if far:
+                    top = self.below(u + far) * self.below(w + far)
+                    here = top, here[1], values[low][2]
+                above = self.excesses(values[high], values[u + 1, w + far - 1])
+                under = self.excesses(values[low], values[u + far + 1, w - 1])
+                terms = [
+                    [p * max(one[way], two[way]) for way in (0, 1)]
+                    for p, one, two in zip(here, above, under, strict=True)
+                ]
+                found += [(u, w)] if max(map(math.fsum, zip(*terms, strict=True))) > most else []
+            return found
+
+        return all_squares_pass(self.sigma, edge, deep, open_ones)
+
+
+class ThreeOutcomes:
+    """A list of pairs of distributions on three outcomes that dominates what a label of more than
+    two classes tells (section 15).
+
+    The list holds what labels tell at the knots of a net over the lattice of `ClassLabels`, both
+    ways round, with their ratios spread. Each point of the lattice has to lie below the mixture of
+    the four knots around it: its hockey stick nowhere above theirs.
+    """
+
+    FAR, DEEP = 7.8, 5.4  # deviations; of one noise and of both, beyond which all is told
+    CHARGE = 5e-14  # a label, for noises farther out and for what the comparison lets pass
+    PASSED = 5e-15
+    OFF = 1e-11  # what floats lose of a chance, and of a ratio of two, at most
+    MOST_SPREAD = 0.4
+    STEPS = (
+        *(0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.8, 2.2, 2.7),
+        *(3.4, 4.4, 5.4, 6.5, 7.5, 8.5),
+    )
+    SUMS = (
+        *(-3.6, -1.7, -1.3, -1.1, -0.9, -0.7, -0.5, -0.25, 0, 0.25, 0.6, 1.1, 1.9, 2.9, 3.8, 4.7),
+        *(5.4, 6.1, 7.2, 8.8),
+    )
+
+    def __init__(self, sigma: float, excess: float) -> None:
+        self.sigma, self.labels = sigma, ClassLabels(sigma, 2.0)
+        root = math.sqrt(2) * sigma
+        steps = sorted({max(1, round(at * root)) for at in self.STEPS})
+        self.steps = [1 - d for d in reversed(steps)] + steps
+        self.sums = sorted({2 * round(at * root / 2) for at in self.SUMS})
+        self.edge, self.deep = math.ceil(self.FAR * sigma), math.ceil(self.DEEP * sigma)
+        self.most = [value * (1 + excess) for value in self._largest_moments()]
+        self.knots = self._spread_laws()
+        self.cells: dict[tuple[int, int], list[tuple[float, list[float]]]] = {}
+
+    def _ratio_moments(self, law: Law) -> list[float]:
+        """Return moments of the ratios less 1: of order 2, and of two more in both directions."""
+        sums = [0.0] * 7
+        for p, q in law:
+            ratio = q / p
+            sums[0] += p * (ratio - 1) ** 2
+            log_r, place = math.log(ratio), 1
+            for tilt in (0.4, 0.8, 1.2):
+                for a in (tilt * self.sigma, 1 - tilt * self.sigma):
+                    sums[place] += p * (math.exp(a * log_r) - 1 - a * (ratio - 1))
+                    place += 1
+        return sums
+
+    def _laws_at(self, points: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Law]:
+        values = self.labels.chances({*points, *((u + 1, w - 1) for u, w in points)})
+        return {
+            (u, w): tuple(zip(values[u, w], values[u + 1, w - 1], strict=True)) for u, w in points
+        }
+
+    def _largest_moments(self) -> list[float]:
+        stride = max(1, round(self.sigma / 9))
+        axis = range(-math.ceil(4 * self.sigma), math.ceil(2 * self.sigma), stride)
+        laws = self._laws_at([(u, w) for u in axis for w in axis]).values()
+        largest = [max(column) for column in zip(*map(self._ratio_moments, laws), strict=True)]
+        for i in range(1, len(largest), 2):  # both directions have the same
+            largest[i] = largest[i + 1] = max(largest[i : i + 2])
+        return largest
+
+    def _spread_laws(self) -> list[list[Law]]:
+        """Return the spread laws of all knots, sum by sum."""
+        rim = self.edge + math.ceil(self.sigma)
+        places = []
+        for row, total in enumerate(self.sums):
+            for d in self.steps:
+                u = (total + d % 2 - d) // 2
+                if row == 0:  # stands for all that lies deeper
+                    top = max(-self.deep, abs(d) - self.edge)
+                    u = min(top, top - d)
+                w = u + d
+                places.append((min(max(u, -rim), rim), min(max(w, -rim), rim)))
+        values = self._laws_at(places)
+        laws = [self._spread_law(values[place]) for place in places]
+        n = len(self.steps)
+        return [laws[n * row : n * (row + 1)] for row in range(len(self.sums))]
+
+    def _spread_law(self, law: Law) -> Law:
+        """Return the law with its ratios as far from 1 as the moments allow, and sums of 1."""
+        low, high = 0.0, self.MOST_SPREAD
+        for _ in range(10):
+            middle = (low + high) / 2
+            wide = tuple((p, p + (1 + middle) * (q - p)) for p, q in law)
+            if min(q / p for p, q in wide) >= 0.1 and all(
+                value <= most
+                for value, most in zip(self._ratio_moments(wide), self.most, strict=True)
+            ):
+                low = middle
+            else:
+                high = middle
+        found = [(p, p + (1 + low) * (q - p)) for p, q in law]
+        largest = max(range(3), key=lambda i: found[i][0])
+        others = [found[i] for i in range(3) if i != largest]
+        found[largest] = 1 - math.fsum(p for p, _ in others), 1 - math.fsum(q for _, q in others)
+        return tuple(found)
+
+    def laws(self) -> list[Law]:
+        """Return the list, without laws that another one of it dominates."""
+        every = [law for row in self.knots for law in row]
+        every += [tuple((q, p) for p, q in law) for law in every]
+        every.sort(key=lambda law: -math.fsum((q - p) ** 2 / p for p, q in law))
+        kept: list[Law] = []
+        tests: list[list[tuple[float, float]]] = []
+        for law in every:
+            for test in tests:
+                if all(above_silence(law, x) <= height for x, height in test):
+                    break
+            else:
+                kept.append(law)
+                points = [1.0, *(p / q for p, q in law)]
+                tests.append([(x, above_silence(law, x) + 1e-15 * min(1.0, x)) for x in points])
+        return kept
+
+    def _cell_sticks(self, column: int, row: int) -> list[tuple[float, list[float]]]:
+        """Return where the slopes of four knots' hockey sticks change, and the sticks there."""
+        found = self.cells.get((column, row))
+        if found is None:
+            four = [self.knots[j][i] for j in (row, row + 1) for i in (column, column + 1)]
+            points = sorted({1.0, *(p / q for law in four for p, q in law)})
+            found = [(x, [above_silence(law, x) for law in four]) for x in points]
+            self.cells[column, row] = found
+        return found
+
+    def cover(self) -> bool:
+        """Return whether each point of the lattice lies below the mixture around it."""
+
+        def open_ones(squares: Sequence[tuple[int, int]], far: int) -> list[tuple[int, int]]:
+            corners = [(u, w + far) for u, w in squares] + [(u + far, w) for u, w in squares]
+            laws = self._laws_at(corners)
+            return [
+                (u, w)
+                for u, w in squares
+                if not self._square_below(u, w, far, laws[u, w + far], laws[u + far, w])
+            ]
+
+        return all_squares_pass(self.sigma, self.edge, self.deep, open_ones)
+
+    def _square_below(self, u: int, w: int, far: int, high: Law, low: Law) -> bool:
+        """Return whether all points of a square lie below the mixture at its middle.
+
+        `high` and `low` are its laws with the largest and with the smallest ratios.
+        """
+        most = (self.labels.below(u + far) * self.labels.below(w + far), high[1][0], low[2][0])
+        terms = [
+            (p * (1 + self.OFF), b / a * (1 - self.OFF), d / c * (1 + self.OFF))
+            for p, (a, b), (c, d) in zip(most, low, high, strict=True)
+        ]
+        column, across = share_between(self.steps, w - u)
+        row, along = share_between(self.sums, u + w + far)
+        shares = (
+            *((1 - along) * (1 - across), (1 - along) * across),
+            *(along * (1 - across), along * across),
+        )
+        for x, heights in self._cell_sticks(column, row):
+            found = sum(map(mul, shares, heights)) + self.PASSED * min(1.0, x)
+            down = [p * (1 - x * least) if x * least < 1 else 0.0 for p, least, _ in terms]
+            up = [p * (x * greatest - 1) if x * greatest > 1 else 0.0 for p, _, greatest in terms]
+            here, there = (down, up) if x >= 1 else (up, down)
+            if here[0] + here[1] + here[2] <= found:
+                continue
+            # any outcome is what the two others leave
+            between = -abs(1 - x)
+            if not any(
+                max(here[i] + here[j], between + there[i] + there[j]) <= found
+                for i, j in ((0, 1), (0, 2), (1, 2))
+            ):
                 return False
-            side //= 2
-            squares = [(u + i, w + j) for u, w in squares for i in (0, side) for j in (0, side)]
         return True
 
-    def _bound(self, u: int, w: int, far: int, values: dict[tuple[int, int], Chances]) -> float:
-        """Return a moment that all points of a square keep."""
-        high, low = values[u, w + far], values[u + far, w]
-        top = self.below(u + far) * self.below(w + far)
-        above = self.excesses(high, values[u + 1, w + far - 1])
-        under = self.excesses(low, values[u + far + 1, w - 1])
-        terms = [
-            [p * max(one[way], two[way]) for way in (0, 1)]
-            for p, one, two in zip((top, high[1], low[2]), above, under, strict=True)
-        ]
-        return max(map(math.fsum, zip(*terms, strict=True)))
+
+def share_between(knots: Sequence[int], at: float) -> tuple[int, float]:
+    """Return between which two knots a number lies, and how far along; beyond an end, that end."""
+    place = min(max(bisect_right(knots, at) - 1, 0), len(knots) - 2)
+    return place, min(max((at - knots[place]) / (knots[place + 1] - knots[place]), 0.0), 1.0)
+
+
+def above_silence(law: Law, x: float) -> float:
+    """Return by how much a hockey stick exceeds that of silence; the largest outcome is what the
+    others leave."""
+    largest = max(range(len(law)), key=lambda i: law[i][0])
+    down = up = 0.0
+    for i, (p, q) in enumerate(law):
+        if i != largest:
+            gap = p - x * q
+            if gap > 0:
+                down += gap
+            else:
+                up -= gap
+    return max(down, 1 - x + up) if x >= 1 else max(up, down - 1 + x)
+
+
+def spread_of_classes(sigma: float, queries: int) -> float:
+    """Return about how far the losses of labels of more than two classes spread."""
+    return 1.135 / sigma * math.sqrt(queries)
+
+
+def class_game_profile(
+    sigma: float, queries: int, reach: tuple[float, float], precision: int
+) -> Profile:
+    """Return the value of the game of labels of more than two classes at every epsilon, from above.
+
+    `reach` is as for `game_profile`.
+
+    Raises
+    ------
+    UndecidedError
+        If the game is too long for this program, or it finds no list of pairs.
+    """
+    step = 1.135 / sigma / cells_of(queries, 10)
+    size = (reach[0] + reach[1]) / step
+    # the list takes about as long as a game of so many cells
+    work = 1e7 * sigma + size * queries * 3 * CLASS_LAWS
+    if not 10 <= sigma <= MOST_SIGMA or work > cells_allowed():
+        raise UndecidedError("Such a game of three outcomes is not played here.")
+    nets = (ThreeOutcomes(sigma, spread) for spread in (0.01, 0.013, 0.017, 0.022, 0.03))
+    net = next((net for net in nets if net.cover()), None)
+    if net is None:
+        raise UndecidedError("No list of pairs was found.")
+    game = profile_of_steps(net.laws(), step, queries, reach, precision)
+    return lambda epsilon: game(epsilon) + queries * ThreeOutcomes.CHARGE
 
 
 def threshold_divergence(sigma: float, a: float) -> float:
@@ -545,20 +892,36 @@ def meeting_of(
     return p, a[1] + first * (p - a[0])
 
 
-def table_corners(weights: list[int], n_teachers: int, lines: int) -> list[Pair]:
+def table_corners(weights: list[int], n_teachers: int, share: float) -> list[Pair]:
     """Return corners of a polygon around all pairs of a table, the one that tells most first.
 
-    Its sides are lines through edges of the hull, about so many and both ends: they lie on or above
-    all pairs.
+    Lines through edges of the hull lie on or above all pairs. Edges between two are left out as
+    long as the two meet at most `share` above the hull, as a share of the gap that is there.
     """
     hull = table_hull(table_points(weights, n_teachers))
-    edges = list(pairwise(hull))
-    kept = [*edges[: -1 : max(1, len(edges) // lines)], *edges[-1:]]
-    corners: list[tuple[Any, Any]] = [
-        hull[0],
-        *(meeting_of(*a, *b) for a, b in pairwise(kept)),
-        hull[-1],
-    ]
+    across, gaps = [float(p) for p, _ in hull], [float(q - p) for p, q in hull]
+    slopes = [(gaps[k + 1] - gaps[k]) / (across[k + 1] - across[k]) for k in range(len(hull) - 1)]
+    corners: list[tuple[Any, Any]] = [hull[0]]
+    edge, last = 0, len(hull) - 2
+    while edge < last:
+        ahead = edge + 1
+        # floats say which edges to leave out; where two lines meet is exact
+        while ahead < last and slopes[edge] > slopes[ahead + 1]:
+            fall = slopes[edge] - slopes[ahead + 1]
+            along = gaps[ahead + 1] - slopes[ahead + 1] * (across[ahead + 1] - across[edge])
+            along = (along - gaps[edge]) / fall
+            place = bisect_right(across, across[edge] + along, edge + 1, ahead + 2) - 1
+            inside = across[edge] - across[place] + along
+            below = gaps[place] + slopes[min(place, last)] * inside
+            if not gaps[edge] + slopes[edge] * along <= (1 + share) * below:
+                break
+            ahead += 1
+        alone = ahead == edge + 1
+        ends = hull[edge : edge + 2] + hull[ahead : ahead + 2]
+        corners.append(hull[ahead] if alone else meeting_of(*ends))
+        edge = ahead
+    if last >= 0:
+        corners.append(hull[-1])
     found = [
         (float(p / ONE), float(q / ONE), float((ONE - p) / ONE), float((ONE - q) / ONE))
         for p, q in corners
@@ -570,3 +933,43 @@ def table_corners(weights: list[int], n_teachers: int, lines: int) -> list[Pair]
 
     first = max(found, key=loses)
     return [first, *(corner for corner in found if corner is not first)]
+
+
+def passing_delta(event: dict[str, Any], epsilon: float, precision: int, fine: float) -> float:
+    """Return delta of queries of two classes, each a question about the highest count that a label
+    may follow, from above.
+
+    The highest count is at most that of the larger class. So with e votes from an even vote the
+    question's t is at least threshold - K // 2 - e, one less at an even vote of an odd K. What may
+    follow are labels of votes that are far enough from even.
+
+    Raises
+    ------
+    UndecidedError
+        If the game is too long to be played here.
+    """
+    asked, n_teachers, half = event["queries"], event["n_teachers"], event["n_teachers"] // 2
+    tops, labels = Pairs(event["threshold_sigma"], None), Pairs(event["sigma"], None)
+    if max(tops.sigma, labels.sigma) > 1e4:
+        raise UndecidedError("Such noise is not played here.")
+    width = max(1, int(labels.sigma * fine))
+    starts = [0, *range(1, min(half + 1, math.ceil(5 * labels.sigma)), width)]
+    groups, above = [], tops.reach + math.ceil(20 * tops.sigma)
+    for start, end in pairwise([*starts, half + 1]):
+        least = event["threshold"] - min(n_teachers, half + end)
+        if start or n_teachers % 2 == 0:
+            least += 1
+        questions = tops.arc(least, above, fine) if least <= above else []
+        groups.append((labels.arc(1 + start, end, fine), questions))
+        above = min(above, least - 1)
+    laws: list[Law] = []
+    passing = []
+    for told, questions in reversed(groups):
+        laws += [((p, q), (r, s)) for p, q, r, s in told]
+        passing.append((len(laws), [((p, q), (r, s)) for p, q, r, s in questions]))
+    usual = spread_of([labels.at(1)], 1)
+    spread = math.sqrt(asked * (usual**2 + spread_of([tops.at(1)], 1) ** 2))
+    reach = 4 * spread, 4 * spread + epsilon
+    return profile_of_steps(laws, usual / cells_of(asked), asked, reach, precision, passing)(
+        epsilon
+    )

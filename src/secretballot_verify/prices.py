@@ -10,6 +10,7 @@ from typing import Any
 
 from secretballot_verify import games
 from secretballot_verify.games import (
+    LOST,
     ONE,
     Chances,
     Pairs,
@@ -17,6 +18,7 @@ from secretballot_verify.games import (
     UndecidedError,
     cells_of,
     even_vote,
+    excess,
     game_delta,
     repeated_delta,
 )
@@ -447,6 +449,22 @@ def refined(
     return Price(min(lower, upper), upper, method)
 
 
+def one_label_price(pairs: Iterable[tuple[float, ...]], epsilon: float) -> Price:
+    """Return bounds on what a single label costs that has one of these pairs, either way round."""
+    ratio, lower, upper = math.exp(epsilon), 0.0, 0.0
+    for p, q, r, s in pairs:
+        for a, b, c, d in ((p, q, r, s), (q, p, s, r)):
+            lower = max(
+                lower,
+                excess(a, ratio * b, -LOST) + excess(c, ratio * d, -LOST),
+            )
+            upper = max(
+                upper,
+                excess(a, ratio * b, LOST) + excess(c, ratio * d, LOST),
+            )
+    return Price(lower, upper * (1 + 1e-9) + 1e-300, "the worst pair of votes")
+
+
 def label_price(
     sigma: float, queries: int, n_teachers: int | None, epsilon: float, promised: float | None
 ) -> Price:
@@ -456,6 +474,10 @@ def label_price(
     if sigma > 1e5 or queries > 20_000:
         return Price(0.0, upper, method)
     pairs = Pairs(sigma, n_teachers)
+    if queries == 1 and pairs.all_within and pairs.reach <= 20_000:
+        votes = range(2 - pairs.reach, pairs.reach + 1)
+        one = one_label_price(map(pairs.at, votes), epsilon)
+        return one._replace(lower=min(one.lower, upper) * (1 - ERROR), upper=min(one.upper, upper))
     lower = min(upper, games.attack_delta(pairs, queries, epsilon, sigma))
     precision = precision_of(upper if promised is None else promised)
 
@@ -470,16 +492,26 @@ def label_price(
 def class_labels_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
     """Return bounds on the price of labels of more than two classes.
 
-    First as noisy counts; while the promise is less, by a Renyi divergence that all votes keep. The
-    lower bound is an even vote between two classes, asked again and again.
+    First as noisy counts; while the promise is less, by a Renyi divergence that all votes keep, and
+    by a game. The lower bound is an even vote between two classes, asked again and again.
     """
     sigma, queries = event["sigma"], event["queries"]
     upper, lower = gaussian_delta(sigma, 2 * queries, epsilon), 0.0
     if 4 <= sigma <= 1e4 and queries <= 20_000:
         lower = repeated_delta(even_vote(sigma), queries, epsilon) * (1 - ERROR)
 
+    precision = precision_of(upper if promised is None else promised)
+
+    def game() -> float:
+        far = 5 * games.spread_of_classes(sigma, queries)
+        return games.class_game_profile(sigma, queries, (far, far + epsilon), precision)(epsilon)
+
     kept = partial(games.classes_delta, sigma, queries, epsilon, promised, None)
-    finer_ones = [("a divergence that all votes keep", kept)]
+    # the game takes longest: only where all else leaves the promise open
+    finer_ones: list[tuple[str, Callable[[], float]]] = [
+        ("a divergence that all votes keep", kept),
+        ("a game of three outcomes", game),
+    ]
     return refined(Price(lower, upper, "as the counts they are read off"), promised, finer_ones)
 
 
@@ -496,6 +528,8 @@ def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -
     ratio = max(max((q - p) / p, (q - p) / (ONE - q)) for p, q in points)
     loss = math.log1p(ratio) * (1 + 1e-14)
     upper, method = parts_delta(queries, loss, epsilon), "parts of the largest loss"
+    if queries == 1:
+        return one_label_price(pairs, epsilon)
     if queries > 20_000:
         return Price(0.0, upper, method)
     middle, step = len(pairs) // 2, max(1, len(pairs) // 30)
@@ -503,19 +537,22 @@ def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -
     lower = min(upper, max(repeated_delta(pairs[i], queries, epsilon) for i in asked))
     precision = precision_of(upper if promised is None else promised)
 
-    def game(lines: int, finer: int) -> float:
-        corners = games.table_corners(weights, teachers, lines)
-        return game_delta(corners, queries, epsilon, finer * cells_of(queries), precision)
+    def game(share: float, finer: int) -> float:
+        corners, cells = (
+            games.table_corners(weights, teachers, share),
+            finer * cells_of(queries),
+        )
+        return game_delta(corners, queries, epsilon, cells, precision)
 
-    finer_ones = [("a game", partial(game, *at)) for at in ((30, 1), (80, 2))]
+    finer_ones = [("a game", partial(game, *at)) for at in ((3e-4, 1), (1e-4, 2))]
     return refined(Price(lower, upper, method), promised, finer_ones)
 
 
 def confident_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
     """Return bounds on the price of queries that a noisy threshold refuses or lets pass.
 
-    First as noisy counts; while the promise is less, by games, and of more than two classes by
-    divergences.
+    First as noisy counts; while the promise is less, the answers about the threshold, and the
+    labels, are games.
 
     Raises
     ------
@@ -541,17 +578,23 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
         # labels first, as far as the answers about the threshold may lead
         if max(first, second) > 1e5 or asked > 20_000:
             raise UndecidedError("Such games are not played here.")
-        outer, inner = (
-            Pairs(sigma, None).corners(fine, n) for sigma, n in ((first, asked), (second, answers))
-        )
-        far = 4 * (games.spread_of(outer, asked) + games.spread_of(inner, answers))
-        cells = finer * cells_of(answers)
-        labels = games.game_profile(inner, answers, (far, far + epsilon), cells, precision)
+        outer = Pairs(first, None).corners(fine, asked)
+        far = 4 * games.spread_of(outer, asked)
+        if binary:
+            inner = Pairs(second, None).corners(fine, answers)
+            far += 4 * games.spread_of(inner, answers)
+            cells = finer * cells_of(answers)
+            labels = games.game_profile(inner, answers, (far, far + epsilon), cells, precision)
+        else:
+            far += 5 * games.spread_of_classes(second, answers)
+            labels = games.class_game_profile(second, answers, (far, far + epsilon), precision)
         return game_delta(outer, asked, epsilon, finer * cells_of(asked), precision, labels)
 
+    both = partial(games.passing_delta, event, epsilon, precision)
     kept = partial(games.classes_delta, second, answers, epsilon, promised, (first, asked))
+    # a coarse game first: a finer one takes longer
     finer_ones = [("divergences that all votes keep", kept)]
     if binary:
-        settings = ((0.08, 1), (0.04, 2))
-        finer_ones = [("games, composed", partial(composed, *at)) for at in settings]
+        finer_ones = [("a game of both", partial(both, fine)) for fine in (0.16, 0.08)]
+    finer_ones += [("games, composed", partial(composed, *at)) for at in ((0.08, 1), (0.04, 2))]
     return refined(Price(lower, upper, "as noisy counts, composed"), promised, finer_ones)

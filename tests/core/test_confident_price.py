@@ -14,6 +14,7 @@ from secretballot.core.mechanisms import ConfidentLabels, State
 from secretballot.core.price import delta_upper, price
 from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.core.types import Guarantee, VoteShape
+from secretballot_verify import games
 
 ADDED = Guarantee(unit="record", relation="add-remove")
 
@@ -124,6 +125,7 @@ def test_each_bound_is_above_every_adaptive_run(n_teachers, threshold, first, se
         for epsilon in (0.2, 1.0, 2.0):
             true = true_delta(steps, queries, answers, epsilon) - 1e-11
             assert true <= delta_upper([event], epsilon)
+            assert true <= games.passing_delta(json_of(event), epsilon, 50, 0.16)
             assert true <= game.delta(np.array([epsilon]))[0]
             assert true <= delta_of(charges, orders, np.array([epsilon]))[0]
 
@@ -188,11 +190,13 @@ def test_more_queries_answers_or_teachers_below_the_threshold_never_cost_less():
     assert usual <= 1.001 * found(30, 10, 80, 110)
 
 
-def test_the_second_program_does_not_refuse_it_and_confirms_no_less_noise():
+def test_the_second_program_confirms_it_and_no_less_noise():
     event = event_of(built(90, 12.0, 9.0, 12), 100, 12)
     delta = delta_upper([event], 1.0)
     own = second_verifier.price_of(json_of(event), 1.0, delta)
-    assert own.lower <= delta <= own.upper * (1 + second_verifier.ERROR)
+    assert 0.8 * delta <= own.upper <= delta * (1 + second_verifier.ERROR)
+    assert own.lower <= own.upper
+    assert own.method == "a game of both"
     for weaker in ({"sigma": 7.0}, {"threshold_sigma": 10.0}, {"threshold": 80}):
         broken = json_of(event) | weaker
         assert second_verifier.price_of(broken, 1.0, delta).upper > 1.1 * delta
