@@ -131,9 +131,7 @@ class ReleaseStream:
     --------
     >>> budget = sb.PrivacyBudget(1.0, 1e-6)
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget)
-    >>> shape = sb.privacy.accounting.teacher_shape(10, 2, n_teachers=100)
-    >>> mechanism = sb.privacy.accounting.noisy_votes(budget, shape)
-    >>> aggregator = sb.aggregation.NoisyVoting.of(mechanism, shape, budget)
+    >>> aggregator = sb.aggregation.NoisyVoting.calibrate(budget, 10, n_teachers=100)
     >>> stream = sb.door.ReleaseStream(
     ...     aggregator, ledger, classes=[0, 1], n_teachers=100, request="first", teachers="of today"
     ... )

@@ -135,9 +135,7 @@ class LabelingSession:
     ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20)
     >>> budget = sb.PrivacyBudget(epsilon=2.0, delta=1e-6)
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
-    >>> shape = sb.privacy.accounting.teacher_shape(10, 2, n_teachers=20)
-    >>> mechanism = sb.privacy.accounting.noisy_votes(budget, shape)
-    >>> aggregator = sb.aggregation.NoisyVoting.of(mechanism, shape, budget)
+    >>> aggregator = sb.aggregation.NoisyVoting.calibrate(budget, 10, n_teachers=20)
     >>> session = sb.LabelingSession(teachers, aggregator, ledger)
     >>> session.ask([1.0, 0.0]).label in (0, 1)
     True

@@ -102,9 +102,7 @@ def ask_actively(
     ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=50)
     >>> budget = sb.PrivacyBudget(epsilon=2.0, delta=1e-5)
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
-    >>> shape = sb.privacy.accounting.teacher_shape(20, 2, n_teachers=50)
-    >>> mechanism = sb.privacy.accounting.noisy_votes(budget, shape)
-    >>> terms = sb.aggregation.NoisyVoting.of(mechanism, shape, budget)
+    >>> terms = sb.aggregation.NoisyVoting.calibrate(budget, 20, n_teachers=50)
     >>> session = sb.LabelingSession(teachers, terms, ledger)
     >>> run = sb.ask_actively(session, X_public, round_size=10)
     >>> run.rounds, session.left
