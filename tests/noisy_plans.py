@@ -5,7 +5,7 @@ from typing import Any
 from secretballot.aggregation import NoisyVoting
 from secretballot.core.mechanisms import NoisyVotes, TableLabels
 from secretballot.core.price import epsilon_upper
-from secretballot.privacy.accounting import PrivacyBudget, noisy_votes, teacher_shape
+from secretballot.privacy.accounting import PrivacyBudget, teacher_shape
 
 
 def noisy(
@@ -41,5 +41,6 @@ def calibrated(
     budget: PrivacyBudget, n_queries: int, *, n_teachers: int, n_classes: int = 2, **kind: Any
 ) -> NoisyVoting:
     """Return the least noise that keeps a budget."""
-    shape = teacher_shape(n_queries, n_classes, n_teachers)
-    return NoisyVoting.of(noisy_votes(budget, shape, **kind), shape, budget)
+    return NoisyVoting.calibrate(
+        budget, n_queries, n_teachers=n_teachers, n_classes=n_classes, **kind
+    )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from secretballot.aggregation.abstention_table import AbstentionTableAggregator
-from secretballot.aggregation.base import Aggregator, Answers
+from secretballot.aggregation.base import Aggregator
 from secretballot.aggregation.confident import ConfidentAggregator, InteractiveAggregator
 from secretballot.aggregation.noisy_voting import NoisyVoting
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
@@ -15,7 +15,6 @@ __all__ = [
     "AGGREGATOR_CLASSES",
     "AbstentionTableAggregator",
     "Aggregator",
-    "Answers",
     "ConfidentAggregator",
     "InteractiveAggregator",
     "NoisyVoting",

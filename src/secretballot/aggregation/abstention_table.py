@@ -154,11 +154,6 @@ class AbstentionTableAggregator(Aggregator):
         """Number T of abstentions at which the stream stops."""
         return self.table.abstentions
 
-    @property
-    def most_abstentions(self) -> int:
-        """Abstentions after which nothing more is answered: `max_unstable`."""
-        return self.max_unstable
-
     def core_mechanism(self, n_teachers: int) -> AbstentionTable:
         """Return the mechanism, for the distances that so many teachers can have."""
         found = stream_mechanism(self.table, n_teachers)

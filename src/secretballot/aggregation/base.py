@@ -3,45 +3,11 @@ counts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
-from secretballot._typing import IntArray
-from secretballot._validation import check_count
 from secretballot.core.mechanisms import Mechanism
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What leaves an aggregator: public as soon as it is returned.
-
-    Attributes
-    ----------
-    labels : ndarray of int64, shape (n_queries,)
-        Class index, or -1 where the aggregator abstained or the stream had stopped.
-    noisy_counts : ndarray of int64, shape (n_queries,) or (n_queries, n_classes), or None
-        Noisy counts in votes, of class 1 (two classes) or of every class; None where labels alone
-        are released.
-    n_reached : int
-        Queries processed before the stream stopped; all of them for most aggregators.
-    outcome : mapping of str to int
-        What else was drawn, by name; for the certificate, beside the aggregator's parameters.
-
-    Examples
-    --------
-    >>> answers = sb.aggregation.Answers(np.array([1, -1]), noisy_counts=None, n_reached=2)
-    >>> (answers.labels >= 0).tolist()
-    [True, False]
-    """
-
-    labels: IntArray
-    noisy_counts: IntArray | None
-    n_reached: int
-    outcome: Mapping[str, int] = field(default_factory=dict)
 
 
 class Aggregator(ABC):
@@ -80,17 +46,6 @@ class Aggregator(ABC):
     @abstractmethod
     def sigma_of_counts(self) -> float | None:
         """Scale of the noise on released counts, in votes; None where labels alone are released."""
-
-    @property
-    def most_abstentions(self) -> int | None:
-        """Abstentions after which nothing more is answered."""
-        return None
-
-    @property
-    def most_answers(self) -> int | None:
-        """Answers after which nothing more is answered; None where only the number of queries
-        ends it."""
-        return None
 
     @abstractmethod
     def core_mechanism(self, n_teachers: int) -> Mechanism:
@@ -182,34 +137,3 @@ def check_fields(
         )
     given["budget"] = PrivacyBudget(budget["epsilon"], budget["delta"])
     return given
-
-
-def check_votes(counts: IntArray, aggregator: Aggregator, n_teachers: int) -> IntArray:
-    """Return counts as int64 of shape (at most n_queries, n_classes), rows summing to the number of
-    teachers.
-
-    Raises
-    ------
-    DataError
-        If they are not; no count is named. For votes counted from teachers that vote once each, it
-        cannot happen.
-    """
-    votes, k = np.asarray(counts), check_count("n_teachers", n_teachers)
-    if votes.dtype.kind not in "iu" or votes.ndim != 2 or votes.shape[1] != aggregator.n_classes:
-        raise DataError(
-            Parameter("counts"),
-            f" have dtype {votes.dtype} and shape {votes.shape}; give integers of shape"
-            f" (n_queries, {aggregator.n_classes}).",
-        )
-    if not len(votes) <= aggregator.n_queries:
-        raise DataError(
-            f"{len(votes)} queries are asked of an aggregator priced for {aggregator.n_queries}; "
-            "ask fewer or calibrate it for more."
-        )
-    # a row that does not add up holds votes that no price counts
-    votes = votes.astype(np.int64, copy=False)
-    if not ((votes >= 0) & (votes <= k)).all() or not (votes.sum(axis=1) == k).all():
-        raise DataError(
-            Parameter("counts"), f" must hold one vote from each of {k} teachers per query."
-        )
-    return votes

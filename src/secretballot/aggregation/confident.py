@@ -185,11 +185,6 @@ class ConfidentAggregator(Aggregator):
         """None: no counts are released."""
         return None
 
-    @property
-    def most_answers(self) -> int:
-        """Answers after which nothing more is answered: `max_answers`."""
-        return self.max_answers
-
     def core_mechanism(self, n_teachers: int) -> ConfidentLabels:
         """Return the mechanism of the core that draws the same answers."""
         return ConfidentLabels(

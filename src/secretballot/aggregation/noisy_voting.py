@@ -8,7 +8,13 @@ from secretballot.aggregation.base import Aggregator, check_fields
 from secretballot.core.mechanisms import NoisyVotes, TableLabels, mechanism_in
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import Event, PrivacyBudget, check_useful, teacher_shape
+from secretballot.privacy.accounting import (
+    Event,
+    PrivacyBudget,
+    check_useful,
+    noisy_votes,
+    teacher_shape,
+)
 from secretballot.privacy.accounting.recipes import deviation
 
 _FIELDS = ("mechanism", "n_queries", "n_classes", "n_teachers", "budget")
@@ -30,9 +36,7 @@ class NoisyVoting(Aggregator):
     Examples
     --------
     >>> budget = sb.PrivacyBudget(1.0, 1e-6)
-    >>> shape = sb.privacy.accounting.teacher_shape(10, 2, n_teachers=100)
-    >>> mechanism = sb.privacy.accounting.noisy_votes(budget, shape)
-    >>> sb.aggregation.NoisyVoting.of(mechanism, shape, budget).release
+    >>> sb.aggregation.NoisyVoting.calibrate(budget, 10, n_teachers=100).release
     'labels'
     """
 
@@ -65,6 +69,20 @@ class NoisyVoting(Aggregator):
             n_teachers=shape.n_teachers,
             budget=budget,
         )
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: PrivacyBudget,
+        n_queries: int,
+        *,
+        n_teachers: int,
+        n_classes: int = 2,
+        **kind: str,
+    ) -> "NoisyVoting":
+        """Return the least noise that keeps a budget; `kind` as for `noisy_votes`."""
+        shape = teacher_shape(n_queries, n_classes, n_teachers)
+        return cls.of(noisy_votes(budget, shape, **kind), shape, budget)
 
     @property
     def sigma_of_counts(self) -> float | None:

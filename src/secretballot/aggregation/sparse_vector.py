@@ -147,11 +147,6 @@ class SparseVectorAggregator(Aggregator):
         """Number T of abstentions at which the stream stops."""
         return self.mechanism.max_abstentions
 
-    @property
-    def most_abstentions(self) -> int:
-        """Abstentions after which nothing more is answered: `max_unstable`."""
-        return self.max_unstable
-
     def core_mechanism(self, n_teachers: int) -> SparseVector:
         """Return the mechanism."""
         return self.mechanism
