@@ -37,7 +37,7 @@ PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 ROOMY := awk 'NR == 2 && $$4 > 8000000 { print "/dev/shm" }'
 export PYTEST_DEBUG_TEMPROOT ?= $(shell test -w /dev/shm && df -Pk /dev/shm | $(ROOMY))
 
-.PHONY: demo demo-service demo-service-sqlite test golden test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
+.PHONY: demo demo-service demo-service-sqlite test golden test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture verifier smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -123,6 +123,11 @@ fuzz-service: $(VENV)/.ready
 
 torture: $(VENV)/.ready
 	$(BIN)/python -m campaigns.torture --kills $(KILLS) --steps $(STEPS)
+
+# The second verifier in one file, for machines without the package: python secretballot-verify.pyz FOLDER
+verifier:
+	mkdir -p build
+	$(PYTHON) tools/one_file_verifier.py build/secretballot-verify.pyz
 
 # A wheel built and installed as a stranger would, without development tools, and the main job run with it.
 smoke:

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 import secretballot as sb
-from secretballot.aggregation import NoisyVoting
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.privacy.accounting import noisy_votes, teacher_shape
 from secretballot.students import HypothesisStudent
@@ -138,16 +138,16 @@ def semi_private(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarr
 
 
 @cache
-def gaussian_plan() -> NoisyVoting:
-    shape = teacher_shape(QUESTIONS, 2, TEACHERS)
-    return NoisyVoting.of(noisy_votes(BUDGET, shape), shape, BUDGET)
+def gaussian_labels() -> NoisyVotes:
+    return noisy_votes(BUDGET, teacher_shape(QUESTIONS, 2, TEACHERS))
 
 
 def gaussian(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
     student = HypothesisStudent(world.hypotheses)
     teachers = sb.train_teachers(student, X, y, classes=[0, 1], n_teachers=TEACHERS, **PROMISE)
     ledger = sb.Ledger.in_memory(dataset="drawn", budget=BUDGET, **PROMISE)
-    return given(sb.LabelingSession(teachers, gaussian_plan(), ledger).ask_many(questions).labels)
+    session = sb.LabelingSession(teachers, gaussian_labels(), ledger, BUDGET, n_queries=QUESTIONS)
+    return given(session.ask_many(questions).labels)
 
 
 PLAN = {"budget": BUDGET, "n_queries": QUESTIONS, "max_unstable": ABSTENTIONS, **PROMISE}

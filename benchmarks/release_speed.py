@@ -58,9 +58,7 @@ def main() -> None:
 
     shape = teacher_shape(n_queries, 2, N_TEACHERS)
     gaussian = NoisyVoting.of(NoisyVotes(scale=58.7), shape, BUDGET)
-    sparse = SparseVectorAggregator(
-        3.0, 3.0, 46, n_queries, refresh=True, n_queries=n_queries, budget=BUDGET
-    )
+    sparse = SparseVectorAggregator(3.0, 3.0, 46, n_queries, n_queries=n_queries, budget=BUDGET)
     stable = np.tile([N_TEACHERS, 0], (n_queries, 1))
     runs = {
         "Gaussian labels": lambda: gaussian.answer(counts, N_TEACHERS, noise),

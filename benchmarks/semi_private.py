@@ -59,11 +59,12 @@ def speed(name: str, n: int) -> None:
     public, X = rng.random((n, 1)), rng.random((n, 1))
     y = (((X[:, 0] > 0.3) & (X[:, 0] < 0.6)) ^ (rng.random(n) < 0.2)).astype(np.int64)
     before, start = peak(), time.perf_counter()
-    scores = private_scores(CLASSES[name].dichotomies(public), X, y, "record", "add-remove")
+    labellings = CLASSES[name].dichotomies(public)
+    scores = private_scores(labellings, X, y, "record", "add-remove")
     ledger = Ledger.in_memory(
         dataset="speed", budget=PrivacyBudget(1.0, 0.0), unit="record", neighbours="add-remove"
     )
-    choose_by_scores(scores, ledger, epsilon=1.0)
+    choose_by_scores(lambda: scores, len(labellings), ledger, epsilon=1.0)
     draw, memory, start = time.perf_counter() - start, peak() - before, time.perf_counter()
     SemiPrivateClassifier(CLASSES[name], budget=PrivacyBudget(1.0, 0.0)).fit(
         X, y, X_public=public, classes=[0, 1]
@@ -123,7 +124,8 @@ def candidates_on_adult(
         )
         by_record = Guarantee(unit="record", relation="add-remove")
         scores = Scores.of_candidates(right.sum(axis=0), by_record)
-        outcome[f"{epsilon}"] = scored[choose_by_scores(scores, ledger, epsilon=epsilon).outcome]
+        found = choose_by_scores(lambda s=scores: s, len(models), ledger, epsilon=epsilon)
+        outcome[f"{epsilon}"] = scored[found.values.item()]
     return outcome
 
 

@@ -29,7 +29,6 @@ import numpy as np
 
 import secretballot as sb
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.privacy.accounting import epsilon_upper, teacher_shape
 from secretballot.service.api_keys import KeyRing
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
@@ -67,14 +66,13 @@ def prepare(folder: Path, ledger_at: str | None = None) -> str:
     teachers = sb.train_teachers(
         None, X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=K, vault=folder / "vault"
     )
-    shape = teacher_shape(PLANNED, 2, K)
-    noise = NoisyVotes(scale=9.0 * PLANNED**0.5, release="counts")
-    price = sb.PrivacyBudget(epsilon_upper([noise.event(shape)], 1e-6), 1e-6)
-    terms = sb.aggregation.NoisyVoting.of(noise, shape, price)
+    counts = NoisyVotes(scale=9.0 * PLANNED**0.5, release="counts")
+    event = counts.event(teachers.shape(PLANNED))
+    price = sb.PrivacyBudget(sb.privacy.accounting.epsilon_upper((event,), 1e-6), 1e-6)
     ledger = sb.Ledger(
         ledger_at or folder / "x.ledger", dataset="x", budget=sb.PrivacyBudget(1e4, 0.1)
     )
-    sb.LabelingSession(teachers, terms, ledger)
+    sb.LabelingSession(teachers, counts, ledger, price, n_queries=PLANNED)
     (folder / "service.toml").write_text(
         '[datasets.registry]\nvault = "vault"\n[limits]\nanswer_seconds = 60.0\n'
     )

@@ -37,15 +37,15 @@ MARGINS = (2, 10, 20, 40, 60, 80, 100, 150, 200)
 ASKED = (50, 200)
 TIMED = """
 import sys, time
-from secretballot import verify_release
+import secretballot_verify
 from secretballot.privacy.accounting import BinaryLabels, PrivacyBudget, calibrate_vote_table
 start = time.process_time()
 table = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), int(sys.argv[1]), 250)
 found = time.process_time() - start
 start = time.process_time()
 event = BinaryLabels(chances=table, queries=int(sys.argv[1]))
-price = verify_release.price_events([event.model_dump(mode="json")], 1.0, 1e-6)
-said = "confirmed" if price.upper <= 1e-6 * (1 + verify_release.ERROR) else "undecided"
+price = secretballot_verify.price_of(event.model_dump(mode="json"), 1.0, 1e-6)
+said = "confirmed" if price.upper <= 1e-6 * (1 + secretballot_verify.ERROR) else "undecided"
 print(f"{found:6.1f} s, {said} in {time.process_time() - start:6.1f} s")
 """
 

@@ -28,8 +28,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
-from secretballot.core.mechanisms import NoisyVotes
-from secretballot.privacy.accounting import epsilon_upper, teacher_shape
+from campaigns.sessions import begun
+from secretballot.core.mechanisms import NoisyVotes, SparseVector
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
 from secretballot.service.json_logs import JsonLines
@@ -74,13 +74,10 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     )
     budget = sb.PrivacyBudget(1000.0, 0.1)
     ledger = sb.Ledger(folder / "registry.ledger", dataset="registry", budget=budget)
-    shape = teacher_shape(200, 2, n_teachers=40)
-    noise = NoisyVotes(scale=30.0, release="counts")
-    price = sb.PrivacyBudget(epsilon_upper([noise.event(shape)], 1e-6), 1e-6)
-    counts = sb.aggregation.NoisyVoting.of(noise, shape, price)
-    session = sb.LabelingSession(teachers, counts, ledger)
-    sparse = sb.SparseVectorAggregator(0.5, 0.5, 12, 5, n_queries=100, delta=1e-3)
-    sb.LabelingSession(teachers, sparse, ledger, request="sparse")
+    counts = NoisyVotes(scale=30.0, release="counts")
+    session = begun(teachers, counts, ledger, 200)
+    sparse = SparseVector(threshold_scale=0.5, query_scale=0.5, threshold=12, max_abstentions=5)
+    begun(teachers, sparse, ledger, 100, delta=1e-3, request="sparse")
     asked = rng.normal(size=(20, 2))
     session.ask_many(asked)
     for name in ("own", "curator"):
@@ -119,7 +116,7 @@ def _frame_dataset(folder: Path, frame: pd.DataFrame, y: Any, terms: Any) -> Non
     )
     budget = sb.PrivacyBudget(1000.0, 0.1)
     ledger = sb.Ledger(folder / "clinic.ledger", dataset="clinic", budget=budget)
-    sb.LabelingSession(teachers, terms, ledger)
+    begun(teachers, terms, ledger, 200)
 
 
 class Campaign:

@@ -17,9 +17,9 @@ import typer.testing
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+import secretballot_verify as second
 from dask_clusters import dask_client_of_two_workers
 from made_events import json_of
-from secretballot import verify_release as second
 from secretballot.core import releasing
 from secretballot.core.events import ClassLabels
 from secretballot.door import purchase
@@ -28,6 +28,7 @@ from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot_verify import games, prices
 from seeded_noise import (  # noqa: F401 - two of them are hooks, which pytest finds by name
     SEED,
     USUAL_SEED,
@@ -64,10 +65,9 @@ LEAST_DELTA = 1e-100
 
 first_price = certificates.delta_upper
 move = publishing.move_into_place
-label_price = second.label_price
-confident_price = second.confident_price
-classes_fit, class_game_profile = second.classes_fit, second.class_game_profile
-gaussian_delta = functools.cache(second.gaussian_delta)
+label_price, confident_price = prices.label_price, prices.confident_price
+classes_delta = games.classes_delta
+gaussian_delta = functools.cache(prices.gaussian_delta)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @functools.cache
 def quick_label_price(
     sigma: float, queries: int, n_teachers: int | None, epsilon: float, promised: float | None
-) -> second.Price:
+) -> prices.Price:
     return label_price(
         sigma, queries, n_teachers, epsilon, promised if queries <= MOST_LABELS else 1.0
     )
@@ -153,29 +153,33 @@ def quick_label_price(
 
 def lower_label_price(
     sigma: float, queries: int, n_teachers: int | None, epsilon: float, promised: float | None
-) -> second.Price:
+) -> prices.Price:
     """Return a price whose lower bound is that of the second verifier, without a game: it refuses
     by the lower bound alone."""
     return quick_label_price(sigma, queries, n_teachers, epsilon, 1.0)
 
 
 @functools.cache  # on the text of the event: fits and folders of one test hold the same one
-def confident_price_of(event: str, epsilon: float, promised: float | None) -> second.Price:
+def confident_price_of(event: str, epsilon: float, promised: float | None) -> prices.Price:
     return confident_price(json.loads(event), epsilon, promised)
 
 
 def quick_confident_price(
     event: dict[str, Any], epsilon: float, promised: float | None
-) -> second.Price:
+) -> prices.Price:
     return confident_price_of(json.dumps(event), epsilon, promised)
 
 
+def no_game(*_: Any) -> Any:
+    raise games.UndecidedError
+
+
 @functools.cache  # on the text of the events: learners of one test buy the same ones often
-def second_price(events: str, epsilon: float, enough: float) -> second.Price | None:
+def second_price(event: str, epsilon: float, enough: float) -> prices.Price | None:
     """Return the second verifier's bounds, the upper one at most `enough` where it can; None where
     it comes to none."""
     try:
-        return second.price_events(json.loads(events), epsilon, enough)
+        return second.price_of(json.loads(event), epsilon, enough)
     except second.UndecidedError:
         return None
 
@@ -190,7 +194,9 @@ def both_prices(events: Any, epsilon: float) -> float:
     """Price events for a certificate, and let the second verifier agree."""
     delta = first_price(events, epsilon)
     enough = max(delta, LEAST_DELTA)
-    price = second_price(json.dumps([json_of(event) for event in events]), epsilon, enough)
+    price = None
+    if len(events) == 1:  # all that a release states
+        price = second_price(json.dumps(json_of(events[0])), epsilon, enough)
     if price is None:
         return delta
     assert price.lower <= delta * (1 + second.ERROR), events
@@ -218,7 +224,7 @@ def shown_to_both(draft: Path, target: Path) -> None:
     digest = folder_digest(draft)
     if digest not in agreed:
         with pytest.MonkeyPatch.context() as quick:
-            quick.setattr(second, "label_price", lower_label_price)
+            quick.setattr(prices, "label_price", lower_label_price)
             first, opinion = verify_certificate(draft), second.check_release(str(draft), MINUTES)
         refused = [finding for finding in opinion if finding.verdict == second.REFUSED]
         assert first.ok == (not refused), (first.failures, refused)
@@ -228,12 +234,11 @@ def shown_to_both(draft: Path, target: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _both_verifiers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second, "_minutes", ContextVar("minutes", default=MINUTES))
-    monkeypatch.setattr(second, "label_price", quick_label_price)
-    monkeypatch.setattr(second, "gaussian_delta", gaussian_delta)
-    monkeypatch.setattr(second, "confident_price", quick_confident_price)
-    monkeypatch.setattr(second, "classes_fit", lambda *_: False)
-    monkeypatch.setattr(second, "class_game_profile", lambda *_: None)
+    monkeypatch.setattr(games, "minutes_allowed", ContextVar("minutes", default=MINUTES))
+    monkeypatch.setattr(prices, "label_price", quick_label_price)
+    monkeypatch.setattr(prices, "gaussian_delta", gaussian_delta)
+    monkeypatch.setattr(prices, "confident_price", quick_confident_price)
+    monkeypatch.setattr(games, "classes_delta", no_game)
     if request.path.relative_to(HERE).parts[0] in OF_RELEASES:
         monkeypatch.setattr(certificates, "delta_upper", both_prices)
         monkeypatch.setattr(publishing, "move_into_place", shown_to_both)
@@ -242,7 +247,6 @@ def _both_verifiers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def games_of_classes(_both_verifiers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the second verifier price labels of more than two classes as sharply as it can."""
-    monkeypatch.setattr(second, "_minutes", ContextVar("minutes", default=second.MINUTES))
-    monkeypatch.setattr(second, "classes_fit", classes_fit)
-    monkeypatch.setattr(second, "class_game_profile", class_game_profile)
-    monkeypatch.setattr(second, "confident_price", confident_price)
+    monkeypatch.setattr(games, "minutes_allowed", ContextVar("minutes", default=games.MINUTES))
+    monkeypatch.setattr(games, "classes_delta", classes_delta)
+    monkeypatch.setattr(prices, "confident_price", confident_price)

@@ -64,3 +64,9 @@ def admits(rule, releases, new):
 
 def json_of(event):
     return event.model_dump(mode="json")
+
+
+def pattern_of(stream):
+    """Return what a stream of above and below costs where nothing else is told."""
+    threshold, query = 1 / stream.threshold_scale, 2 / stream.query_scale
+    return pure_event(threshold + query, stream.abstentions)

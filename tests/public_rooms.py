@@ -13,7 +13,7 @@ PUBLIC_ROOMS = (
     "planning",
     "privacy.accounting",
     "core.ledger",
-    "privacy.mechanisms",
+    "core.mechanisms",
     "queries",
     "records",
     "released",

@@ -17,9 +17,8 @@ from public_rooms import MORE_ROOMS, PUBLIC_ROOMS
 from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.core.private import RecordSums, Scores, Votes
-from secretballot.door import ReleaseStream
+from secretballot.core.releasing import AnswerStream
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
-from secretballot.privacy import mechanisms
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
@@ -28,11 +27,6 @@ MODULES = sorted(
     if not module.name.endswith("__main__")
 )
 PRIVATE_THINGS = [
-    *(
-        getattr(mechanisms, name)
-        for name in mechanisms.__all__
-        if hasattr(getattr(mechanisms, name), "event")
-    ),
     aggregation.NoisyVoting,
     aggregation.SparseVectorAggregator,
     sb.release,
@@ -48,7 +42,6 @@ PRIVATE_THINGS = [
     sb.RecordMomentsRegressor,
     sb.LabelPrivateMomentsClassifier,
     sb.Ledger,
-    aggregation.RelabelledAggregator,
     sb.ActivePATEClassifier,
     sb.AgnosticLabeler,
     sb.LabelingSession,
@@ -61,7 +54,7 @@ PRIVATE_THINGS = [
     sb.label_actively,
     sb.relabel,
     sb.train_teachers,
-    ReleaseStream,
+    AnswerStream,
     Votes.of_teachers,
     Votes.of_records,
     RecordSums.of_products,
@@ -91,10 +84,6 @@ def test_promised_names_are_there() -> None:
         assert getattr(sb, name) is not None
     with pytest.raises(AttributeError):
         _ = sb.nothing_of_the_kind
-
-
-def test_former_names_keep_working() -> None:
-    assert sb.PaidChoice is sb.PaidOutcome
 
 
 def test_a_room_is_there_before_anything_was_touched() -> None:

@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 import secretballot as sb
 from campaigns.fuzzing import edits
 from campaigns.fuzzing.rules import BAD_INPUT, BUDGET_REFUSED, DONE, MARKER, NOT_VERIFIED, UNDECIDED
+from campaigns.sessions import begun
+from secretballot.core.mechanisms import SparseVector
 
 N_PRIVATE, N_PUBLIC, N_TEACHERS = 60, 20, 12
 
@@ -490,8 +492,8 @@ def _genuine_session(folder: Path) -> list[Path]:
     ledger = sb.Ledger(
         folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(50.0, 0.5)
     )
-    aggregator = sb.SparseVectorAggregator(0.5, 0.5, 12, 3, refresh=False, n_queries=20, delta=3e-4)
-    session = sb.LabelingSession(teachers, aggregator, ledger)
+    stream = SparseVector(threshold_scale=0.5, query_scale=0.5, threshold=12, max_abstentions=3)
+    session = begun(teachers, stream, ledger, 20, delta=3e-4)
     session.ask_many(rng.normal(size=(3, 2)))
     # a copy of the vault while the session lives: what the edits start from
     shutil.copytree(vault, folder / "kept")

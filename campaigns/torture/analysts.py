@@ -15,7 +15,6 @@ import numpy as np
 
 import secretballot as sb
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.privacy.accounting import epsilon_upper, teacher_shape
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.audit_log import AuditLog, AuditRow
 
@@ -80,14 +79,11 @@ def made_dataset(
         "tree", X, y, classes=["no", "yes"], n_teachers=20, vault=folder / "vault"
     )
     # so much noise that a question which is drawn twice has two answers
-    shape = teacher_shape(planned, 2, n_teachers=20)
-    noise = NoisyVotes(scale=9.0 * planned**0.5, release="counts")
-    price = sb.PrivacyBudget(epsilon_upper([noise.event(shape)], 1e-6), 1e-6)
-    terms = sb.aggregation.NoisyVoting.of(noise, shape, price)
-    ledger = sb.Ledger(
-        ledger_at or folder / "registry.ledger", dataset="registry", budget=terms.budget
-    )
-    sb.LabelingSession(teachers, terms, ledger)
+    counts = NoisyVotes(scale=9.0 * planned**0.5, release="counts")
+    event = counts.event(teachers.shape(planned))
+    budget = sb.PrivacyBudget(sb.privacy.accounting.epsilon_upper((event,), 1e-6), 1e-6)
+    ledger = sb.Ledger(ledger_at or folder / "registry.ledger", dataset="registry", budget=budget)
+    sb.LabelingSession(teachers, counts, ledger, budget, n_queries=planned)
     config = folder / "service.toml"
     config.write_text(_SETTINGS.format(patience=patience))
     ring, keys = KeyRing(folder / "state"), {}
@@ -95,7 +91,7 @@ def made_dataset(
         role = "curator" if len(keys) == len(_QUOTAS) else "analyst"
         key, token = ring.add(role, ["registry"], quota=quota)
         keys[key.id] = (token, quota)
-    return Dataset(config, planned, terms.budget, keys)
+    return Dataset(config, planned, budget, keys)
 
 
 def point_of(number: int) -> list[float]:

@@ -6,7 +6,7 @@ Workers import this file, too, and are broken like the first process.
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,36 +18,35 @@ _LATE_S = 0.4
 def _answer_before_commit() -> None:
     """Store each answer a moment after it was given."""
     from secretballot.core.ledger.account import AnswerPage
-    from secretballot.door.stream import ReleaseStream
+    from secretballot.core.releasing import AnswerStream
 
-    draw = ReleaseStream._draw_and_store
+    find, add, answer = AnswerPage.find, AnswerPage.add, AnswerStream._answer_block
+    waiting, asked = dict[bytes, bytes](), threading.local()
 
-    class Late:
-        """A page that only remembers what is added."""
+    def found(self: AnswerPage, questions: Iterable[bytes]) -> dict[bytes, bytes]:
+        listed = list(questions)
+        early = {one: waiting[one] for one in listed if one in waiting}
+        return {**early, **find(self, listed)}
 
-        def __init__(self, page: AnswerPage) -> None:
-            self._page, self.parts = page, list[tuple[bytes, bytes]]()
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._page, name)
-
-        def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
-            self.parts += parts
-
-    def draw_alone(self: ReleaseStream, page: AnswerPage, *rest: Any) -> dict[bytes, bytes]:
-        late = Late(page)
-        found = draw(self, late, *rest)  # type: ignore[arg-type]
+    def add_late(self: AnswerPage, parts: Sequence[tuple[bytes, bytes]]) -> None:
+        waiting.update(parts)
+        stream: AnswerStream = asked.stream
 
         def store() -> None:
-            with self.ledger.answering(self.reservation) as later:
-                known = later.find([question for question, _ in late.parts])
-                new = [one for one in late.parts if one[0] not in known]
-                later.add(new[: self.planned - later.count])
+            with stream._own.ledger.answering(stream.reservation) as later:
+                known = find(later, [question for question, _ in parts])
+                new = [one for one in parts if one[0] not in known]
+                add(later, new[: stream.planned - later.count])
 
         threading.Timer(_LATE_S, store).start()
-        return found
 
-    ReleaseStream._draw_and_store = draw_alone  # type: ignore[method-assign]
+    def answer_block(self: AnswerStream, *given: Any) -> bool:
+        asked.stream = self
+        return answer(self, *given)
+
+    AnswerPage.find = found  # type: ignore[method-assign]
+    AnswerPage.add = add_late  # type: ignore[method-assign]
+    AnswerStream._answer_block = answer_block  # type: ignore[method-assign]
 
 
 def _forget_repeated_questions() -> None:

@@ -81,7 +81,8 @@ if TYPE_CHECKING:
     )
     from secretballot.core.ledger import Ledger
     from secretballot.core.private import Votes
-    from secretballot.door import PaidOutcome, estimate_stability, release
+    from secretballot.core.releasing import Released
+    from secretballot.door import estimate_stability, release
     from secretballot.ensemble.votes import (
         read_votes,
         votes_of_counts,
@@ -166,7 +167,7 @@ _HOMES = {
     "PATEClassifier": "learners.pate.classifier",
     "PATEMultiLabelClassifier": "learners.pate.multi_label",
     "PATERegressor": "learners.pate.regressor",
-    "PaidOutcome": "door",
+    "Released": "core.releasing",
     "Plan": "planning.plan.model",
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
@@ -213,8 +214,6 @@ _HOMES = {
     "verify_certificate": "report.certificate.verify",
     "write_release": "publishing.release",
 }
-
-_FORMER_NAMES = {"PaidChoice": "PaidOutcome"}  # in programs written before keep working
 
 # Rooms that are used by their own names, as in secretballot.queries.MarginSampling.
 _ROOMS = (
@@ -264,7 +263,6 @@ __all__ = [
     "PATEClassifier",
     "PATEMultiLabelClassifier",
     "PATERegressor",
-    "PaidOutcome",
     "ParameterError",
     "Plan",
     "PrivacyBudget",
@@ -273,6 +271,7 @@ __all__ = [
     "RecordMomentsRegressor",
     "RecordVotesClassifier",
     "RecordVotesStudent",
+    "Released",
     "ReleasedLabels",
     "RemoteSession",
     "ResourceError",
@@ -317,7 +316,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    return load_name(__name__, _FORMER_NAMES.get(name, name), _HOMES, _ROOMS)
+    return load_name(__name__, name, _HOMES, _ROOMS)
 
 
 def __dir__() -> list[str]:

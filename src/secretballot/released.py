@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count, check_positive, name_part, shown
+from secretballot.core.mechanisms import Mechanism, NoisyVotes, plurality
+from secretballot.core.types import VoteShape
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["ReleasedLabels", "ReleasedSums", "ReleasedTable", "labels_of_table"]
@@ -432,3 +434,15 @@ def _check_version(document: Mapping[str, Any]) -> None:
         raise DataError(
             f"the document has version {document.get('version')!r}; this package reads {_VERSION}."
         )
+
+
+def labels_in(
+    mechanism: Mechanism, shape: VoteShape, values: IntArray
+) -> tuple[IntArray, IntArray | None]:
+    """Return labels, int64 of shape (n,), and noisy counts where they are released, of what was
+    drawn, of shape (n, n_columns)."""
+    if not (isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"):
+        return values[:, 0], None
+    if shape.n_classes > 2:
+        return plurality(values), values
+    return (2 * values[:, 0] >= (shape.n_teachers or 0)).astype(np.int64), values[:, 0]

@@ -1,10 +1,16 @@
-"""The vault: the secret folder of a run. Mode 0700, files 0600, written whole or not at all."""
+"""The vault: the secret folder of a run. Mode 0700, files 0600, written whole or not at all.
+
+It remembers how far each ledger had come that it was used with. A ledger that is put back alone
+from an older copy has lost answers that were given; a reservation would answer the same queries
+anew, with fresh noise, for nothing. The vault beside it has seen them, and refuses such a copy.
+"""
 
 import os
 import stat
 import zlib
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from secretballot._validation import check_path
 from secretballot.core.drafts import (
@@ -15,7 +21,13 @@ from secretballot.core.drafts import (
     sweep_drafts,
     wait_for_lock,
 )
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, LedgerError
+
+if TYPE_CHECKING:
+    from secretballot.core.ledger import Ledger
+
+_LEDGERS, _HEAD = "ledgers", ".head"
+_LARGEST_STATE = 10**6  # bytes
 
 
 def make_vault(path: str | Path) -> Path:
@@ -140,6 +152,65 @@ def _write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None
         raise DataError(
             f"{path} cannot be written ({problem}); free some space or name another folder."
         )
+
+
+class VaultFiles:
+    """The secret files of streams, as `core.releasing` keeps them.
+
+    Parameters
+    ----------
+    vault : Path
+    """
+
+    def __init__(self, vault: Path) -> None:
+        self._vault = make_vault(vault)
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file, None if there is none; `DataError` if it cannot be read."""
+        return read_secret(self._vault / name, largest=_LARGEST_STATE)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file as `write_secret` does."""
+        write_secret(self._vault / name, content)
+
+
+def is_other_ledger(vault: Path, ledger: "Ledger") -> bool:
+    """Return whether this vault was used with ledgers, and with this one never."""
+    seen = {path.name for path in (vault / _LEDGERS).glob(f"*{_HEAD}")}
+    return bool(seen) and _head_name(ledger) not in seen
+
+
+def keep_in_step(vault: Path, ledger: "Ledger") -> None:
+    """Refuse a ledger that does not hold what this vault has seen of it, and remember how far it
+    comes from now on.
+
+    Nothing is kept of a ledger in memory. Where the memory cannot be written it lags behind, which
+    refuses less, not more.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger is an older copy, or another one of the same terms; nothing was spent.
+    DataError
+        If the vault cannot be used.
+    """
+    if not ledger.durable:
+        return
+    place = make_vault(vault.resolve() / _LEDGERS) / _head_name(ledger)
+    seen = SeenHead(place)
+    last = seen.read()
+    if last is not None and not ledger.contains(*last):
+        raise LedgerError(
+            f"The ledger of {ledger.dataset!r} is an older copy, or another one: it does not hold"
+            " what this vault has seen of it, so answers that were given could be drawn anew;"
+            " restore the newest copy of the ledger. Nothing was spent."
+        )
+    seen.write(*ledger.head())
+    ledger.call_after_commits(str(place), seen.write)
+
+
+def _head_name(ledger: "Ledger") -> str:
+    return f"{ledger.account[:32]}{_HEAD}"
 
 
 class SeenHead:

@@ -16,9 +16,10 @@ from made_events import abstention_event, admits, counts_event, pure_event, samp
 from secretballot.aggregation import AbstentionTableAggregator
 from secretballot.audit import ScriptedNoise, all_counts, neighbouring_counts
 from secretballot.core import streams
+from secretballot.core.mechanisms import State, plurality, stability
 from secretballot.core.noise import ExactNoise
 from secretballot.core.streams import BITS, keeps_inequalities
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     TableStream,
@@ -35,7 +36,8 @@ from secretballot.privacy.accounting.abstention_table import (
     answer_chances,
     answer_weights,
 )
-from secretballot.privacy.mechanisms import AbstentionTable, plurality, stability
+from secretballot.privacy.accounting.stream_recipes import answer_chance
+from sessions import labels_drawn
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 WHOLE = 1 << BITS
@@ -404,78 +406,46 @@ def given(event=SHORT, n_queries=100, n_classes=2):
     )
 
 
+def table(stops, n_teachers=9):
+    event = abstention_event(SHORT.order, SHORT.charge, SHORT.false_answer, stops)
+    return given(event).core_mechanism(n_teachers)
+
+
 def test_a_query_is_answered_if_the_integer_is_below_its_weight():
-    aggregator = given(abstention_event(SHORT.order, SHORT.charge, SHORT.false_answer, 100))
     votes = all_counts(9, 2)
     weights = answer_weights(SHORT, 4)[stability(votes)]
     for offset, told in ((-1, plurality(votes).tolist()), (0, 10 * [-1])):
-        found = aggregator.answer(votes, 9, ScriptedNoise(weights + offset))
-        assert found.labels.tolist() == told
-        assert found.n_reached == 10
+        assert labels_drawn(table(100), votes, ScriptedNoise(weights + offset))[0] == told
 
 
-def test_it_stops_at_the_last_abstention_and_says_nothing_after_it():
-    aggregator, votes = given(), np.tile([0, 9], (8, 1))
-    never, ever = WHOLE - 1, 0
-    run = aggregator.start(9, ScriptedNoise([ever, never, ever, never, ever, ever, ever, ever]))
-    found = run.answer(votes)
-    assert found.labels.tolist() == [1, -1, 1, -1, -1, -1, -1, -1]
-    assert found.n_reached == 4
-    assert run.stopped
-    assert run.secret_state == {"n_below": 2}
-    after = run.answer(votes[:3])
-    assert (after.n_reached, after.labels.tolist()) == (0, [-1, -1, -1])
-
-
-def test_a_run_goes_on_where_it_was_left_and_refuses_another_state():
-    aggregator, votes = given(), np.tile([0, 9], (3, 1))
-    never, ever = WHOLE - 1, 0
-    run = aggregator.start(9, ScriptedNoise([never, ever, ever]))
-    assert run.answer(votes).labels.tolist() == [-1, 1, 1]
-    more = aggregator.start(9, ScriptedNoise([ever, never, ever]), run.secret_state)
-    assert more.answer(votes).labels.tolist() == [1, -1, -1]
-    assert more.stopped
-    for state in ({"n_below": 3}, {"n_below": -1}, {"n_below": True}, {}, {"n_below": 0, "x": 1}):
-        with pytest.raises(ParameterError, match="state"):
-            aggregator.start(9, ScriptedNoise([]), state)
-
-
-def test_long_streams_are_drawn_in_blocks_as_one():
-    event = abstention_event(SHORT.order, SHORT.charge, SHORT.false_answer, 10_000)
-    mechanism = AbstentionTable(event.order, event.charge, event.false_answer, 10_000, 4)
-    values = np.tile([0, 4, -3, 99], 5000)
-    draws = np.tile([WHOLE - 1, 0], 10_000)
-    found = mechanism.release(values, ScriptedNoise(draws))
-    # every other one is withheld, so the 10,000th abstention is query 19,999 of 20,000
-    assert len(found) == 19_999
-    assert (found == (draws[:19_999] == 0)).all()
-
-
-def share_answered(mechanism, value, size):
-    values = np.full(size, value)
-    return int(mechanism.release(values, ExactNoise()).sum())
+def test_it_stops_at_the_last_abstention_and_goes_on_where_it_was_left():
+    votes, (never, ever) = np.tile([0, 9], (8, 1)), (WHOLE - 1, 0)
+    noise = [ever, never, ever, never, ever, ever, ever, ever]
+    told, state = labels_drawn(table(2), votes, ScriptedNoise(noise))
+    assert (told, state) == ([1, -1, 1, -1], State(2))
+    assert labels_drawn(table(2), votes[:3], ScriptedNoise([]), state) == ([], State(2))
+    first, state = labels_drawn(table(2), votes[:3], ScriptedNoise([never, ever, ever]))
+    then, state = labels_drawn(table(2), votes[:3], ScriptedNoise([ever, never, ever]), state)
+    assert (first, then, state) == ([-1, 1, 1], [1, -1], State(2))
 
 
 def test_real_draws_have_the_chances_of_the_table_and_a_wrong_one_is_seen():
-    size = 40_000
-    mechanism = AbstentionTable(SHORT.order, SHORT.charge, SHORT.false_answer, size, 4)
-    for value in range(5):
-        chance = mechanism.above_probability(value)
-        answered = share_answered(mechanism, value, size)
+    size, mechanism = 40_000, table(40_000)
+    for distance in range(5):
+        chance = answer_chance(mechanism, distance)
+        votes = np.tile([4 - distance, 5 + distance], (size, 1))
+        assert stability(votes[:1]).tolist() == [distance]
+        answered = np.count_nonzero(np.array(labels_drawn(mechanism, votes, ExactNoise())[0]) >= 0)
         assert binomtest(answered, size, chance).pvalue > 1e-6
         # power: a chance that is larger by a tenth of the way to 1, or of itself
         other = max(1.2 * chance, 1 - (1 - chance) / 1.2) if chance < 0.9 else 1 - (1 - chance) * 2
         assert binomtest(answered, size, min(1.0, max(0.0, other))).pvalue < 1e-3
 
 
-def test_tables_that_hardly_answer_are_refused_and_votes_are_checked():
+def test_tables_that_hardly_answer_are_refused():
     aggregator = AbstentionTableAggregator.calibrate(BUDGET, 100, max_unstable=50)
     aggregator.check_useful(400)
     with pytest.raises(ParameterError, match="teachers"):
         aggregator.check_useful(60)
-    with pytest.raises(DataError):
-        given().answer(np.array([[3, 3]]), 9, ScriptedNoise([0]))
-    with pytest.raises(ParameterError, match="largest"):
-        AbstentionTable(3.0, 0.5, 0.01, 1, 10**6)
     twin = AbstentionTableAggregator.from_description(aggregator.describe())
     assert twin == aggregator

@@ -10,7 +10,6 @@ import pytest
 
 from made_events import admits, class_event, confident_event, counts_event, label_event
 from secretballot.aggregation import ConfidentAggregator, InteractiveAggregator
-from secretballot.aggregation.confident import predicted_votes
 from secretballot.audit import (
     ScriptedNoise,
     all_counts,
@@ -28,6 +27,8 @@ from secretballot.privacy.accounting import (
     event_in,
     filter_for,
 )
+from secretballot.students.confirmed import predicted_votes
+from sessions import labels_drawn
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 LOOSE = PrivacyBudget(1e4, 0.5)  # for noise that promises nothing
@@ -50,49 +51,34 @@ def built(threshold=5, threshold_sigma=1.5, sigma=1.0, n_queries=4, **settings):
 # --------------------------------------------------------------------------------------------------
 
 
+def drawn(aggregator, votes, noise, state=None, predicted=None):
+    mechanism = aggregator.core_mechanism(int(votes[0].sum()))
+    return labels_drawn(mechanism, votes, ScriptedNoise(noise), state, predicted)
+
+
 def test_a_query_is_answered_where_the_noisy_top_reaches_the_threshold():
     votes = binary([4, 6, 2, 8], 8)
     # highest counts 4, 6, 6, 8; noise on them first, then one draw for each label
-    noise = ScriptedNoise([1, -1, -2, -3, 0, -1, 5])
-    answers = built(threshold=5).answer(votes, 8, noise)
+    labels, _ = drawn(built(threshold=5), votes, [1, -1, -2, -3, 0, -1, 5])
     # noisy tops 5, 5, 4, 5; noisy counts of class 1: 4 + 0, 6 - 1, 8 + 5
-    assert answers.labels.tolist() == [1, 1, -1, 1]
-    assert answers.n_reached == 4
-    assert answers.noisy_counts is None
+    assert labels == [1, 1, -1, 1]
 
 
 def test_more_classes_draw_on_every_count_and_ties_go_to_the_lowest():
     votes = np.array([[3, 3, 2], [0, 1, 7]])
-    aggregator = built(threshold=3, n_classes=3)
-    noise = ScriptedNoise([0, -4, 0, 0, 1, 0, 0, 0])
-    assert aggregator.answer(votes, 8, noise).labels.tolist() == [0, 2]
+    assert drawn(built(threshold=3, n_classes=3), votes, [0, -4, 0, 0, 1, 0, 0, 0])[0] == [0, 2]
 
 
 def test_nothing_is_told_after_the_last_answer():
     votes = binary([8, 8, 0, 8, 8], 8)
     aggregator = built(n_queries=5, max_answers=2)
-    noise = ScriptedNoise([-9, 0, 0, 0, 0, 0, 0])  # the first is refused, the next two answered
-    answers = aggregator.answer(votes, 8, noise)
-    assert answers.labels.tolist() == [-1, 1, 0, -1, -1]
-    assert answers.n_reached == 3
-    run = aggregator.start(8, ScriptedNoise([-9, 0, 0, 0, 0]))
-    assert run.answer(votes[:2]).labels.tolist() == [-1, 1]
-    assert not run.stopped
-    assert run.answer(votes[2:3]).labels.tolist() == [0]
-    assert run.stopped
-    late = run.answer(votes[3:])
-    assert (late.labels.tolist(), late.n_reached) == ([-1, -1], 0)
-
-
-def test_a_run_goes_on_from_the_answers_that_it_gave():
-    votes = binary([8, 8, 8], 8)
-    aggregator = built(n_queries=5, max_answers=2)
-    run = aggregator.start(8, ScriptedNoise([0, 0, 0, 0]), {"n_answered": 1})
-    answers = run.answer(votes)
-    assert (answers.labels.tolist(), answers.n_reached) == ([1, -1, -1], 1)
-    for state in ({"n_answered": 3}, {"n_answered": -1}, {"n_below": 0}, {"n_answered": "1"}):
-        with pytest.raises(ParameterError, match="state"):
-            aggregator.start(8, ScriptedNoise([]), state)
+    # the first is refused, the next two answered
+    assert drawn(aggregator, votes, [-9, 0, 0, 0, 0, 0, 0])[0] == [-1, 1, 0]
+    first, state = drawn(aggregator, votes[:2], [-9, 0, 0])
+    assert (first, state.used) == ([-1, 1], 1)
+    then, state = drawn(aggregator, votes[2:3], [0, 0], state)
+    assert (then, state.used) == ([0], 2)
+    assert drawn(aggregator, votes[3:], [], state) == ([], state)
 
 
 def test_interactive_voting_compares_with_what_the_student_predicts():
@@ -100,15 +86,9 @@ def test_interactive_voting_compares_with_what_the_student_predicts():
     aggregator = InteractiveAggregator(4, 1.5, 1.0, 4, budget=LOOSE)
     student = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.9, 0.1]]
     # predicted votes (0, 8), (8, 0), (4, 4), (7, 0): the tops of the differences are 1, 7, 3, 1
-    answers = aggregator.answer(votes, 8, ScriptedNoise([0, 0, 1, 2, 0, 0]), student)
-    assert answers.labels.tolist() == [-1, 1, 1, -1]
-    # without predictions it is confident voting
-    plain = ConfidentAggregator(4, 1.5, 1.0, 4, budget=LOOSE)
-    noise = [0, -3, -4, 1, 0, 0, 0]
-    assert (
-        aggregator.answer(votes, 8, ScriptedNoise(noise)).labels.tolist()
-        == plain.answer(votes, 8, ScriptedNoise(noise)).labels.tolist()
-    )
+    predicted = predicted_votes(student, votes.shape, 8)
+    labels, _ = drawn(aggregator, votes, [0, 0, 1, 2, 0, 0], predicted=predicted)
+    assert labels == [-1, 1, 1, -1]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -140,9 +120,8 @@ def one_query(aggregator, row, n_teachers, laws, against=None):
         script = [noise]
         if top + noise >= aggregator.threshold:
             continue
-        shares = () if against is None else ([np.asarray(against) / n_teachers],)
-        answers = aggregator.answer(np.array([row]), n_teachers, ScriptedNoise(script), *shares)
-        assert answers.labels.tolist() == [-1]
+        predicted = None if against is None else np.array([against])
+        assert drawn(aggregator, np.array([row]), script, predicted=predicted)[0] == [-1]
         chances[0] += chance
     passing = next((n for n in first.support.tolist() if top + n >= aggregator.threshold), None)
     if passing is None:
@@ -152,7 +131,7 @@ def one_query(aggregator, row, n_teachers, laws, against=None):
     )
     rows = np.tile(row, (len(labels), 1))
     script = np.concatenate([np.full(len(labels), passing), labels.ravel()])
-    found = many.answer(rows, n_teachers, ScriptedNoise(script)).labels
+    found = np.array(drawn(many, rows, script)[0])
     passes = float(first.pmf[first.support >= passing].sum())
     for label in range(classes):
         chances[label + 1] = passes * float(weights[found == label].sum())
@@ -267,7 +246,8 @@ def test_broken_variants_are_caught():
 def test_drawn_answers_follow_their_law_and_less_noise_would_show():
     trials, row = 20_000, [6, 3]
     aggregator = built(6, 3.0, 2.5, trials)
-    labels = aggregator.answer(np.tile(row, (trials, 1)), 9, ExactNoise()).labels
+    mechanism = aggregator.core_mechanism(9)
+    labels = np.array(labels_drawn(mechanism, np.tile(row, (trials, 1)), ExactNoise())[0])
     found = {}
     for factor in (1.0, 0.7):
         laws = [discrete_gaussian_distribution(factor * sigma) for sigma in (3.0, 2.5)]
@@ -388,8 +368,6 @@ def test_a_threshold_above_the_teachers_is_refused():
     for call in (
         lambda: aggregator.events(250),
         lambda: aggregator.check_useful(250),
-        lambda: aggregator.answer(binary([200], 250), 250, ExactNoise()),
-        lambda: aggregator.start(250, ExactNoise()),
     ):
         with pytest.raises(ParameterError, match="threshold is 300, more votes than 250 teachers"):
             call()
@@ -438,12 +416,12 @@ def test_a_delta_of_0_and_shares_without_meaning_are_refused():
 
 
 def test_predictions_that_do_not_fit_are_refused():
-    aggregator = InteractiveAggregator(5, 9.0, 5.0, 4, budget=LOOSE)
-    votes = binary([3, 4], 8)
-    for bad in ([[0.5, 0.5]], [[0.5, 0.6], [0, 0]], [[-0.1, 0.5], [0, 0]], [["a", "b"]] * 2):
+    for bad in (
+        [[0.5, 0.5]],
+        [[0.5, 0.6], [0, 0]],
+        [[-0.1, 0.5], [0, 0]],
+        [["a", "b"]] * 2,
+        [[math.nan, 0.5], [0, 0]],
+    ):
         with pytest.raises(DataError, match="predictions"):
-            aggregator.answer(votes, 8, ExactNoise(), bad)
-    with pytest.raises(DataError, match="predictions"):
-        aggregator.answer(votes, 8, ExactNoise(), [[math.nan, 0.5], [0, 0]])
-    with pytest.raises(ParameterError, match="takes none"):
-        built().start(8, ExactNoise()).answer(votes, [[0.5, 0.5]] * 2)
+            predicted_votes(bad, (2, 2), 8)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from made_events import sparse_event
 from secretballot.audit import (
     StreamQuery,
     ThresholdGame,
@@ -15,13 +16,12 @@ from secretballot.audit import (
     stream_law,
     stream_queries,
 )
-from secretballot.privacy.mechanisms import SparseVector
 
 
 def plain_value(mechanism, queries, weights, below, left, epsilon):
     """Every strategy, by recursion on the joint weights of answers and threshold noise, label
     shown on "above"."""
-    if left == 0 or below == mechanism.max_below:
+    if left == 0 or below == mechanism.abstentions:
         return max(0.0, weights[0].sum() - math.exp(epsilon) * weights[1].sum())
     hidden, noise = (
         discrete_laplace_distribution(mechanism.threshold_scale),
@@ -42,19 +42,16 @@ def plain_value(mechanism, queries, weights, below, left, epsilon):
             value = above_p.sum()
         else:
             value = plain_value(mechanism, queries, (above_p, above_q), below, left - 1, epsilon)
-        after = (below_p, below_q)
-        if mechanism.refresh:
-            after = (below_p.sum() * hidden.pmf, below_q.sum() * hidden.pmf)
+        after = (below_p.sum() * hidden.pmf, below_q.sum() * hidden.pmf)
         value += plain_value(mechanism, queries, after, below + 1, left - 1, epsilon)
         best = max(best, float(value))
     return best
 
 
-@pytest.mark.parametrize("refresh", [True, False])
 @pytest.mark.parametrize("max_below", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.2, 1.1])
-def test_the_game_is_the_maximum_over_all_adaptive_strategies(refresh, max_below, epsilon):
-    mechanism = SparseVector(0.8, 1.2, 1, max_below, refresh)
+def test_the_game_is_the_maximum_over_all_adaptive_strategies(max_below, epsilon):
+    mechanism = sparse_event(0.8, 1.2, 1, max_below)
     queries = [StreamQuery(0, 1, False), StreamQuery(2, 1, False), StreamQuery(0, 0, True)]
     pmf = discrete_laplace_distribution(0.8).pmf
     expected = plain_value(mechanism, queries, (pmf, pmf), 0, 3, epsilon)
@@ -63,9 +60,8 @@ def test_the_game_is_the_maximum_over_all_adaptive_strategies(refresh, max_below
     )
 
 
-@pytest.mark.parametrize("refresh", [True, False])
-def test_the_game_is_at_least_what_any_fixed_stream_shows(refresh):
-    mechanism, epsilon = SparseVector(1.0, 1.5, 1, 2, refresh), 0.4
+def test_the_game_is_at_least_what_any_fixed_stream_shows():
+    mechanism, epsilon = sparse_event(1.0, 1.5, 1, 2), 0.4
     queries = stream_queries(7)
     game = ThresholdGame(mechanism, queries, labels=False)
     quiet = [query for query in queries if not query.label_differs]
@@ -84,7 +80,7 @@ def test_the_game_is_at_least_what_any_fixed_stream_shows(refresh):
 
 
 def test_without_threshold_noise_answers_are_independent():
-    mechanism = SparseVector(1.0, 2.0, 1, 5, False)
+    mechanism = sparse_event(1.0, 2.0, 1, 5)
     query = StreamQuery(0, 1, False)
     noise = discrete_laplace_distribution(2.0)
     p, q = float(noise.at_least(2)), float(noise.at_least(1))
@@ -111,7 +107,7 @@ def test_stream_queries_list_what_one_teacher_can_do():
 def test_stream_law_of_one_query_is_the_difference_of_two_laplace():
     # errata, notation: equal scales s, P(X - Y > w) near e^(-w / s) (1 + w / (2 s)) / 2 for the
     # continuous law
-    mechanism = SparseVector(20.0, 20.0, 60, 1, True)
+    mechanism = sparse_event(20.0, 20.0, 60, 1)
     law = stream_law(mechanism, np.array([0]))
     assert law[(True,)] == pytest.approx(math.exp(-3.025) * (1 + 3.025 / 2) / 2, rel=0.01)
     assert law[(True,)] + law[(False,)] == pytest.approx(1)

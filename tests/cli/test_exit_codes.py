@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from secretballot import verify_release
+import secretballot_verify
 from secretballot.cli import app
 from secretballot.cli.outcome import EXIT_CODES
 from secretballot.core.ledger import Ledger
@@ -83,8 +83,8 @@ def changed_certificate(folder: Path, _: pytest.MonkeyPatch) -> Result:
 def undecided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
     assert label(folder).exit_code == 0
     unsure = [
-        verify_release.Finding(
-            "price", verify_release.UNDECIDED, "Beyond what this program can price."
+        secretballot_verify.Finding(
+            "price", secretballot_verify.UNDECIDED, "Beyond what this program can price."
         )
     ]
     monkeypatch.setattr("secretballot.cli.verify.each_finding", lambda *_, **__: unsure)

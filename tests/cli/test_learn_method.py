@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 import secretballot as sb
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.runs.methods import method_of_run
-from secretballot.verify_release import main as independent_verifier
+from secretballot_verify.__main__ import main as independent_verifier
 
 N_PRIVATE = 900
 
@@ -37,9 +37,9 @@ def document_of(result: Result) -> dict[str, Any]:
     return found
 
 
-def mechanism_in(folder: Path) -> dict[str, Any]:
+def certificate_in(folder: Path) -> dict[str, Any]:
     text = (folder / "out" / "release" / "certificate.json").read_text()
-    found: dict[str, Any] = json.loads(text)["public"]
+    found: dict[str, Any] = json.loads(text)
     return found
 
 
@@ -52,7 +52,7 @@ def test_without_options_of_voting_a_run_is_of_moments(files: Path) -> None:
     assert (document["epsilon"], document["delta"]) == (2.0, 1e-5)
     assert document["queries"] == document["answered"] == N_PUBLIC
     release = files / "out" / "release"
-    assert mechanism_in(files)["method"] == "record-moments"
+    assert certificate_in(files)["public"]["method"] == "record-moments"
     assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert independent_verifier([str(release)]) == 0
@@ -191,23 +191,24 @@ def test_a_run_that_was_interrupted_between_stages_pays_once(
     files: Path, monkeypatch: pytest.MonkeyPatch, stage: int
 ) -> None:
     drawn: list[Any] = []
-    draw = NoisyVectorSum.release
+    add = AnswerPage.add
 
-    def interrupted(self: NoisyVectorSum, *given: Any) -> Any:
+    def interrupted(self: AnswerPage, answers: Any) -> None:
         if len(drawn) == stage:
             raise KeyboardInterrupt
-        drawn.append(draw(self, *given))
-        return drawn[-1]
+        drawn.append(answers[0][1])
+        add(self, answers)
 
     with monkeypatch.context() as broken:
-        broken.setattr(NoisyVectorSum, "release", interrupted)
+        broken.setattr(AnswerPage, "add", interrupted)
         assert learn(files).exit_code == 130
     ledger = Ledger.open_existing(files / "private.csv.ledger")
     assert ledger.spent().epsilon == 2.0
     document = document_of(learn(files, "--json", "--without", "report"))
     assert document["resumed"]
-    sums = mechanism_in(files)["sums"]
-    assert [one.tolist() for one in drawn] == sums[:stage]
+    sums = certificate_in(files)["released"]["values"]
+    # behind a mark and two numbers
+    assert [np.frombuffer(one[32:], "<i8").tolist() for one in drawn] == sums[:stage]
     assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)
 
 

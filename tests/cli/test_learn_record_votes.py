@@ -18,7 +18,7 @@ import secretballot as sb
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.report.certificate.terms import stated
-from secretballot.verify_release import main as independent_verifier
+from secretballot_verify.__main__ import main as independent_verifier
 
 N_PRIVATE = 1_500
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
-from secretballot import verify_release as second
+import secretballot_verify as second
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.datasets.schema import Schema

@@ -18,6 +18,7 @@ from noisy_plans import calibrated
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
+from sessions import session_of
 
 SECRET = "hunter2"
 
@@ -142,7 +143,7 @@ def test_a_question_is_answered_once_wherever_its_connection_breaks(
     budget = sb.PrivacyBudget(2.0, 1e-6)
     place = proxy.url(f"t{uuid4().hex[:20]}")
     ledger = sb.Ledger(place, dataset="registry", budget=budget)
-    session = sb.LabelingSession(teachers, calibrated(budget, 10, n_teachers=20), ledger)
+    session = session_of(teachers, calibrated(budget, 10, n_teachers=20), ledger)
     points = np.random.default_rng(1).normal(size=(3, 2))
     proxy.lose(b"COPY entry", when)
     first = session.ask_many(points)
@@ -160,7 +161,7 @@ def test_a_session_goes_on_from_its_vault_and_its_database(tmp_path: Path, place
     budget = sb.PrivacyBudget(2.0, 1e-6)
     aggregator = calibrated(budget, 10, n_teachers=20)
     ledger = sb.Ledger(place, dataset="registry", budget=budget)
-    session = sb.LabelingSession(teachers, aggregator, ledger)
+    session = session_of(teachers, aggregator, ledger)
     points = np.random.default_rng(1).normal(size=(6, 2))
     rows = ledger.head()[0]
     first = session.ask_many(points)
@@ -180,7 +181,7 @@ def test_questions_that_come_together_are_one_transaction(
     )
     budget = sb.PrivacyBudget(2.0, 1e-6)
     ledger = sb.Ledger(place, dataset="registry", budget=budget)
-    session = sb.LabelingSession(teachers, calibrated(budget, 200, n_teachers=20), ledger)
+    session = session_of(teachers, calibrated(budget, 200, n_teachers=20), ledger)
     ended: list[int] = []
     ledger.call_after_commits("test", lambda position, chain: ended.append(position))
     begun = ledger.head()[0]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 import secretballot as sb
 from secretballot.cli import app
-from secretballot.verify_release import main as independent_verifier
+from secretballot_verify.__main__ import main as independent_verifier
 
 METHODS = {
     "moments": (),

@@ -19,7 +19,7 @@ from secretballot.report.certificate.build import (
     certificate_digest,
     describe_released,
 )
-from secretballot.verify_release import Finding
+from secretballot_verify import Finding
 
 QUERIES, LABELS, COUNTS = np.array([0, 3]), np.array([1, 0]), np.array([70, 20])
 

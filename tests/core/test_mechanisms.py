@@ -46,7 +46,6 @@ from secretballot.core.mechanisms import (
     VoteQuantiles,
     margin,
     plurality,
-    range_of,
     rank_distances,
     stability,
     weights_of,
@@ -56,6 +55,7 @@ from secretballot.core.noise import ExactNoise
 from secretballot.core.price import delta_upper
 from secretballot.core.private import Scores
 from secretballot.core.types import LARGEST, Guarantee, Sample, ScoreShape, SumShape, VoteShape
+from secretballot.hypotheses import Intervals
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 REPLACED = Guarantee(unit="record", relation="replace-one")
@@ -91,9 +91,7 @@ def drawn(mechanism, shape, counts, noise, state=START):
 # --------------------------------------------------------------------------------------------------
 
 CHANCES = GaussianChances(sigma=3.0, n_teachers=9)
-SPARSE_EVENT = events.SparseStream(
-    threshold_scale=2.0, query_scale=3.0, threshold=2, abstentions=2, refresh=True
-)
+SPARSE_EVENT = events.SparseStream(threshold_scale=2.0, query_scale=3.0, threshold=2, abstentions=2)
 TABLE_EVENT = events.TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=2)
 RECORDS = votes(3, None, moved=4, spare_rows=2)
 EXAMPLES = [
@@ -513,17 +511,20 @@ def test_every_stage_draws_with_its_own_scale():
     assert (found, state) == ([[6, -6], [7, -5]], State(2))
 
 
-def test_chosen_ranges_are_read_from_one_number():
-    ranges = [(first, last) for last in range(60) for first in range(last + 1)]
-    assert [range_of(choice) for choice in range(len(ranges))] == ranges
-    assert range_of(-1) is None
-    last = 2**26
-    assert range_of(last * (last + 1) // 2 + last) == (last, last)
-    shape, scores = ScoreShape(guarantee=RECORD), np.arange(3)
-    for chosen in (None, (1, 2)):
+def test_ranges_are_numbered_by_first_place_and_then_by_last():
+    shape, scores, found = ScoreShape(guarantee=RECORD), np.arange(9), []
+    for chosen in (None, *((first, last) for first in range(9) for last in range(first, 9))):
         noise = SimpleNamespace(exponential_range=lambda *_, chosen=chosen: chosen)
-        found, state = ExponentialChoice(epsilon=1.0).draw(shape, (scores, scores), noise, START)
-        assert (range_of(int(found[0, 0])), state) == (chosen, State(1))
+        number, state = ExponentialChoice(epsilon=1.0).draw(shape, (scores, scores), noise, START)
+        found.append(int(number[0, 0]))
+    assert (found, state) == (list(range(46)), State(1))
+    points = np.arange(9.0)[:, None]
+    candidates, sealed = (
+        Intervals().dichotomies(points),
+        Scores.of_ranges(scores, scores, RECORD),
+    )
+    assert len(candidates) == sealed.n_candidates == 46
+    assert candidates.index(2, 5) == found[found.index(1 + 9 + 8 + 3)]
     cut = Scores.of_candidates(np.array([-(2**52), 2**52]), RECORD)._unseal()
     assert ExponentialChoice(epsilon=1.0).draw(shape, cut, ExactNoise(), START)[0] == 1
 
@@ -855,8 +856,7 @@ def sparse_game(factor=1.0, **change):
         threshold_scale=factor * terms["threshold_scale"],
         query_scale=factor * terms["query_scale"],
         threshold=terms["threshold"],
-        max_below=terms["max_abstentions"],
-        refresh=True,
+        abstentions=terms["max_abstentions"],
     )
 
 

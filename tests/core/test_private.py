@@ -85,7 +85,7 @@ def test_one_call_opens_a_container_and_stands_where_noise_is_added() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr.endswith(("_unseal", "__integers"))
     }
-    door = {f"door/{name}.py" for name in ("outcomes", "stream", "vector_sums")}
+    door: set[str] = set()
     assert found == door | {
         "core/private.py",
         "core/releasing.py",

@@ -223,6 +223,46 @@ def test_interrupted_stages_go_on_and_are_charged_once(
     assert run().values.tolist() == found.values.tolist()
 
 
+def test_a_stage_of_another_shape_is_refused_and_two_that_draw_stages_have_one_answer() -> None:
+    ledger, shape, mechanism = account(), sums_of(0).shape, NoisySums(sigmas=(50.0, 50.0))
+    longer = RecordSums.of_products([], 6, RECORD, coordinates=2)
+
+    def run(made: Callable[[Sequence[Any]], RecordSums]) -> list[Any]:
+        found = releasing.release(shape, made, mechanism, ledger, BUDGET, request="r", public={})
+        return found.values.tolist()
+
+    with pytest.raises(ParameterError, match="not of the shape"):
+        run(lambda stages: longer if stages else sums_of(0))
+    with ledger.reading(1) as page:
+        assert page.count == 1
+    seen: list[Any] = []
+
+    def overtaken(stages: Sequence[Any]) -> RecordSums:
+        seen.append(run(lambda others: sums_of(len(others))))
+        return sums_of(len(stages))
+
+    assert run(overtaken) == seen[0]
+    assert ledger.spent() == (2.0, 1e-5)
+
+
+def test_what_would_be_released_is_looked_at_before_anything_is_spent() -> None:
+    ledger, private = account(), votes(8000, 2)
+
+    def refuse(planned: releasing.Released) -> None:
+        assert planned.values.tolist() == [[0], [0]]
+        raise ParameterError("unreadable")
+
+    with pytest.raises(ParameterError, match="unreadable"):
+        released(private, LABELS, ledger, check=refuse)
+    with pytest.raises(ParameterError, match="unreadable"):
+        releasing.stream(
+            private.shape, LABELS, ledger, BUDGET, request="r", public={}, check=refuse
+        )
+    assert ledger.releases() == 0
+    released(private, LABELS, ledger)
+    released(private, LABELS, ledger, check=refuse)  # a stored answer was looked at before
+
+
 # --- streams ---
 
 

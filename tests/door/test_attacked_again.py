@@ -5,8 +5,9 @@ import pytest
 import secretballot as sb
 from made_events import label_event
 from noisy_plans import calibrated
-from secretballot.door import ReleaseStream
 from secretballot.exceptions import ParameterError
+from secretballot.learners.training.label_stream import LabelStream
+from sessions import stream_of
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 COUNTS = [[30, 70], [60, 40]]
@@ -33,15 +34,13 @@ def test_an_answer_that_is_given_whole_spends_all_that_was_reserved() -> None:
 
 
 def test_a_stream_takes_votes_of_its_own_promise_alone() -> None:
-    def stream() -> ReleaseStream:
-        return ReleaseStream(
-            NOISE, account(), classes=VOTES.classes, n_teachers=100, request="r", teachers="x"
-        )
+    def stream() -> LabelStream:
+        return stream_of(NOISE, account(), VOTES.classes, 100)
 
-    with pytest.raises(ParameterError, match=r"under 'replace-one'.*Nothing was drawn"):
-        stream().answer(made_for("record", "replace-one"), [b"1", b"2"])
-    for made in (VOTES, made_for("user", "add-remove")):
-        assert stream().answer(made, [b"1", b"2"]).given.all()
+    for made in (made_for("record", "replace-one"), made_for("user", "add-remove")):
+        with pytest.raises(ParameterError, match=r"another unit, relation.*Nothing was answered"):
+            stream().answer(made, [b"1", b"2"])
+    assert stream().answer(VOTES, [b"1", b"2"]).given.all()
 
 
 def test_a_record_that_is_replaced_may_be_of_two_users() -> None:

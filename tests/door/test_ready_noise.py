@@ -20,8 +20,10 @@ from secretballot.core import noise as room
 from secretballot.core import sampler as sampler_memory
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
-from secretballot.door import ReleaseStream, choose_by_scores
-from secretballot.door.reserved_outcome import ReservedOutcome
+from secretballot.door import choose_by_scores
+from secretballot.door.outcomes import reserve_choice
+from secretballot.learners.training.label_stream import LabelStream
+from sessions import stream_of
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -31,19 +33,19 @@ SPARSE = sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=2, max_unstable=1
 
 
 def streamed(aggregator: Any) -> Callable[[sb.Ledger], object]:
-    terms: dict[str, Any] = {"classes": ["no", "yes"], "n_teachers": 250, "request": "plan"}
-    return lambda ledger: ReleaseStream(aggregator, ledger, **terms).answer(COUNTS, [b"a", b"b"])
+    return lambda ledger: stream_of(aggregator, ledger, ["no", "yes"], 250).answer(
+        COUNTS, [b"a", b"b"]
+    )
 
 
 def reserved(ledger: sb.Ledger) -> object:
     terms: dict[str, Any] = {
         "epsilon": 0.5,
         "request": "later",
-        "unit": "record",
-        "neighbours": "add-remove",
+        "guarantee": RECORD,
     }
-    bought = ReservedOutcome(ledger, **terms, purpose="which")
-    return bought.draw(Scores.of_candidates([3, 4], RECORD), {})
+    bought = reserve_choice(ledger, **terms, purpose="which")
+    return bought.answer(Scores.of_candidates([3, 4], RECORD), [b"points"])
 
 
 PATHS: dict[str, Callable[[sb.Ledger], object]] = {
@@ -53,7 +55,8 @@ PATHS: dict[str, Callable[[sb.Ledger], object]] = {
     "stream of the sparse vector": streamed(SPARSE),
     "stability": lambda ledger: sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5),
     "choice": lambda ledger: choose_by_scores(
-        Scores.of_candidates([3, 4], RECORD),
+        lambda: Scores.of_candidates([3, 4], RECORD),
+        2,
         ledger,
         epsilon=0.5,
     ),
@@ -140,17 +143,13 @@ def test_a_sampler_of_another_scale_leaves_the_ledger_untouched(ledger, monkeypa
 
 
 def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) -> None:
-    terms: dict[str, Any] = {
-        "classes": ["no", "yes"],
-        "n_teachers": 250,
-        "request": "plan",
-        "vault": tmp_path / "v",
-    }
-    ReleaseStream(GAUSSIAN, ledger, **terms).answer(COUNTS, [b"a", b"b"])
+    def opened() -> LabelStream:
+        return stream_of(GAUSSIAN, ledger, ["no", "yes"], 250, vault=tmp_path / "v")
+
+    opened().answer(COUNTS, [b"a", b"b"])
     room._ready_once.cache_clear()
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.14.0")
-    again = ReleaseStream(GAUSSIAN, ledger, **terms)
-    assert again.find([b"a", b"b"]).given.all()
+    assert opened().find([b"a", b"b"]).given.all()
 
 
 def test_a_check_that_was_passed_is_remembered_and_another_installation_is_checked_again(

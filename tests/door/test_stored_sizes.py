@@ -11,10 +11,9 @@ from noisy_plans import noisy, priced
 from secretballot.core import releasing
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
-from secretballot.door import choose_by_scores, purchase
-from secretballot.door.reserved_outcome import ReservedOutcome
+from secretballot.door import choose_by_scores
+from secretballot.door.outcomes import reserve_choice
 from secretballot.privacy.accounting import table_labels, teacher_shape
-from secretballot.privacy.mechanisms import ExponentialMechanism
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
@@ -110,14 +109,15 @@ def test_a_choice_is_stored_in_as_many_bytes_whatever_was_chosen(
     sizes: list[set[Any]] = [set(), set(), set()]
     for outcome in outcomes:
         noise = _Noise(outcome)
-        monkeypatch.setattr(purchase, "exact_noise", lambda noise=noise: noise)
-        monkeypatch.setattr(ExponentialMechanism, "release", lambda *_, noise=noise: noise.value)
+        monkeypatch.setattr(releasing, "noise_source", lambda noise=noise: noise)
         ledger = sb.Ledger(tmp_path / f"{outcome}.sqlite", dataset="registry", budget=BUDGET)
-        terms: dict[str, Any] = {"unit": "record", "neighbours": "add-remove", "purpose": "which"}
-        bought = ReservedOutcome(ledger, epsilon=0.5, request="reserved", **terms)
-        choose_by_scores(scores, ledger, epsilon=0.5, request="chosen")
+        terms: dict[str, Any] = {"guarantee": RECORD, "purpose": "which"}
+        bought = reserve_choice(ledger, epsilon=0.5, request="reserved", **terms)
+        choose_by_scores(lambda: scores, 10_001, ledger, epsilon=0.5, request="chosen")
         sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=0.5, request="estimated")
-        assert bought.draw(scores, {"rows": [1, 2]})[0].outcome == outcome
+        assert bought.answer(scores, [b"rows"]).values.item() == outcome
         for found, request in zip(sizes, ("reserved", "chosen", "estimated"), strict=True):
-            found.add(size_of(ledger, request))
+            with ledger.reading(ledger.entry(request).id) as page:
+                parts = [(len(question), len(answer)) for question, answer in page.parts()]
+            found.add((*parts, ledger.path.stat().st_size))
     assert [len(found) for found in sizes] == [1, 1, 1]

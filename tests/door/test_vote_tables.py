@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot import verify_release as second
+import secretballot_verify as second
 from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes
@@ -22,6 +22,7 @@ from secretballot.privacy.accounting import noisy_means, noisy_votes, teacher_sh
 from secretballot.privacy.accounting.recipes import Terms
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
+from secretballot_verify.certificate import FIELDS
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)
 RECORD = Guarantee(unit="record", relation="add-remove")
@@ -74,11 +75,11 @@ def second_verdict(certificate: dict[str, Any]) -> str:
     """Return what the second verifier finds in a certificate: ok, or what is wrong with it."""
     listed = certificate | {"files": {"README.txt": {"sha256": "0" * 64, "bytes": 1}}}
     try:
-        second.check_shape(listed, second._SHAPE, "certificate")
-        second.check_mechanism(certificate)
-        second.check_counts(certificate)
-        second.check_account(certificate)
-        second.check_assumptions(certificate)
+        second.certificate.check_shape(listed, FIELDS, "certificate")
+        second.certificate.check_mechanism(certificate)
+        second.certificate.check_counts(certificate)
+        second.certificate.check_account(certificate)
+        second.certificate.check_assumptions(certificate)
     except second.WrongError as error:
         return str(error)
     return second.priced("price", certificate).verdict

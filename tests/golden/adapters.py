@@ -26,8 +26,6 @@ def _event_of(one: NeutralEvent) -> now.Event:
             fields |= {"kind": "binary-labels", "chances": drawn}
         case "confident":
             fields |= {"n_classes": fields.pop("classes"), "threshold": None, "n_teachers": None}
-        case "sparse-stream":
-            fields["refresh"] = True
         case "sampled":
             fields["stream"] = _event_of(one["stream"]).model_dump(mode="json")
     return now.event_in(fields)

@@ -21,6 +21,7 @@ from golden.seam import GoldenNoise, fixed_bytes, golden, whole
 from secretballot.core.mechanisms import NoisyVotes, StableValue, State
 from secretballot.exceptions import BudgetError, DataError
 from secretballot.privacy.accounting import epsilon_upper, noisy_votes, teacher_shape
+from sessions import session_of
 
 HERE = Path(__file__).parent
 TEACHERS = {"bayes": GaussianNB, "logistic": LogisticRegression, "default": lambda: None}
@@ -200,7 +201,7 @@ def semi_private(table: dict[str, Any], epsilon: float, hypotheses: str, **more:
         hypotheses_named(hypotheses), budget=sb.PrivacyBudget(epsilon, 0.0), random_state=0, **more
     )
     model.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"])
-    return of_labels(model, choice=[model.choice_.outcome])
+    return of_labels(model, choice=[model.choice_.values.item()])
 
 
 @method
@@ -314,7 +315,7 @@ def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
             n_teachers=20,
             vault=Path(folder) / "vault",
         )
-        asking = sb.LabelingSession(teachers, plan, account(folder))
+        asking = session_of(teachers, plan, account(folder))
         return of_session(asking, table["X_public"][:16])
 
 
@@ -372,7 +373,7 @@ def estimates(table: dict[str, Any], epsilon: float) -> Released:
     ones = np.random.RandomState(31).randint(21, size=60)
     counts = sb.votes_of_counts(np.column_stack([20 - ones, ones]), classes=[0, 1], n_teachers=20)
     stable = sb.estimate_stability(counts, account(), fraction=0.5, epsilon=epsilon)
-    return {"outcomes": [stable.outcome]}
+    return {"outcomes": [stable.values.item()]}
 
 
 def clinic_parts() -> tuple[Any, Any, Any]:

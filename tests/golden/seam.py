@@ -153,10 +153,11 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
     from secretballot.privacy.accounting import delta_upper
 
     for module, name in (
+        (releasing, "noise_source"),
         (purchase, "noise_source"),
         (releasing, "noise_source"),
         (purchase, "exact_noise"),
-        (relabel, "exact_noise"),
+        (relabel, "noise_source"),
     ):
         patch.setattr(module, name, lambda: noise)
     for module in (shards, subsample, hold_out, one_of_each_unit):

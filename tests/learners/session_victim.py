@@ -19,21 +19,23 @@ from typing import Any
 import numpy as np
 
 import secretballot as sb
-from noisy_plans import noisy
-from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.core.mechanisms import Mechanism, NoisyVotes
 from secretballot.core.noise import ExactNoise
-from secretballot.door.stored_answers import StoredAnswer
 from secretballot.learners.training.point_digests import question_digests
+from secretballot.released import labels_in
+from sessions import session as begun_session
+from sessions import sparse
 
 K = 40
 NAMES = ["no", "yes"]
 
 
-def plan_of(kind: str, queries: int) -> Aggregator:
+def plan_of(kind: str, queries: int) -> tuple[Mechanism, float]:
+    """Return what answers, and the delta at which it is priced."""
     if kind == "gaussian":
-        return noisy(9.0 * queries**0.5, queries, release="counts", delta=1e-6, n_teachers=K)
+        return NoisyVotes(scale=9.0 * queries**0.5, release="counts"), 1e-6
     unstable = max(3, queries // 50)
-    return SparseVectorAggregator(0.5, 0.5, 12, unstable, n_queries=queries, delta=1e-4 * unstable)
+    return sparse(0.5, 12, unstable), 1e-4 * unstable
 
 
 def pool_of(n: int) -> np.ndarray:
@@ -59,7 +61,8 @@ def begin(folder: Path, kind: str, queries: int) -> None:
     ledger = sb.Ledger(
         folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(5000.0, 0.5)
     )
-    sb.LabelingSession(teachers, plan_of(kind, queries), ledger)
+    mechanism, delta = plan_of(kind, queries)
+    begun_session(teachers, mechanism, ledger, queries, delta=delta)
 
 
 def schedule(asks: int, pool: int) -> list[list[int]]:
@@ -153,7 +156,7 @@ def random_moments(folder: Path, kind: str, asks: int) -> Books:
             break
         start = logged(path)[-1][0] + 1 if path.stat().st_size else 0
     books.seconds = time.monotonic() - began
-    return closed(books, folder, events, pool, logged(path), plan_of(kind, queries))
+    return closed(books, folder, events, pool, logged(path), plan_of(kind, queries)[0])
 
 
 def closed(
@@ -162,43 +165,39 @@ def closed(
     events: list[list[int]],
     pool: np.ndarray,
     log: list[Any],
-    plan: Aggregator,
+    plan: Mechanism,
 ) -> Books:
     """Hold what was returned against the ledger."""
     ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
     row_of = {digest: row for row, digest in enumerate(question_digests(pool))}
-    with ledger.reading(1) as page:
-        parts = [
-            (row_of[question], StoredAnswer.decode(answer)) for question, answer in page.parts()
-        ]
+    session = sb.LabelingSession.reopen(folder / "vault")
+    done = session._stream.stream.released()
+    labels, counts = labels_in(plan, session._stream.shape, done.values)
+    noisy = [None] * len(labels) if counts is None else counts.tolist()
+    said = [list(pair) for pair in zip(labels.tolist(), noisy, strict=True)]
+    parts = [(row_of[question], one) for question, one in zip(done.questions, said, strict=True)]
     stored = dict(parts)
     got = [
         (row, answer)
         for number, answers in log
         for row, answer in zip(events[number], answers, strict=True)
     ]
-    session = sb.LabelingSession.reopen(folder / "vault")
     books.answers, books.stored, books.distinct = (
         sum(answer is not None for _, answer in got),
         len(parts),
         len(stored),
     )
     books.wrong = sum(
-        answer is not None
-        and (row not in stored or answer != [stored[row].label, stored[row].noisy])
-        for row, answer in got
+        answer is not None and (row not in stored or answer != stored[row]) for row, answer in got
     )
     books.denied_but_stored = sum(answer is None and row in stored for row, answer in got)
     books.used, books.planned, books.left = session.used, session.planned, session.left
-    books.abstained = sum(answer.label < 0 for _, answer in parts)
-    books.most_abstentions, books.ends_with_abstention = (
-        plan.most_abstentions,
-        parts[-1][1].label < 0,
-    )
+    books.abstained = sum(answer[0] < 0 for _, answer in parts)
+    books.most_abstentions, books.ends_with_abstention = plan.stops_at, parts[-1][1][0] < 0
     books.entries, books.spent, books.price = (
         len(ledger.history()),
         ledger.spent().epsilon,
-        plan.budget.epsilon,
+        session.price.epsilon,
     )
     return books
 
@@ -260,7 +259,7 @@ def statements(folder: Path, kind: str, n_events: int) -> Books:
             break
         books.kills += ended == -9
         number, steps = (number, steps + 1) if ended else (number + 1, 0)
-    return closed(books, folder, events, points, logged(path), plan_of(kind, queries))
+    return closed(books, folder, events, points, logged(path), plan_of(kind, queries)[0])
 
 
 VERBS = (random_moments, statements)

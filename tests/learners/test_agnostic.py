@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from made_events import sparse_event
-from noisy_plans import calibrated
+from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
@@ -28,7 +28,8 @@ from secretballot.learners.labelers.stream_sizes import (
     teachers_for,
     tight_stream,
 )
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, sparse_vector
+from secretballot.privacy.accounting.stream_recipes import stream_mechanism
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.students import HypothesisStudent
 
@@ -274,29 +275,33 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     found = labeler(ledger=ledger, vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
     kept, own = (
         sb.TrainedTeachers.load(found._reservation_folder()),
-        found.session_._stream.aggregator,
+        found.session_._stream.mechanism,
     )
     spent = ledger.spent()
-    for aggregator in (
-        own,
-        sb.SparseVectorAggregator.calibrate(BUDGET, 40, max_unstable=1),
-        calibrated(BUDGET, 5, n_teachers=100, release="labels"),
+    others = sparse_vector(BUDGET, 40, max_abstentions=1), NoisyVotes(scale=100.0)
+    for mechanism, words in (
+        (own, r"drawn for one request"),
+        *((one, "prices a secret sample, and nothing else") for one in others),
     ):
-        with pytest.raises(ParameterError, match=r"drawn for one (request|reservation)"):
-            sb.LabelingSession(kept, aggregator, ledger, request="another")
+        with pytest.raises(ParameterError, match=words):
+            sb.LabelingSession(kept, mechanism, ledger, BUDGET, n_queries=5, request="another")
+    again = {"n_queries": 40, "request": found.request}
     with pytest.raises(ParameterError, match="drawn for one reservation"):
         kept.vote(kept.points([[0.1]]))
     memory = sb.Ledger.in_memory(dataset="D", budget=roomy, neighbours="replace-one")
-    with pytest.raises(ParameterError, match="in memory"):
-        sb.LabelingSession(kept, own, memory, request=found.request)
+    elsewhere = sb.Ledger(tmp_path / "other", dataset="D", budget=roomy, neighbours="replace-one")
+    for other in (memory, elsewhere):
+        with pytest.raises(ParameterError, match="does not hold it"):
+            sb.LabelingSession(kept, own, other, BUDGET, **again)
     assert ledger.spent() == spent
     assert memory.spent().epsilon == 0
-    assert sb.LabelingSession(kept, own, ledger, request=found.request).ask([0.9]).label == "yes"
+    assert elsewhere.releases() == 0
+    assert sb.LabelingSession(kept, own, ledger, BUDGET, **again).ask([0.9]).label == "yes"
 
 
 def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
-    aggregator, _ = agnostic_terms(
+    event, _ = agnostic_terms(
         BUDGET,
         40,
         alpha=0.1,
@@ -312,19 +317,15 @@ def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
         None, X, Y, classes=CLASSES, n_teachers=100, neighbours="replace-one"
     )
     counts = teachers.vote(teachers.points([[0.1], [0.9]]))
-    declared = {"neighbours": "replace-one"}
+    mechanism = RelabelledSample(stream=stream_mechanism(event.stream, 100))
+    sample = event.model_dump(include={"sampled", "out_of", "relabel_epsilon"})
+    declared = {"neighbours": "replace-one", "sample": {**sample, "request": "r"}}
+    with pytest.raises(ParameterError, match="prices a secret sample, and nothing else"):
+        sb.LabelingSession(teachers, mechanism, ledger, BUDGET, n_queries=40)
+    with pytest.raises(ParameterError, match="prices a secret sample, and nothing else"):
+        sb.release(counts, mechanism, ledger, BUDGET, declaration={"neighbours": "replace-one"})
     with pytest.raises(ParameterError, match="secret sample"):
-        sb.LabelingSession(teachers, aggregator, ledger)
-    with pytest.raises(ParameterError, match="secret sample"):
-        sb.release(counts, aggregator, ledger, declaration=declared)
-    with pytest.raises(ParameterError, match="secret sample"):
-        sb.estimate_stability(
-            counts,
-            ledger,
-            fraction=0.1,
-            epsilon=0.1,
-            declaration=declared | {"sample": aggregator.sample},
-        )
+        sb.estimate_stability(counts, ledger, fraction=0.1, epsilon=0.1, declaration=declared)
     assert ledger.spent().epsilon == 0
 
 
@@ -382,7 +383,7 @@ def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path, changes: dict
         ({"max_unstable": 0}, ParameterError, "max_unstable"),
         ({"n_teachers": 0}, ParameterError, "n_teachers"),
         ({"n_teachers": 3001}, ParameterError, "more records"),
-        ({"n_teachers": 3}, ParameterError, "cannot be passed"),
+        ({"n_teachers": 3}, ParameterError, "answered with probability below 1%"),
         ({"budget": PrivacyBudget(4.0, 0.0)}, ParameterError, "delta"),
         ({"calibration": "loose"}, ParameterError, "calibration"),
         (
@@ -518,7 +519,7 @@ def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
 
 
 def test_so_many_teachers_answer_a_lead_of_a_third() -> None:
-    stream = sparse_event(3.0, 4.0, 40, 2, False)
+    stream = sparse_event(3.0, 4.0, 40, 2)
     k = teachers_for(stream, 100, 0.05)
     aggregator = sb.SparseVectorAggregator(3.0, 4.0, 40, 2, n_queries=100, budget=BUDGET)
     assert 1 - aggregator.answer_probability(math.ceil(k / 3 / 2) - 1) <= 0.05 / 100
@@ -566,10 +567,10 @@ def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
 
 
 def test_the_stability_labeler_takes_its_numbers_from_public_ones() -> None:
-    tight = sb.StabilityLabeler(budget=BUDGET, n_queries=30, alpha=0.02)._calibrated_terms(2)
+    tight = sb.StabilityLabeler(budget=BUDGET, n_queries=30, alpha=0.02)._calibrated_terms()
     printed = sb.StabilityLabeler(
         budget=BUDGET, n_queries=30, alpha=0.02, calibration="btt2018"
-    )._calibrated_terms(2)
-    assert tight[0].max_unstable == tight_stream(BUDGET, 30, 0.02, 0.05, None).abstentions
-    assert printed[0].max_unstable == printed_abstentions(30, 0.02, 0.05)
+    )._calibrated_terms()
+    assert tight[0].max_abstentions == tight_stream(BUDGET, 30, 0.02, 0.05, None).abstentions
+    assert printed[0].max_abstentions == printed_abstentions(30, 0.02, 0.05)
     assert printed[1] > 10 * tight[1]

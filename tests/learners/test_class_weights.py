@@ -15,6 +15,7 @@ from secretballot.bases.integer_model import (
     with_constant,
 )
 from secretballot.bases.rotation import UNIT
+from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
 from secretballot.learners.moments.stages import staged_sums
@@ -84,16 +85,14 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
     model = fitted(class_weight=given)
     mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
     pool = with_constant(suited_basis(X_public, None).fit(X_public).integers(X_public))
-    stages, _ = staged_sums(
+    stages = staged_sums(
         pool,
         ClassTarget.declared([0, 1]),
         BUDGET,
         n_stages=4,
         n_records=None,
-        neighbours="add-remove",
-        basis=mechanism["basis"],
+        guarantee=Guarantee(unit="record", relation="add-remove"),
         expected_uncovered=mechanism["expected_uncovered"],
-        points_sha256="0" * 64,
     )
     sums = [np.array(one) for one in mechanism["values"]]
     plain = stages.fit_after(sums).model
@@ -135,7 +134,7 @@ def test_a_stored_answer_keeps_its_weights(first: Any, then: Any) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(4.0, 1e-4))
     kept = {"ledger": ledger, "request": "r"}
     model = fitted(class_weight=first, **kept)
-    with pytest.raises(ParameterError, match="not what this request was answered with"):
+    with pytest.raises(ParameterError, match="begun with other"):
         fitted(class_weight=then, **kept)
     again = fitted(class_weight=first, **kept)
     assert again.certificate_["digest"] == model.certificate_["digest"]

@@ -10,15 +10,16 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+import secretballot_verify as second
 from made_events import json_of
 from noisy_plans import calibrated
-from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
-from secretballot.door import ReleaseStream, purchase
-from secretballot.exceptions import DataError, LedgerError, ParameterError
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.training.label_stream import LabelStream
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.students.confirmed import StudentInRounds, with_confirmations
+from sessions import session_of, stream_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100
@@ -44,22 +45,13 @@ def account(budget: sb.PrivacyBudget | None = None) -> sb.Ledger:
     return sb.Ledger.in_memory(dataset="registry", budget=whole)
 
 
-def stream(aggregator: Any, ledger: sb.Ledger, vault: Path | None = None) -> ReleaseStream:
-    return ReleaseStream(
-        aggregator,
-        ledger,
-        classes=["no", "yes"],
-        n_teachers=K,
-        request="plan",
-        teachers="a",
-        vault=vault,
-    )
+def stream(aggregator: Any, ledger: sb.Ledger, vault: Path | None = None) -> LabelStream:
+    return stream_of(aggregator, ledger, ["no", "yes"], K, vault=vault)
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, noise: list[int]) -> None:
     source = ScriptedNoise(noise, exact=True)
-    for module in (purchase, releasing):
-        monkeypatch.setattr(module, "noise_source", lambda: source)
+    monkeypatch.setattr(releasing, "noise_source", lambda: source)
 
 
 # --- batches
@@ -79,7 +71,15 @@ def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
     assert sb.verify_certificate(certificate).ok
 
 
-def test_a_threshold_above_the_teachers_is_refused_before_anything_is_spent() -> None:
+def test_predictions_are_refused_before_anything_is_answered() -> None:
+    opened, plain = stream(CORRECTS, account()), stream(TERMS, account())
+    two = votes([10, 90]), [b"a", b"b"]
+    for predictions in ([[0.5, 0.5]], [[0.9, 0.3]] * 2):
+        with pytest.raises(DataError, match="predictions"):
+            opened.answer(*two, predictions)
+    with pytest.raises(ParameterError, match="contradict no student"):
+        plain.answer(*two, [[0.5, 0.5]] * 2)
+    assert opened.stream.used == plain.stream.used == 0
     ledger = account()
     with pytest.raises(ParameterError, match="threshold is 60, more votes than 40 teachers"):
         sb.release(votes([10, 30], 40), TERMS, ledger)
@@ -99,13 +99,13 @@ def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path: Path) -> None
     given = first.answer(votes([100, 0, 50, 50]), asked[:4])
     answered = int((given.labels >= 0).sum())
     assert given.given.all()
-    assert first.used == 4
+    assert first.stream.used == 4
     assert answered <= 2
     again = stream(terms, ledger, vault)
-    assert again.left == 57
+    assert again.stream.left == 57
     more = again.answer(votes([100] * 10), asked[4:14])
     assert int((more.labels >= 0).sum()) == 3 - answered
-    assert again.left == 0
+    assert again.stream.left == 0
     # nothing new is told after the last answer, and what was told stays
     late = stream(terms, ledger, vault).answer(votes([100, 100]), [asked[20], asked[0]])
     assert late.given.tolist() == [False, True]
@@ -128,9 +128,9 @@ def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
     ledger = account(whole)
     opened = stream(CORRECTS, ledger)
     assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
-    assert not opened.returns
+    assert not opened.stream.returns
     with pytest.raises(sb.BudgetError):
-        sb.release(votes([90]), CORRECTS, ledger, request="second")
+        sb.release(votes([90] * 30), CORRECTS, ledger, request="second")
 
 
 # --- sessions
@@ -138,13 +138,13 @@ def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
 
 def test_a_session_takes_predictions_with_its_questions() -> None:
     teachers = sb.train_teachers("tree", X[:2000], Y[:2000], classes=[0, 1], n_teachers=K)
-    session = sb.LabelingSession(teachers, CORRECTS, account())
+    session = session_of(teachers, CORRECTS, account())
     corrected = session.ask([0.95, 0.0], prediction=[1.0, 0.0])
     left_alone = session.ask_many([[-0.95, 0.0]], predictions=[[1.0, 0.0]])
     assert corrected.label in (1, None)
     assert left_alone.labels.tolist() == [None]
-    plain = sb.LabelingSession(teachers, TERMS, account())
-    with pytest.raises(ParameterError, match="takes none"):
+    plain = session_of(teachers, TERMS, account())
+    with pytest.raises(ParameterError, match="contradict no student"):
         plain.ask([0.9, 0.0], prediction=[0.5, 0.5])
     assert plain.used == 0
     assert plain.ask([0.9, 0.0]).label in (0, 1, None)
@@ -256,8 +256,8 @@ def test_what_is_confirmed_has_the_stated_confidence() -> None:
 # --- what is published
 
 
-def certified(aggregator: Any, **more: Any) -> dict[str, Any]:
-    return sb.release(votes([90, 10, 50]), aggregator, account(), **more).certificate
+def certified(aggregator: Any, times: int) -> dict[str, Any]:
+    return sb.release(votes([90, 10, 50] * times), aggregator, account()).certificate
 
 
 @pytest.mark.parametrize("name", ["confident", "interactive", "laplace", "laplace counts"])
@@ -296,7 +296,7 @@ def changed(certificate: dict[str, Any], change: Any) -> dict[str, Any]:
 
 def test_forged_certificates_are_refused() -> None:
     several = (
-        one for one in iter(lambda: certified(TERMS), None) if one["released"]["answered"] > 1
+        one for one in iter(lambda: certified(TERMS, 10), None) if one["released"]["answered"] > 1
     )
     certificate = json.loads(json.dumps(next(several)))
 
@@ -320,7 +320,7 @@ def test_forged_certificates_are_refused() -> None:
         assert not sb.verify_certificate(changed(certificate, change)).ok
     pure = json.loads(
         json.dumps(
-            certified(calibrated(sb.PrivacyBudget(1.0, 0.0), 3, n_teachers=100, noise="laplace"))
+            certified(calibrated(sb.PrivacyBudget(1.0, 0.0), 3, n_teachers=100, noise="laplace"), 1)
         )
     )
     assert sb.verify_certificate(pure).ok
@@ -330,10 +330,3 @@ def test_forged_certificates_are_refused() -> None:
         lambda document: document["mechanism"].update(release="counts"),
     ):
         assert not sb.verify_certificate(changed(pure, change)).ok
-
-
-def test_a_closed_vault_is_not_gone_on_with(tmp_path: Path) -> None:
-    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(99, 0.1))
-    stream(TERMS, ledger, tmp_path / "vault").answer(votes([90]), [b"a"])
-    with pytest.raises((LedgerError, ParameterError)):
-        stream(TERMS, ledger, tmp_path / "other").answer(votes([90]), [b"b"])

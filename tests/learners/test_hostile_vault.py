@@ -16,10 +16,9 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from secretballot._json_files import json_fields
-from secretballot.aggregation import SparseVectorAggregator
 from secretballot.cli.outcome import failure_of
 from secretballot.core.ledger import Ledger
-from secretballot.door.secret_state import StateStore
+from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
@@ -29,6 +28,8 @@ from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.learners.universal.labeler import _about_of
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.folder import RunFolder
+from secretballot.vault import VaultFiles
+from sessions import session, sparse
 
 MARK = "PRIVATE-7261"
 DEEP: list[Any] = []
@@ -81,7 +82,7 @@ SETTINGS = {
 }
 
 
-PLAN = SparseVectorAggregator(0.3, 0.3, 8, 2, n_queries=8, delta=1e-6)
+PLAN = sparse(0.3, 8, 2)
 SPLIT = {
     "epsilon": 1.0,
     "delta": 1e-6,
@@ -109,7 +110,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
     y = (X.sum(axis=1) > 0).astype(int)
     teachers = train_teachers(GaussianNB(), X, y, classes=[0, 1], n_teachers=K, vault=folder)
     ledger = Ledger(folder / "ledger.sqlite", dataset="d", budget=PrivacyBudget(1000.0, 0.5))
-    LabelingSession(teachers, PLAN, ledger).ask(X[0])
+    session(teachers, PLAN, ledger, 8).ask(X[0])
     return folder
 
 
@@ -223,23 +224,19 @@ def test_a_session_is_reopened_as_it_was_or_not_at_all(vault: Path) -> None:
     attack(path, lambda: LabelingSession.reopen(vault))
 
 
-def test_terms_are_those_of_the_plan_or_refused(vault: Path) -> None:
-    [path] = (vault / "streams").glob("*.terms")
-    attack(path, lambda: LabelingSession.reopen(vault), step=7)
-
-
 def test_a_secret_state_is_gone_on_from_or_refused(vault: Path) -> None:
     [path] = (vault / "streams").glob("*.state")
     kept = path.read_bytes()
-    [name] = json.loads(kept)["states"]
-    binding = json.loads(kept)["stream"]
+    [name] = json.loads(kept)
+    account = Ledger.open_existing(vault / "ledger.sqlite").account
+    states = _SecretStates(VaultFiles(vault), account, "session")
+    states.load(bytes.fromhex(name))
     for mutant in (*(json.dumps(made).encode() for made in mutants(json.loads(kept))), *RAW):
         path.write_bytes(mutant)
-        check(lambda: StateStore(path, binding).load(name))
-    path.write_bytes(
-        json.dumps({"stream": binding, "states": {name: {"n_below": 0, MARK: 1}}}).encode()
-    )
-    check(lambda: LabelingSession.reopen(vault).ask(POINTS[0]))
+        check(lambda: states.load(bytes.fromhex(name)))
+    path.write_bytes(json.dumps({name[::-1]: 1}).encode())
+    with pytest.raises(SecretBallotError, match="not in the vault"):
+        LabelingSession.reopen(vault).ask(POINTS[0])
     path.write_bytes(kept)
     LabelingSession.reopen(vault).ask(POINTS[0])
 

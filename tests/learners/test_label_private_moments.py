@@ -10,15 +10,15 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+import secretballot_verify as second
 from reference_data import reference
-from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
+from secretballot.core import releasing
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated
-from secretballot.verify_release import main as independent_verifier
+from secretballot_verify.__main__ import main as independent_verifier
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 
@@ -29,8 +29,8 @@ def plane(n: int = 2000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def second_look(document: dict[str, Any]) -> None:
-    second.check_mechanism(document)
-    second.check_account(document)
+    second.certificate.check_mechanism(document)
+    second.certificate.check_account(document)
 
 
 def fitted(X: Any, y: Any, classes: Any = (0, 1), **settings: Any) -> Any:
@@ -56,7 +56,7 @@ def test_without_noise_the_model_is_the_likelihood_of_the_records(
     X, _ = plane(3000)
     rng = np.random.default_rng(2)
     y = (rng.random(3000) < 1 / (1 + np.exp(-1.5 * X[:, 0] + X[:, 1]))).astype(int)
-    monkeypatch.setattr(purchase, "exact_noise", lambda: ScriptedNoise([0] * 1000, exact=True))
+    monkeypatch.setattr(releasing, "noise_source", lambda: ScriptedNoise([0] * 1000, exact=True))
     model = fitted(X, y, budget=sb.PrivacyBudget(50.0, 0.1))
     shares = model.predict_proba(X)[:, 1]
     coordinates = model.student_.basis.transform(X)
@@ -112,7 +112,7 @@ def test_ledgers_requests_students_and_copies(tmp_path: Path) -> None:
     assert ledger.releases() == 1
     with pytest.raises(sb.BudgetError):
         fitted(X, y, ledger=ledger)
-    with pytest.raises(ParameterError, match="answered before"):
+    with pytest.raises(ParameterError, match="begun with other"):
         fitted(X[:-1], y[:-1], ledger=ledger, request="a")
     records = sb.Ledger.in_memory(dataset="clicks", budget=BUDGET, neighbours="replace-one")
     with pytest.raises(LedgerError):

@@ -6,6 +6,7 @@ import pytest
 import secretballot as sb
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import with_constant
+from secretballot.core.types import Guarantee
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.records import private_records
@@ -16,18 +17,16 @@ def stages_of(
 ) -> tuple[MomentStages, int]:
     rng = np.random.default_rng(0)
     pool = with_constant(TableBasis().fit(points := rng.normal(size=(300, 3))).integers(points))
-    stages, asked = staged_sums(
+    stages = staged_sums(
         pool,
         ClassTarget(tuple(range(n_classes))),
         sb.PrivacyBudget(2.0, 1e-5),
         n_stages=n_stages,
         n_records=None,
-        neighbours="add-remove",
-        basis={},
+        guarantee=Guarantee(unit="record", relation="add-remove"),
         expected_uncovered=expected,
-        points_sha256="0" * 64,
     )
-    return stages, asked.mechanism.coordinates
+    return stages, stages.shape.coordinates
 
 
 def sums_of(stages: MomentStages, width: int, n: int, uncovered: float, seed: int) -> np.ndarray:

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+import secretballot_verify as second
 from noisy_plans import calibrated
-from secretballot import verify_release as second
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
-from secretballot.core.noise import ExactNoise
-from secretballot.door import purchase
+from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
@@ -90,7 +89,7 @@ def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_su
     assert model.certificate_["events"] == moments(little).certificate_["events"]
     assert ledger.spent().epsilon == pytest.approx(0.02)
     assert sb.verify_certificate(model.certificate_).ok
-    second.check_mechanism(model.certificate_)
+    second.certificate.check_mechanism(model.certificate_)
 
 
 def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_find_again() -> None:
@@ -186,10 +185,10 @@ def test_the_same_request_is_answered_once_and_another_start_is_another_question
     assert again.certificate_ == first.certificate_
     assert ledger.releases() == 1
     for start in (released("labels"), None):
-        with pytest.raises(ParameterError, match="answered before"):
+        with pytest.raises(ParameterError, match="begun with other"):
             moments(start=start, ledger=ledger, request="a")
     moments(ledger=ledger, request="b")
-    with pytest.raises(ParameterError, match="answered before"):
+    with pytest.raises(ParameterError, match="begun with other"):
         moments(start=released("votes"), ledger=ledger, request="b")
 
 
@@ -199,16 +198,15 @@ def test_an_interrupted_fit_goes_on_with_the_same_start_alone(
     class StopError(Exception):
         pass
 
-    draws = itertools.count()
+    asked_after, asked = MomentStages.asked_after, itertools.count()
 
-    class StopsAtTheSecond(ExactNoise):
-        def discrete_gaussian(self, sigma: float, size: int) -> np.ndarray:
-            if next(draws) == 1:
-                raise StopError
-            return super().discrete_gaussian(sigma, size)
+    def stops_at_the_second(self: MomentStages, sums: Any) -> Any:
+        if next(asked) == 1:
+            raise StopError
+        return asked_after(self, sums)
 
     ledger = sb.Ledger(tmp_path / "l", dataset="people", budget=BUDGET)
-    monkeypatch.setattr(purchase, "exact_noise", StopsAtTheSecond)
+    monkeypatch.setattr(MomentStages, "asked_after", stops_at_the_second)
     with pytest.raises(StopError):
         moments(start=released("votes"), ledger=ledger, request="a")
     for start in (released("labels"), None):
@@ -216,7 +214,7 @@ def test_an_interrupted_fit_goes_on_with_the_same_start_alone(
             moments(start=start, ledger=ledger, request="a")
     model = moments(start=released("votes"), ledger=ledger, request="a")
     assert sb.verify_certificate(model.certificate_).ok
-    assert next(draws) == 5  # four stages, one of them tried twice
+    assert next(asked) == 5  # four stages, one of them tried twice
     assert ledger.releases() == 1
 
 
@@ -251,16 +249,14 @@ def started_stages(expected: float) -> tuple[MomentStages, np.ndarray]:
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
     target = ClassTarget((0, 1))
     start = released_start(released("votes"), pool, target.link)
-    stages, _ = staged_sums(
+    stages = staged_sums(
         pool,
         target,
         BUDGET,
         n_stages=3,
         n_records=None,
-        neighbours="add-remove",
-        basis={},
+        guarantee=Guarantee(unit="record", relation="add-remove"),
         expected_uncovered=expected,
-        points_sha256="0" * 64,
         start=start,
     )
     assert start is not None

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import secretballot as sb
+import secretballot_verify as second
 from reference_data import reference
-from secretballot import verify_release as second
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.terms import stated
@@ -63,7 +63,7 @@ def test_both_verifiers_confirm_the_certificate(neighbours: str) -> None:
         model = fitted(X[:2000], told[:2000], X[2000:], classes, neighbours=neighbours)
         checks = sb.verify_certificate(model.certificate_).checks
         assert [check.detail for check in checks if not check.ok] == []
-        assert "event" in second.check_mechanism(model.certificate_)
+        assert "event" in second.certificate.check_mechanism(model.certificate_)
         assert second.priced("price", model.certificate_).verdict == second.CONFIRMED
 
 
@@ -115,7 +115,7 @@ def test_a_known_request_costs_nothing_and_goes_on(tmp_path: Path) -> None:
     assert ledger.releases() == 1
     with pytest.raises(sb.BudgetError):
         fitted(X[:2000], y[:2000], X[2000:], ledger=ledger)
-    with pytest.raises(ParameterError, match="answered before"):
+    with pytest.raises(ParameterError, match="begun with other"):
         fitted(X[:2000], y[:2000], X[1990:], ledger=ledger, request="a")
 
 

@@ -138,7 +138,7 @@ def test_users_and_requests_are_as_for_classes(tmp_path: Path) -> None:
     one, two = (fitted(X[:2000], y[:2000], X[2000:], ledger=ledger, request="a") for _ in range(2))
     assert one.certificate_ == two.certificate_
     assert ledger.releases() == 1
-    with pytest.raises(ParameterError, match="answered before"):
+    with pytest.raises(ParameterError, match="begun with other"):
         fitted(X[:2000], y[:2000], X[2000:], ["fever", "cough"], ledger=ledger, request="a")
 
 

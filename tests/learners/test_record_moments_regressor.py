@@ -184,9 +184,9 @@ def test_users_requests_and_ledgers_are_as_for_classes(tmp_path: Path) -> None:
     assert one.certificate_ == two.certificate_
     assert one.released_sums_ == two.released_sums_
     assert ledger.releases() == 1
-    with pytest.raises(ParameterError, match="answered before"):
+    with pytest.raises(ParameterError, match="begun with other"):
         fitted(X[:2000], y[:2000], X[2000:], (-6, 6), ledger=ledger, request="a")
-    with pytest.raises(ParameterError, match="answered before"):
+    with pytest.raises(ParameterError, match="begun with other"):
         sb.RecordMomentsClassifier(budget=BUDGET, ledger=ledger, request="a").fit(
             X[:2000], y[:2000] > 0, X_public=X[2000:], classes=[False, True]
         )

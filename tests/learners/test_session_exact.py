@@ -19,19 +19,18 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from noisy_plans import noisy
-from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.audit import (
     Distribution,
     discrete_gaussian_distribution,
     discrete_laplace_distribution,
 )
-from secretballot.door import ReleaseStream, purchase
-from secretballot.door.secret_state import StateStore
-from secretballot.door.stored_answers import StoredAnswer
+from secretballot.core import releasing
+from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
+from secretballot.core.releasing import AnswerStream
 from secretballot.learners.labelers import session as session_room
 from secretballot.privacy.accounting import delta_upper
-from secretballot.privacy.mechanisms import SparseVector
+from sessions import session as begun_session
+from sessions import sparse
 
 DEPTH = 5  # questions
 # fewer of them in the runs at every commit, where a test says so
@@ -81,7 +80,7 @@ class _Votes:
     n_teachers: int
     n_classes: int = 2
 
-    def vote_counts(self, points: Any, classes: list[Any], guarantee: Any) -> sb.Votes:
+    def vote_counts(self, points: Any, classes: list[Any], **_: Any) -> sb.Votes:
         ones = np.array([self.ones[int(point[0])] for point in points])
         return sb.votes_of_counts(np.column_stack([self.n_teachers - ones, ones]), classes=classes)
 
@@ -89,41 +88,44 @@ class _Votes:
 @pytest.fixture
 def tape(monkeypatch: pytest.MonkeyPatch) -> _Tape:
     played = _Tape()
-    monkeypatch.setattr(purchase, "noise_source", lambda: played)
+    monkeypatch.setattr(releasing, "noise_source", lambda: played)
     return played
 
 
 class World:
     """One session on made-up votes, which can be put back to where it was."""
 
-    def __init__(self, plan: Aggregator, ones: dict[int, int], n_teachers: int) -> None:
+    def __init__(self, plan: "Plan", ones: dict[int, int], n_teachers: int) -> None:
         ledger = sb.Ledger.in_memory(dataset="made up", budget=sb.PrivacyBudget(1e4, 0.9999))
         declared = {"unit": "record", "unit_column": None, "neighbours": "add-remove"}
         votes: Any = _Votes(ones, n_teachers)
         teachers = sb.TrainedTeachers(votes, (0, 1), declared, np.empty((0, 1)))
-        self.session = sb.LabelingSession(teachers, plan, ledger)
-        self.stream: ReleaseStream = self.session._stream
+        self.session = begun_session(teachers, plan.mechanism, ledger, plan.queries, delta=0.2)
+        self.stream: AnswerStream = self.session._stream.stream
 
     def keep(self) -> tuple[Any, ...]:
         book, memory = self._book()
-        return memory.serialize(), book._seen, dict(self.stream._states._held)
+        return memory.serialize(), book._seen, self.stream._states._held
 
     def put_back(self, kept: tuple[Any, ...]) -> None:
         book, memory = self._book()
         memory.deserialize(kept[0])
-        book._seen, self.stream._states._held = kept[1], dict(kept[2])
+        book._seen, self.stream._states._held = kept[1], kept[2]
 
     def _book(self) -> tuple[Any, Any]:
         """Return the account, and the database in memory that holds it."""
-        book: Any = self.stream.ledger._own_book
+        book: Any = self.session.ledger._own_book
         return book, book._store._memory
 
     def hidden(self) -> tuple[int, ...]:
         """Return what the next answer depends on besides its votes."""
-        with self.stream.ledger.reading(1) as page:
+        with self.session.ledger.reading(1) as page:
             last = page.last()
-        state = self.stream._states._held.get(StoredAnswer.decode(last).mark) if last else None
-        return () if state is None else tuple(state.values())
+        if last is None:
+            return ()
+        part = self.stream._own.decoded(last)
+        secret = self.stream._states.load(part.mark)
+        return () if secret is None else (part.used, secret)
 
     def ask(self, point: int) -> Outcome | None:
         try:
@@ -132,6 +134,18 @@ class World:
             return None
         assert answer.noisy_count is None or isinstance(answer.noisy_count, int)
         return (-1 if answer.label is None else answer.label), answer.noisy_count
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What answers so many queries, and what it costs."""
+
+    mechanism: Mechanism
+    queries: int
+
+    def delta(self, n_teachers: int, epsilon: float) -> float:
+        shape = sb.votes_of_counts([[n_teachers, 0]] * self.queries).shape
+        return delta_upper((self.mechanism.event(shape),), epsilon)
 
 
 @dataclass
@@ -205,7 +219,7 @@ def delta_of(here: dict[History, float], there: dict[History, float], epsilon: f
 
 
 def explored(
-    plan: Aggregator,
+    plan: Plan,
     tape: _Tape,
     laws: dict[float, Distribution],
     tree: Tree,
@@ -242,8 +256,8 @@ GAUSS = {SIGMA: discrete_gaussian_distribution(SIGMA, 1e-12)}
 EPSILONS = (0.0, 0.5, 1.5, 3.0)
 
 
-def labels_plan(queries: int) -> Aggregator:
-    return noisy(SIGMA, queries, n_teachers=K, delta=1e-3)
+def labels_plan(queries: int) -> Plan:
+    return Plan(NoisyVotes(scale=SIGMA), queries)
 
 
 @DEPTHS
@@ -254,7 +268,7 @@ def test_labels_keep_their_promise_and_it_is_nearly_attained(tape: _Tape) -> Non
     assert sum(here.labels.values()) == pytest.approx(1)
     for epsilon in EPSILONS:
         true = delta_of(here.labels, there.labels, epsilon)
-        promised = delta_upper(labels_plan(DEPTH).events(K), epsilon)
+        promised = labels_plan(DEPTH).delta(K, epsilon)
         assert true <= promised
         assert true >= 0.5 * promised or (DEPTH, epsilon) == (3, 3.0)
 
@@ -265,9 +279,7 @@ def test_a_question_asked_several_times_is_one_answer(tape: _Tape) -> None:
     here, there = explored(labels_plan(1), tape, GAUSS, one_point, near_tie, K)
     assert set(here.labels) == {(label,) * DEPTH for label in (0, 1)}
     for epsilon in EPSILONS:
-        assert delta_of(here.labels, there.labels, epsilon) <= delta_upper(
-            labels_plan(1).events(K), epsilon
-        )
+        assert delta_of(here.labels, there.labels, epsilon) <= labels_plan(1).delta(K, epsilon)
 
 
 @DEPTHS
@@ -286,7 +298,7 @@ def test_fresh_noise_on_a_repeated_question_is_caught(
     here, there = explored(labels_plan(1), tape, GAUSS, one_point, near_tie, K, unpaid)
     assert len(here.labels) == 2**DEPTH
     true = delta_of(here.labels, there.labels, 1.5)
-    assert true > 2 * delta_upper(labels_plan(1).events(K), 1.5)
+    assert true > 2 * labels_plan(1).delta(K, 1.5)
 
 
 @DEPTHS
@@ -295,7 +307,7 @@ def test_the_plan_s_end_is_kept_and_a_plan_without_end_is_caught(tape: _Tape) ->
     def without_end(world: World) -> None:
         world.stream.planned = DEPTH
 
-    promised = delta_upper(labels_plan(2).events(K), 1.5)
+    promised = labels_plan(2).delta(K, 1.5)
     here, there = explored(labels_plan(2), tape, GAUSS, by_last_label, near_tie, K)
     assert {len(history) for history in here.labels} == {2}
     assert delta_of(here.labels, there.labels, 1.5) <= promised
@@ -326,7 +338,7 @@ def losses_of(here: Explored, there: Explored) -> dict[float, float]:
 @DEPTHS
 @pytest.mark.usefixtures("depth")
 def test_counts_cost_exactly_their_price(tape: _Tape) -> None:
-    plan = noisy(SIGMA, DEPTH, release="counts", delta=1e-3, n_teachers=K)
+    plan = Plan(NoisyVotes(scale=SIGMA, release="counts"), DEPTH)
     here, there = explored(plan, tape, GAUSS, by_last_label, near_tie, K)
     for one, other in ((here, there), (there, here)):
         losses = losses_of(one, other)
@@ -334,7 +346,7 @@ def test_counts_cost_exactly_their_price(tape: _Tape) -> None:
             true = sum(
                 w * max(0.0, -math.expm1(min(0.0, epsilon - loss))) for loss, w in losses.items()
             )
-            promised = delta_upper(plan.events(K), epsilon)
+            promised = plan.delta(K, epsilon)
             assert true <= promised + 1e-9
             assert true >= 0.999 * promised
 
@@ -359,12 +371,6 @@ def by_last_answer(history: History) -> int:
     return 10 * len(history) + (1 if history and history[-1] == 0 else 0)
 
 
-def sparse_plan(
-    scale: float, threshold: int, unstable: int, refresh: bool
-) -> SparseVectorAggregator:
-    return SparseVectorAggregator(scale, scale, threshold, unstable, n_queries=DEPTH, delta=0.2)
-
-
 def leaf_law(
     mechanism: SparseVector, laws: dict[float, Distribution], distance: int
 ) -> Callable[[History], float]:
@@ -377,55 +383,56 @@ def leaf_law(
         for label in history:
             weight = weight * (above if label >= 0 else noise.pmf.sum() - above)
             below += label < 0
-            if label < 0 and mechanism.refresh and below < mechanism.max_below:
+            if label < 0 and below < mechanism.max_abstentions:
                 total, weight = total * float(weight.sum()), hidden.pmf
         return total * float(weight.sum())
 
     return probability
 
 
-def check_sparse(plan: SparseVectorAggregator, tape: _Tape, tail: float) -> None:
-    scale = plan.mechanism.threshold_scale
-    laws, threshold = {scale: discrete_laplace_distribution(scale, tail)}, plan.mechanism.threshold
+def pattern_loss(mechanism: SparseVector) -> float:
+    """Return the pure loss of what an abstention tells, for each of them."""
+    return 1 / mechanism.threshold_scale + 2 / mechanism.query_scale
+
+
+def check_sparse(mechanism: SparseVector, tape: _Tape, tail: float) -> None:
+    scale, plan = mechanism.threshold_scale, Plan(mechanism, DEPTH)
+    laws, threshold = {scale: discrete_laplace_distribution(scale, tail)}, mechanism.threshold
     sides = explored(plan, tape, laws, by_last_answer, around(threshold), TEACHERS)
-    draws = DEPTH + plan.max_unstable
+    draws = DEPTH + mechanism.max_abstentions
     for side, distance in zip(sides, (threshold, threshold - 1), strict=True):
-        expected = leaf_law(plan.mechanism, laws, distance)
+        expected = leaf_law(mechanism, laws, distance)
         for history, p in side.labels.items():
             assert p == pytest.approx(expected(history), abs=1e-12)
         assert 1 - draws * tail <= sum(side.labels.values()) <= 1 + 1e-9
-        assert all(history.count(-1) <= plan.max_unstable for history in side.labels)
-    pattern = plan.mechanism.pattern_event()
-    for epsilon in (0.3, 1.0, pattern.epsilon * pattern.count):
+        assert all(history.count(-1) <= mechanism.max_abstentions for history in side.labels)
+    for epsilon in (0.3, 1.0, pattern_loss(mechanism) * mechanism.max_abstentions):
         true = delta_of(sides[0].labels, sides[1].labels, epsilon)
-        assert true <= delta_upper(plan.events(TEACHERS), epsilon) + draws * tail
+        assert true <= plan.delta(TEACHERS, epsilon) + draws * tail
 
 
 @DEPTHS
 @pytest.mark.usefixtures("depth")
-@pytest.mark.parametrize("refresh", [True, False], ids=["refresh", "drawn once"])
-def test_a_short_sparse_stream_keeps_its_promise(tape: _Tape, refresh: bool) -> None:
-    check_sparse(sparse_plan(0.5, 6, 2, refresh), tape, 1e-3)
+def test_a_short_sparse_stream_keeps_its_promise(tape: _Tape) -> None:
+    check_sparse(sparse(0.5, 6, 2), tape, 1e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("scale", "unstable", "tail"), [(1.5, 1, 4e-5), (0.7, 2, 1e-3)])
-@pytest.mark.parametrize("refresh", [True, False], ids=["refresh", "drawn once"])
 def test_a_sparse_stream_of_more_noise_keeps_its_promise(
-    tape: _Tape, refresh: bool, scale: float, unstable: int, tail: float
+    tape: _Tape, scale: float, unstable: int, tail: float
 ) -> None:
-    check_sparse(sparse_plan(scale, 12, unstable, refresh), tape, tail)
+    check_sparse(sparse(scale, 12, unstable), tape, tail)
 
 
-def _threshold_drawn_anew(plan: SparseVectorAggregator) -> Callable[..., dict[str, int] | None]:
-    real, mechanism = StateStore.load, plan.mechanism
+def _threshold_drawn_anew(mechanism: SparseVector) -> Callable[..., int | None]:
+    real = releasing._SecretStates.load
 
-    def load(self: StateStore, name: str | None) -> dict[str, int] | None:
-        state = real(self, name)
-        if state is None:
+    def load(self: releasing._SecretStates, mark: bytes) -> int | None:
+        if real(self, mark) is None:
             return None
-        noise = int(purchase.noise_source().discrete_laplace(mechanism.threshold_scale, 1)[0])
-        return {**state, "noisy_threshold": mechanism.threshold + noise}
+        noise = releasing.noise_source().discrete_laplace(mechanism.threshold_scale, 1)
+        return mechanism.threshold + int(noise[0])
 
     return load
 
@@ -434,14 +441,15 @@ def _threshold_drawn_anew(plan: SparseVectorAggregator) -> Callable[..., dict[st
 def test_a_threshold_drawn_anew_at_every_restart_is_caught(
     tape: _Tape, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
-    plan = sparse_plan(0.75, 9, 1, True)
+    mechanism = sparse(0.75, 9, 1)
+    plan = Plan(mechanism, DEPTH)
     laws = {0.75: discrete_laplace_distribution(0.75, TAIL)}
     if broken:
-        monkeypatch.setattr(StateStore, "load", _threshold_drawn_anew(plan))
+        monkeypatch.setattr(releasing._SecretStates, "load", _threshold_drawn_anew(mechanism))
         # what is kept of the threshold no longer matters, so places that differ in it alone are one
         monkeypatch.setattr(World, "hidden", lambda _: ())
     here, there = explored(plan, tape, laws, by_last_answer, around(9), TEACHERS)
-    pattern = plan.mechanism.pattern_event()
-    true = delta_of(here.labels, there.labels, pattern.epsilon)
-    promised = delta_upper(plan.events(TEACHERS), pattern.epsilon) + (DEPTH + 1) * TAIL
+    loss = pattern_loss(mechanism)
+    true = delta_of(here.labels, there.labels, loss)
+    promised = plan.delta(TEACHERS, loss) + (DEPTH + 1) * TAIL
     assert (true > 1.2 * promised) == broken

@@ -74,11 +74,11 @@ def sums_of(monkeypatch: pytest.MonkeyPatch, unit: str | None, **data: Any) -> n
     """Return the exact sums of the first stage, which only the door may have."""
     seen: list[np.ndarray] = []
 
-    def look(records: Any, asked: Any, *args: Any, **more: Any) -> None:
-        seen.append(records.sums(asked.stage([]))._unseal()[0])
+    def look(records: Any, stages: Any, *args: Any, **more: Any) -> None:
+        seen.append(records.sums(stages.asked_after([]))._unseal()[0])
         raise InterruptedError
 
-    monkeypatch.setattr(moments_base, "release_sums", look)
+    monkeypatch.setattr(moments_base, "release_moments", look)
     model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1, 1e-6), ledger=account(unit))
     with pytest.raises(InterruptedError):
         model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
@@ -118,12 +118,12 @@ def test_a_person_with_many_records_is_bounded_once_on_disk_too(
             classes=CLASSES, unit="person",
         )  # fmt: skip
 
-        def look(records: Any, asked: Any, *args: Any, **more: Any) -> None:
-            stage.append(asked.stage([]))
+        def look(records: Any, stages: Any, *args: Any, **more: Any) -> None:
+            stage.append(stages.asked_after([]))
             found.append(records.sums(stage[0])._unseal()[0])
             raise InterruptedError
 
-        monkeypatch.setattr(moments_base, "release_sums", look)
+        monkeypatch.setattr(moments_base, "release_moments", look)
         model = sb.RecordMomentsClassifier(
             budget=sb.PrivacyBudget(1, 1e-6), ledger=account("person")
         )
@@ -224,7 +224,8 @@ def test_a_choice_on_disk_counts_as_in_memory(
     scores: list[Any] = []
 
     def look(found: Any, *args: Any, **more: Any) -> None:
-        scores.append((found._unseal()[0].tolist(), found.shape))
+        made = found()
+        scores.append((made._unseal()[0].tolist(), made.shape))
         raise InterruptedError
 
     monkeypatch.setattr("secretballot.learners.selection.candidates.choose_by_scores", look)

@@ -18,8 +18,9 @@ import pytest
 
 import secretballot as sb
 from made_events import pure_event, sampled_event, sparse_event
-from secretballot.aggregation import RelabelledAggregator
 from secretballot.audit import discrete_laplace_distribution
+from secretballot.core import releasing
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.door import purchase
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
@@ -29,9 +30,9 @@ from secretballot.privacy.accounting import (
     Sampled,
     SparseStream,
     delta_upper,
+    epsilon_upper,
     price,
 )
-from secretballot.privacy.mechanisms import plurality, stability
 
 QUERIES = np.array([[0.5], [1.5]])
 LINE = tuple(itertools.product((0.0, 1.0, 2.0), (0, 1)))
@@ -118,22 +119,20 @@ class World:
         monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: self.rows)
         monkeypatch.setattr(
             import_module("secretballot.learners.labelers.relabel"),
-            "exact_noise",
+            "noise_source",
             lambda: self.relabelling,
         )
-        monkeypatch.setattr(purchase, "exact_noise", lambda: self.choice)
+        monkeypatch.setattr(releasing, "noise_source", lambda: self.choice)
         monkeypatch.setattr(purchase, "noise_source", lambda: self.choice)
         monkeypatch.setattr(agnostic, "agnostic_terms", self.plan)
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))
         self.told = cache(self._told)
 
-    def plan(
-        self, budget: PrivacyBudget, n_queries: int, **_: Any
-    ) -> tuple[RelabelledAggregator, int]:
+    def plan(self, budget: PrivacyBudget, n_queries: int, **_: Any) -> tuple[Sampled, int]:
         """Return a plan small enough to be enumerated, in place of one that keeps the budget:
         with one teacher."""
         assert budget.epsilon == self.first_epsilon
-        return RelabelledAggregator(self.event, n_queries=n_queries, budget=budget), 1
+        return self.event, 1
 
     def fitted(self, records: Records) -> sb.UniversalLabeler:
         labeler = sb.UniversalLabeler(
@@ -185,7 +184,7 @@ class World:
 # -- small worlds, end to end
 # ----------------------------------------------------------------------------------------
 
-LOUD, FAINT = sparse_event(1.0, 1.0, 0, 1, True), sparse_event(6.0, 6.0, 0, 1, True)
+LOUD, FAINT = sparse_event(1.0, 1.0, 0, 1), sparse_event(6.0, 6.0, 0, 1)
 WORLDS = [
     pytest.param(Thresholds(), sampled_event(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"),
     pytest.param(
@@ -298,7 +297,16 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
     monkeypatch.setattr(
         agnostic,
         "agnostic_terms",
-        lambda b, m, **_: (RelabelledAggregator(event, n_queries=m, delta=0.9), 1),
+        lambda b, m, **_: (event, 1),
+    )
+    # at its own price, not at that of the labeler
+    own = PrivacyBudget(epsilon_upper((event,), 0.9), 0.9)
+    monkeypatch.setattr(
+        agnostic,
+        "LabelingSession",
+        lambda teachers, mechanism, ledger, _, **more: sb.LabelingSession(
+            teachers, mechanism, ledger, own, **more
+        ),
     )
     laws, world.rows = [], np.arange(1)
     for label in (1, 0):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot import verify_release as second
+import secretballot_verify as second
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import table_labels, teacher_shape
 from secretballot.privacy.accounting.recipes import right_chance
@@ -47,7 +47,7 @@ def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     assert (event["queries"], event["chances"]["n_teachers"]) == (60, K)
     assert certificate["price"]["method"] == "losses"
     assert sb.verify_certificate(certificate).ok
-    own = second.price_events([event], certificate["epsilon"], certificate["delta"])
+    own = second.price_of(event, certificate["epsilon"], certificate["delta"])
     assert own.upper <= certificate["delta"] * (1 + second.ERROR)
     # as many queries as leave the usual margin right
     terms = sb.PATEClassifier(
@@ -83,10 +83,9 @@ def test_a_session_gives_the_same_label_again_and_returns_what_it_did_not_use(
     tmp_path: Path,
 ) -> None:
     teachers = sb.train_teachers("tree", X[:2000], Y[:2000], classes=[0, 1], n_teachers=K)
-    shape = teacher_shape(20, 2, K)
-    terms = sb.aggregation.NoisyVoting.of(table_labels(BUDGET, shape), shape, BUDGET)
+    terms = table_labels(BUDGET, teachers.shape(20))
     ledger = account(tmp_path / "one.sqlite")
-    session = sb.LabelingSession(teachers, terms, ledger, request="labels")
+    session = sb.LabelingSession(teachers, terms, ledger, BUDGET, n_queries=20, request="labels")
     first = [session.ask(point).label for point in POOL[:5]]
     assert [session.ask(point).label for point in POOL[:5]] == first
     assert session.used == 5

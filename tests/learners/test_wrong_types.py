@@ -28,7 +28,9 @@ def teachers():
     ("given", "sentence"),
     [
         ({"teachers": None}, "teachers is None; give what train_teachers returned"),
-        ({"aggregator": "gaussian"}, "aggregator is 'gaussian'; give a calibrated aggregator"),
+        ({"mechanism": "gaussian"}, "mechanism is 'gaussian'; give one of"),
+        ({"budget": 1.0}, "budget is 1.0; give a PrivacyBudget"),
+        ({"n_queries": 0}, "n_queries is 0"),
         ({"ledger": "registry.ledger"}, "ledger is 'registry.ledger'; give a Ledger"),
         ({"request": None}, "request is None; it must be a string"),
         ({"request": 3}, "request is 3; it must be a string"),
@@ -40,11 +42,13 @@ def teachers():
 def test_a_session_says_what_it_takes(teachers, given, sentence):
     settings = {
         "teachers": teachers,
-        "aggregator": PLAN,
+        "mechanism": PLAN.mechanism,
         "ledger": account(),
+        "budget": BUDGET,
+        "n_queries": 5,
         "request": "s",
     } | given
-    first = [settings.pop(key) for key in ("teachers", "aggregator", "ledger")]
+    first = [settings.pop(key) for key in ("teachers", "mechanism", "ledger", "budget")]
     with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
         sb.LabelingSession(*first, **settings)
     with pytest.raises(sb.ParameterError, match=r"^request is 3; it must be a string\.$"):

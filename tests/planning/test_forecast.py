@@ -23,6 +23,7 @@ from secretballot.planning.simulation.forecast import (
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import PrivacyBudget
+from sessions import told_labels
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 
@@ -64,7 +65,7 @@ def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: st
     aggregator = noisy(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET, n_teachers=60)
     noise, repeats = SeededNoise(np.random.default_rng(1)), 150
     runs = [
-        np.mean(aggregator.answer(sample.counts, 60, noise).labels == sample.truth)
+        np.mean(told_labels(aggregator, sample.counts, noise) == sample.truth)
         for _ in range(repeats)
     ]
     told = forecast(sample, aggregator)
@@ -132,7 +133,7 @@ def test_a_stream_is_forecast_like_it_runs() -> None:
     noise, answered, right = SeededNoise(rng), [], 0
     for _ in range(600):
         rows = rng.integers(500, size=500)
-        labels = aggregator.answer(sample.counts[rows], 1500, noise).labels
+        labels = told_labels(aggregator, sample.counts[rows], noise)
         answered.append(int((labels >= 0).sum()))
         right += int((labels == sample.truth[rows]).sum())
     told = forecast(sample, aggregator)
@@ -161,7 +162,7 @@ def test_laplace_labels_are_as_right_as_the_aggregator_makes_them(
         noise="laplace",
     )
     outlook = forecast(sample, terms)
-    drawn = terms.answer(sample.counts, 50, SeededNoise(rng)).labels
+    drawn = told_labels(terms, sample.counts, SeededNoise(rng))
     assert outlook.answered == 4000
     assert outlook.label_accuracy == pytest.approx((drawn == sample.truth).mean(), abs=0.03)
     assert outlook.information < 4000
@@ -173,7 +174,7 @@ def test_labels_of_a_table_are_as_right_as_the_table_makes_them() -> None:
     weights = tuple(2**52 - i * 2**47 for i in range(26))
     terms = priced(TableLabels(weights=weights), 4000, 50, budget=budget)
     outlook = forecast(sample, terms)
-    drawn = terms.answer(sample.counts, 50, SeededNoise(rng)).labels
+    drawn = told_labels(terms, sample.counts, SeededNoise(rng))
     assert outlook.answered == 4000
     assert outlook.label_accuracy == pytest.approx((drawn == sample.truth).mean(), abs=0.03)
     assert outlook.label_accuracy < outlook.vote_accuracy
@@ -192,7 +193,7 @@ def test_confident_answers_are_forecast_like_they_come(n_classes: int, most: int
     noise, given, right = SeededNoise(np.random.default_rng(2)), [], []
     for seed in range(60):
         order = np.random.default_rng(seed).permutation(600)
-        labels = terms.answer(sample.counts[order], 60, noise).labels
+        labels = told_labels(terms, sample.counts[order], noise)
         answered = labels >= 0
         given.append(int(answered.sum()))
         right.append(float((labels == sample.truth[order])[answered].mean()))
@@ -221,7 +222,7 @@ def test_corrections_are_forecast_for_a_student_of_known_agreement(
         shares = np.full((600, n_classes), (1 - agreement) / (n_classes - 1))
         shares[np.arange(600), says] = agreement
         shares[rng.permutation(600)[:30]] = 0.0  # the first round
-        labels = terms.answer(sample.counts, 60, noise, shares).labels
+        labels = told_labels(terms, sample.counts, noise, shares)
         answered = labels >= 0
         given.append(int(answered.sum()))
         right.append(float((labels == sample.truth)[answered].mean()))

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,9 @@ from secretballot.aggregation import (
     NoisyVoting,
     SparseVectorAggregator,
 )
-from secretballot.aggregation.base import Answers
-from secretballot.core.mechanisms import NoisyVotes
+from secretballot.core import releasing
+from secretballot.core.mechanisms import NoisyVotes, plurality
 from secretballot.datasets import synthetic_two_class
-from secretballot.door import purchase
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import Setting
 from secretballot.planning.simulation import simulated_run
@@ -32,12 +32,19 @@ BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 K = 100
 
 
-class Listening(NoisyVoting):
+class Listening(NoisyVotes):
     """Remember what was asked; labels are the exact pluralities."""
 
-    def answer(self, counts, n_teachers, noise):
-        self.__dict__.setdefault("asked", []).append(np.array(counts))
-        return Answers(np.asarray(counts.argmax(axis=1)), None, len(counts))
+    asked: ClassVar[list[Any]] = []
+
+    def _draw(self, shape, opened, noise, state):
+        self.asked.append(np.array(opened[0]))
+        return plurality(opened[0])[:, None], state
+
+
+def listening(n):
+    Listening.asked.clear()
+    return NoisyVoting(Listening(scale=1.0), n, n_classes=2, n_teachers=K, budget=BUDGET)
 
 
 def simulated(n_points=400, n_public=10_000, student=None, marked=False):
@@ -77,20 +84,20 @@ def test_a_run_is_repeated_by_its_seed():
 
 
 def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated():
-    aggregator = Listening(NoisyVotes(scale=1.0), 120, n_classes=2, n_teachers=K, budget=BUDGET)
+    aggregator = listening(120)
     simulated(400, n_public=150, marked=True).run(
         Setting(400, "gaussian", "labels", 120), aggregator, 0
     )
-    (asked,) = aggregator.asked
+    (asked,) = Listening.asked
     assert len(np.unique(asked[:, 1])) == len(asked) == 120
 
 
 def test_more_queries_than_points_ask_points_again_under_fresh_noise():
-    aggregator = Listening(NoisyVotes(scale=1.0), 1000, n_classes=2, n_teachers=K, budget=BUDGET)
+    aggregator = listening(1000)
     simulated(100, n_public=60, marked=True).run(
         Setting(100, "gaussian", "labels", 1000), aggregator, 0
     )
-    times = np.bincount(aggregator.asked[0][:, 1])
+    times = np.bincount(Listening.asked[0][:, 1])
     assert (times > 0).sum() == 60
     assert set(times[times > 0]) == {16, 17}
     score = (
@@ -136,13 +143,13 @@ def test_walks_learn(strategy):
 
 
 def test_a_walk_asks_distinct_points_in_rounds():
-    aggregator = Listening(NoisyVotes(scale=1.0), 65, n_classes=2, n_teachers=K, budget=BUDGET)
+    aggregator = listening(65)
     simulated(400, n_public=300, marked=True).run(
         Setting(400, "gaussian", "labels", 65, strategy="margin"), aggregator, 0
     )
-    sizes = [len(asked) for asked in aggregator.asked]
+    sizes = [len(asked) for asked in Listening.asked]
     assert sizes == [3] * 21 + [2]
-    assert len(np.unique(np.concatenate(aggregator.asked)[:, 1])) == 65
+    assert len(np.unique(np.concatenate(Listening.asked)[:, 1])) == 65
 
 
 def test_a_walk_learns_from_counts_and_ends_where_a_sparse_vector_stops():
@@ -230,7 +237,7 @@ def test_interactive_runs_are_those_of_the_real_learner_under_the_same_noise(
     rng = np.random.default_rng(seed)
     public = rng.permutation(150)
     noise = Drawn()
-    monkeypatch.setattr(purchase, "noise_source", lambda: noise)
+    monkeypatch.setattr(releasing, "noise_source", lambda: noise)
     pool, learner = world.points[public], LogisticRegression(max_iter=1000)
     run = sb.label_actively(
         sb.votes_of_counts(world.sample.counts[public], classes=[0, 1]),

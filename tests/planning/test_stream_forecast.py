@@ -5,20 +5,20 @@ import numpy as np
 import pytest
 
 from made_events import sparse_event
+from secretballot.core.mechanisms import State
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.stream_forecast import expected_stream
-from secretballot.privacy.mechanisms import SparseVector
 from secretballot.theory import stream_forecast
+from sessions import sparse
 
 RNG = np.random.default_rng(0)
 DISTANCES = RNG.integers(0, 40, size=300)
 RIGHT = (RNG.random(300) < 0.5 + DISTANCES / 80).astype(float)
 
 
-@pytest.mark.parametrize("refresh", [True, False])
 @pytest.mark.parametrize(("n_queries", "max_unstable"), [(1, 1), (50, 1), (200, 7), (60, 90)])
-def test_answers_are_those_of_the_theory(n_queries: int, max_unstable: int, refresh: bool) -> None:
-    event = sparse_event(3.0, 5.0, 12, max_unstable, refresh)
+def test_answers_are_those_of_the_theory(n_queries: int, max_unstable: int) -> None:
+    event = sparse_event(3.0, 5.0, 12, max_unstable)
     values, counts = np.unique(DISTANCES, return_counts=True)
     told = stream_forecast(event, n_queries, values.tolist(), (counts / counts.sum()).tolist())
     law = expected_stream(event, n_queries, DISTANCES, RIGHT)
@@ -27,15 +27,14 @@ def test_answers_are_those_of_the_theory(n_queries: int, max_unstable: int, refr
     assert 0 <= law.right <= law.answered
 
 
-@pytest.mark.parametrize("refresh", [True, False])
-def test_right_answers_are_those_of_drawn_streams(refresh: bool) -> None:
-    event = sparse_event(4.0, 4.0, 15, 6, refresh)
-    mechanism = SparseVector(4.0, 4.0, 15, 6, refresh)
+def test_right_answers_are_those_of_drawn_streams() -> None:
+    mechanism = sparse(4.0, 15, 6)
+    event = mechanism.stream_event()
     rng = np.random.default_rng(5)
     noise, found = SeededNoise(rng), []
     for _ in range(1500):
         rows = rng.integers(300, size=40)
-        passed = np.asarray(mechanism.start(noise).test(DISTANCES[rows]))
+        passed, _ = mechanism._passed(DISTANCES[rows], noise, State())
         found.append((passed.sum(), (passed * RIGHT[rows[: len(passed)]]).sum()))
     drawn = np.array(found, dtype=float)
     law = expected_stream(event, 40, DISTANCES, RIGHT)
@@ -49,7 +48,7 @@ def test_right_answers_are_those_of_drawn_streams(refresh: bool) -> None:
 
 
 def test_far_points_are_all_answered_and_near_ones_hardly_ever() -> None:
-    event = sparse_event(1.0, 1.0, 20, 3, True)
+    event = sparse_event(1.0, 1.0, 20, 3)
     far = expected_stream(event, 100, np.full(10, 90), np.ones(10))
     assert (far.answered, far.right, far.low, far.high) == pytest.approx((100, 100, 100, 100))
     near = expected_stream(event, 100, np.zeros(10, dtype=np.int64), np.ones(10))
@@ -58,14 +57,14 @@ def test_far_points_are_all_answered_and_near_ones_hardly_ever() -> None:
 
 
 def test_the_same_seed_gives_the_same_range() -> None:
-    event = sparse_event(4.0, 8.0, 10, 6, True)
+    event = sparse_event(4.0, 8.0, 10, 6)
     assert expected_stream(event, 90, DISTANCES, RIGHT, seed=4) == expected_stream(
         event, 90, DISTANCES, RIGHT, seed=4
     )
 
 
 def test_a_lead_of_any_size_costs_no_more_memory() -> None:
-    event = sparse_event(20.0, 40.0, 100, 5, refresh=True)
+    event = sparse_event(20.0, 40.0, 100, 5)
     laws = [
         expected_stream(event, 50, np.array([0, 90, lead]), np.array([0.0, 1.0, 1.0]))
         for lead in (10**5, 10**12)

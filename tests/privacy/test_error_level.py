@@ -8,32 +8,24 @@ import pytest
 
 from made_events import sparse_event
 from secretballot.audit import discrete_laplace_distribution, stream_law
+from secretballot.core.exponential import least_quotient
+from secretballot.core.mechanisms import stability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     calibrate_sparse_vector,
 )
-from secretballot.privacy.mechanisms import (
-    SparseVector,
-    StabilityQuantile,
-    answerable_fraction,
-    choose_max_unstable,
-    quantile_slack,
-    stability,
-)
+from secretballot.privacy.accounting.error_level import choose_max_unstable, quantile_slack
 
-STREAMS = [sparse_event(2.0, 3.0, 10, t, refresh) for t in (1, 2, 3) for refresh in (True, False)]
+STREAMS = [sparse_event(2.0, 3.0, 10, t) for t in (1, 2, 3)]
 
 
 def stable_query_fails(event, values, stable_from):
     """Exact probability that some query at `stable_from` or beyond is below, before the stream
     stops."""
-    mechanism = SparseVector(
-        event.threshold_scale, event.query_scale, event.threshold, event.abstentions, event.refresh
-    )
     return sum(
         probability
-        for pattern, probability in stream_law(mechanism, np.array(values)).items()
+        for pattern, probability in stream_law(event, np.array(values)).items()
         if any(
             not above and value >= stable_from
             for above, value in zip(pattern, values, strict=False)
@@ -50,7 +42,7 @@ def stable_query_fails(event, values, stable_from):
 def test_queries_beyond_the_stream_slack_are_answered_but_for_half_of_beta(event, beta):
     for unstable in ([], [0], [9], [0, 11, 9]):
         n_stable = 7 - len(unstable)
-        slack = quantile_slack(StabilityQuantile(0.1, 1.0), event, n_stable, beta)
+        slack = quantile_slack(1.0, event, n_stable, beta)
         distance = event.threshold + slack.stream + 1
         for place in (0, 3):
             values = [*[distance] * place, *unstable, *[distance] * (n_stable - place)]
@@ -58,52 +50,45 @@ def test_queries_beyond_the_stream_slack_are_answered_but_for_half_of_beta(event
 
 
 def test_the_stream_slack_is_not_idle():
-    event = sparse_event(2.0, 3.0, 10, 1, True)
+    event = sparse_event(2.0, 3.0, 10, 1)
     for beta in (0.2, 0.01):
-        slack = quantile_slack(StabilityQuantile(0.1, 1.0), event, 6, beta)
+        slack = quantile_slack(1.0, event, 6, beta)
         short = event.threshold + slack.stream - 2
         assert stable_query_fails(event, [short] * 6, short) > beta / 2
 
 
 @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-4, 1e-12])
 def test_the_estimates_noise_exceeds_its_slack_at_most_in_half_of_beta_and_the_slack_is_least(beta):
-    quantile = StabilityQuantile(0.1, 0.4)
-    slack = quantile_slack(quantile, STREAMS[0], 6, beta)
-    law = discrete_laplace_distribution(quantile.scale, 1e-18)
+    slack = quantile_slack(0.4, STREAMS[0], 6, beta)
+    law = discrete_laplace_distribution(least_quotient(1, 0.4), 1e-18)
     assert law.at_least(slack.estimate + 1) <= beta / 2
     assert slack.estimate == 0 or law.at_least(slack.estimate) > beta / 2
-
-
-def test_a_fraction_is_shown_only_strictly_beyond_threshold_and_slack():
-    quantile = StabilityQuantile(0.25, 0.5)
-    edge = STREAMS[0].threshold + quantile_slack(quantile, STREAMS[0], 100, 0.01).total
-    assert answerable_fraction(edge + 1, quantile, STREAMS[0], 100, 0.01) == 0.75
-    assert answerable_fraction(edge, quantile, STREAMS[0], 100, 0.01) == 0.0
-    assert answerable_fraction(-4, quantile, STREAMS[0], 100, 0.01) == 0.0
 
 
 def test_no_smaller_share_is_shown_than_lies_there_more_often_than_beta():
     # over the estimate's whole law: a pool with too few stable points must hardly ever be called
     # answerable
-    event, quantile, beta, n_queries = STREAMS[0], StabilityQuantile(0.3, 0.8), 0.1, 10
-    edge = event.threshold + quantile_slack(quantile, event, n_queries, beta).total
-    needed = event.threshold + quantile_slack(quantile, event, n_queries, beta).stream
+    event, epsilon, beta, n_queries = STREAMS[0], 0.8, 0.1, 10
+    slack = quantile_slack(epsilon, event, n_queries, beta)
+    edge, needed = event.threshold + slack.total, event.threshold + slack.stream
     votes = 2 * (needed + 1)  # a margin of `votes` gives the distance `needed`, one short
     counts = np.array([[votes, 0]] * 4 + [[10 * votes, 0]] * 6)
     assert (stability(counts) > needed).mean() == 0.6
-    wrong = quantile.distribution(counts, np.arange(edge + 1, edge + 4000)).sum()
+    # three of ten points may lie below the number
+    law = discrete_laplace_distribution(least_quotient(1, epsilon), 1e-18)
+    wrong = law.at_least(edge + 1 - int(np.sort(stability(counts))[3]))
     assert 0.2 * beta / 2 < wrong <= beta / 2
 
 
 @pytest.mark.parametrize("max_unstable", [1, 20])
 def test_a_calibrated_stream_can_be_read(max_unstable):
     event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), max_unstable)
-    slack = quantile_slack(StabilityQuantile(0.05, 0.1), event, 2000, 1e-3)
+    slack = quantile_slack(0.1, event, 2000, 1e-3)
     assert slack.estimate == math.ceil(math.log(1 / (5e-4 * (1 + math.exp(-0.1)))) / 0.1) - 1
     assert 0 < slack.stream < 40 * event.query_scale
     for beta, n_queries in ((0.0, 5), (1.0, 5), (float("nan"), 5), (0.1, 0), (0.1, 2.5)):
         with pytest.raises(ParameterError, match=r"beta|n_queries"):
-            quantile_slack(StabilityQuantile(0.05, 0.1), event, n_queries, beta)
+            quantile_slack(0.1, event, n_queries, beta)
 
 
 # -- the number of abstentions

@@ -16,8 +16,8 @@ from secretballot.aggregation import NoisyVoting
 from secretballot.core import releasing
 from secretballot.core.ledger.rows import UnknownEndError, Writer
 from secretballot.core.noise import ExactNoise
-from secretballot.door import ReleaseStream, purchase
-from secretballot.door.stored_answers import StoredAnswer
+from secretballot.learners.training.label_stream import LabelStream
+from sessions import stream_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -51,8 +51,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             sizes.append(size)
             return super().discrete_gaussian(sigma, size)
 
-    for module in (purchase, releasing):
-        monkeypatch.setattr(module, "noise_source", Counted)
+    monkeypatch.setattr(releasing, "noise_source", Counted)
     return sizes
 
 
@@ -62,19 +61,19 @@ def ask(ledger: sb.Ledger, plan: NoisyVoting = PLAN) -> sb.ReleasedLabels:
 
 def taken_up(
     ledger: sb.Ledger, tmp_path: Path, plan: Any = PLAN, teachers: str = "a"
-) -> ReleaseStream:
-    return ReleaseStream(
+) -> LabelStream:
+    return stream_of(
         plan,
         ledger,
-        classes=["no", "yes"],
-        n_teachers=K,
+        ["no", "yes"],
+        K,
         request="one",
         teachers=teachers,
         vault=tmp_path / "vault",
     )
 
 
-def answers(stream: ReleaseStream, *rows: int) -> list[int]:
+def answers(stream: LabelStream, *rows: int) -> list[int]:
     found = stream.answer(VOTES.take(list(rows)), [QUESTIONS[row] for row in rows])
     assert found.given.all()
     return [int(label) for label in found.labels]
@@ -185,10 +184,10 @@ def test_an_answer_of_a_stream_that_was_not_stored_is_drawn_anew(
     first = answers(taken_up(ledger, tmp_path), 0, 1)
     killed(where, lambda: answers(taken_up(ledger, tmp_path), 2))
     stream = taken_up(ledger, tmp_path)
-    assert (stream.used, stream.left) == (2, 4)
+    assert (stream.stream.used, stream.stream.left) == (2, 4)
     answers(stream, 2)
     assert answers(stream, 0, 1) == first
-    assert stream.used == 3
+    assert stream.stream.used == 3
     paid_once(ledger)
 
 
@@ -197,13 +196,13 @@ def test_a_secret_state_that_no_answer_names_is_not_gone_on_with(
 ) -> None:
     answers(taken_up(ledger, tmp_path, SPARSE), 0)
     with ledger.reading(1) as page:
-        named = StoredAnswer.decode(page.last() or b"").mark
+        named = (page.last() or b"")[: releasing.MARK_BYTES]
     killed(at_a_row("part"), lambda: answers(taken_up(ledger, tmp_path, SPARSE), 2))
     stream = taken_up(ledger, tmp_path, SPARSE)
     with ledger.reading(1) as page:
-        assert StoredAnswer.decode(page.last() or b"").mark == named
+        assert (page.last() or b"")[: releasing.MARK_BYTES] == named
     assert answers(stream, 5, 2, 3) == [1, -1, -1]
-    assert stream.left == 0
+    assert stream.stream.left == 0
 
 
 def test_an_answer_of_a_stream_that_was_stored_is_found_again(
@@ -222,7 +221,7 @@ def test_an_answer_of_a_stream_that_was_stored_is_found_again(
         lambda: answers(taken_up(ledger, tmp_path), 2, 3),
     )
     stream = taken_up(ledger, tmp_path)
-    assert stream.used == 2
+    assert stream.stream.used == 2
     stored = stream.find(QUESTIONS[2:4])
     assert answers(stream, 2, 3) == stored.labels.tolist()
     assert drawn == []
@@ -246,7 +245,7 @@ def test_a_stream_goes_on_with_its_own_terms_alone(ledger: sb.Ledger, tmp_path: 
     answers(taken_up(ledger, tmp_path), 0)
     with pytest.raises(sb.ParameterError, match="was begun with other terms"):
         taken_up(ledger, tmp_path, teachers="b")
-    assert taken_up(ledger, tmp_path).left == 5
+    assert taken_up(ledger, tmp_path).stream.left == 5
     paid_once(ledger)
 
 
@@ -320,7 +319,7 @@ def test_an_answer_of_a_stream_of_unknown_end_is_looked_up_and_stored_once(
     coming = unknown_end(ledger, monkeypatch, done)
     said = answers(stream, 0, 1, 2)
     assert coming == []
-    assert stream.used == 3
+    assert stream.stream.used == 3
     assert answers(taken_up(ledger, tmp_path), 0, 1, 2) == said
     paid_once(ledger)
 
@@ -338,9 +337,9 @@ def test_an_end_that_nobody_can_look_up_is_said_and_the_same_request_is_charged_
         with pytest.raises(UnknownEndError, match=r"unknown whether that was stored.*charged once"):
             answers(stream, 0, 1) if stream else ask(ledger)
     if stream:
-        assert stream.used == (2 if done else 0)
+        assert stream.stream.used == (2 if done else 0)
         answers(stream, 0, 1)
-        assert stream.used == 2
+        assert stream.stream.used == 2
     else:
         ask(ledger)
     paid_once(ledger)

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from campaigns.postgres_proxy import PostgresProxy
 from campaigns.postgres_server import PostgresServer
+from secretballot.door.known_ledger import keep_in_step
 from typer.testing import CliRunner
 
 import secretballot as sb
@@ -25,7 +26,6 @@ from secretballot.core.ledger import Ledger, postgres, rows
 from secretballot.core.ledger.rows import BrokenOffError
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise
-from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget
 

@@ -7,23 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from secretballot.audit import (
-    Distribution,
-    discrete_laplace_distribution,
-    neighbouring_counts,
-    sample_p_value,
-)
-from secretballot.core.noise import ExactNoise
-from secretballot.exceptions import DataError, ParameterError
-from secretballot.privacy.accounting import delta_upper
-from secretballot.privacy.mechanisms import (
-    StabilityQuantile,
-    margin,
-    stability,
-    stability_quantile,
-)
+from secretballot.audit import ScriptedNoise, neighbouring_counts
+from secretballot.core.exponential import least_quotient
+from secretballot.core.mechanisms import StabilityQuantile, State, margin, stability
+from secretballot.core.types import VoteShape
+from secretballot.ensemble.votes import guarantee_of
 
-ALPHA = 1e-6
 WORLDS = pytest.mark.parametrize(
     ("n_teachers", "n_classes", "n_points"),
     [(k, c, m) for k in (5, 6, 7, 8) for c in (2, 3) for m in (3, 4)],
@@ -44,13 +33,25 @@ def pool_moves(statistic, n_teachers, n_classes, n_points):
     return combined[:, :, 0], combined[:, :, 1]
 
 
+def exact_quantile(counts, fraction=0.4):
+    """Return what the mechanism draws without noise."""
+    shape = VoteShape(
+        guarantee=guarantee_of("record", "add-remove"),
+        n_queries=len(counts),
+        n_classes=counts.shape[1],
+        n_teachers=int(counts[0].sum()),
+        moved=len(counts),
+    )
+    mechanism = StabilityQuantile(epsilon=0.9, fraction=fraction)
+    return int(mechanism.draw(shape, (counts,), ScriptedNoise([0]), State())[0][0, 0])
+
+
 @WORLDS
 def test_every_order_statistic_of_the_stability_moves_by_one(n_teachers, n_classes, n_points):
     before, after = (
         np.sort(side, axis=1) for side in pool_moves(stability, n_teachers, n_classes, n_points)
     )
     assert np.abs(before - after).max(axis=0).tolist() == [1] * n_points
-    assert StabilityQuantile(0.5, 1.0).sensitivity == 1
 
 
 @WORLDS
@@ -86,44 +87,15 @@ def test_the_released_laws_lose_epsilon_and_no_more_on_all_neighbouring_tables(
     moves = np.unique(moves, axis=0)
     outcomes = np.arange(-6, 12)
     chosen = [list(row) for row in itertools.product(range(len(moves)), repeat=n_points)]
-    for mechanism in (StabilityQuantile(0.4, 0.9),):
-        losses = [
-            np.abs(
-                np.log(
-                    mechanism.distribution(here, outcomes) / mechanism.distribution(there, outcomes)
-                )
-            ).max()
-            for here, there in ((moves[row, 0], moves[row, 1]) for row in chosen)
-        ]
-        assert max(losses) == pytest.approx(0.9, rel=1e-9)
-        assert max(losses) <= 0.9 * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("mechanism", [StabilityQuantile(0.3, 0.4)])
-def test_what_is_released_follows_the_law_and_the_law_of_no_other_noise(mechanism):
-    counts = np.array([[20, 3, 2], [4, 20, 1], [9, 8, 8], [25, 0, 0], [1, 12, 12]])
-    source, outcomes = ExactNoise(), np.arange(-200, 300)
-    sample = np.array([mechanism.release(counts, source) for _ in range(2500)])
-    assert (
-        sample_p_value(sample, Distribution(-200, mechanism.distribution(counts, outcomes), 1e-12))
-        > ALPHA
-    )
-    for factor in (0.7, 1.3):
-        other = type(mechanism)(**{**vars(mechanism), "epsilon": mechanism.epsilon / factor})
-        assert (
-            sample_p_value(sample, Distribution(-200, other.distribution(counts, outcomes), 1e-12))
-            < ALPHA
-        )
-
-
-def test_the_law_is_the_laplace_law_around_the_exact_number():
-    counts = np.array([[7, 1], [4, 4], [0, 8]])  # distances 2, 0, 3
-    for mechanism, exact, scale in ((StabilityQuantile(0.5, 0.5), 2, 2.0),):
-        law = discrete_laplace_distribution(scale)
-        assert mechanism.scale == scale
-        np.testing.assert_allclose(
-            mechanism.distribution(counts, exact + law.support), law.pmf, rtol=1e-9
-        )
+    losses = [
+        np.abs(
+            np.abs(outcomes - exact_quantile(there)) - np.abs(outcomes - exact_quantile(here))
+        ).max()
+        / least_quotient(1, 0.9)
+        for here, there in ((moves[row, 0], moves[row, 1]) for row in chosen)
+    ]
+    assert max(losses) == pytest.approx(0.9, rel=1e-9)
+    assert max(losses) <= 0.9 * (1 + 1e-9)
 
 
 def test_the_promised_share_of_points_lies_at_the_quantile_or_beyond():
@@ -132,37 +104,10 @@ def test_the_promised_share_of_points_lies_at_the_quantile_or_beyond():
         counts = rng.multinomial(40, [0.6, 0.3, 0.1], size=n_points)
         distances = np.sort(stability(counts))
         for fraction in (0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999):
-            quantile = stability_quantile(counts, fraction)
+            quantile = exact_quantile(counts, fraction)
             assert (distances >= quantile).mean() >= 1 - fraction
             # and no larger distance has that many points
             assert (distances > quantile).sum() < n_points - np.floor(fraction * n_points - 1e-9)
-
-
-def test_both_estimates_together_cost_what_dp_accounting_says():
-    from dp_accounting.pld import common, privacy_loss_distribution
-
-    def part(epsilon):
-        return privacy_loss_distribution.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(epsilon, 0.0), value_discretization_interval=0.1
-        )
-
-    events = [StabilityQuantile(0.1, 0.2).event(3), StabilityQuantile(0.1, 0.4).event()]
-    together = part(0.2).self_compose(3).compose(part(0.4))
-    for epsilon in (0.1, 0.4, 0.9):
-        assert delta_upper(events, epsilon) == pytest.approx(
-            together.get_delta_for_epsilon(epsilon), abs=1e-10
-        )
-    assert delta_upper(events, 1.0) <= 1e-12
-
-
-def test_laplace_noise_of_the_scale_costs_epsilon_by_opendp_too():
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    for mechanism in (StabilityQuantile(0.1, 0.3),):
-        space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-        spent = dp.m.make_laplace(*space, scale=mechanism.scale).map(mechanism.sensitivity)
-        assert spent == pytest.approx(0.3, rel=1e-12)
 
 
 # -- what is not an estimate of this kind
@@ -191,29 +136,3 @@ def test_the_mean_error_of_the_teachers_moves_by_their_share():
 
     parts, b = [[0, 0, 1, 1, 0]] + [[1, 1, 1]] * 9, [1] * 100
     assert error(parts, b) - error([parts[0][:-1], *parts[1:]], b) == pytest.approx(1 / 10)
-
-
-# -- guards
-# --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [
-        np.zeros((0, 2), dtype=int),
-        np.zeros((3, 1), dtype=int),
-        np.ones((3, 2)),
-        np.array([1, 2]),
-        [[1, -1]],
-    ],
-)
-def test_pools_that_do_not_fit_are_refused(counts):
-    for mechanism in (StabilityQuantile(0.1, 1.0),):
-        with pytest.raises(DataError, match="counts"):
-            mechanism.release(counts, ExactNoise())
-
-
-def test_settings_out_of_range_are_refused():
-    for fraction in (0.0, 1.0, -0.1, float("nan"), "0.1", None):
-        with pytest.raises(ParameterError, match="fraction"):
-            StabilityQuantile(fraction, 1.0)

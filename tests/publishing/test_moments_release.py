@@ -14,7 +14,7 @@ from secretballot.publishing.job import ReleasedWeights, ReleaseJob
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.release import publish, write_release
 from secretballot.released import ReleasedLabels
-from secretballot.verify_release import main as independent_verifier
+from secretballot_verify.__main__ import main as independent_verifier
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(200, 3)).round(2)

@@ -90,7 +90,7 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it(
         "planning",
         "cli",
     )
-    private += ("core.noise", "privacy.mechanisms", "core.ledger")
+    private += ("core.noise", "core.ledger")
     for name in private:
         assert f"secretballot.{name}" not in one.modules_
     assert "opendp" not in one.modules_

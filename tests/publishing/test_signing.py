@@ -16,7 +16,7 @@ import secretballot as sb
 from secretballot.cli import app
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.publishing import signing
-from secretballot.verify_release import check_release, exit_code
+from secretballot_verify import check_release, exit_code
 
 pytest.importorskip("cryptography", reason="the extra secretballot[sign]")
 

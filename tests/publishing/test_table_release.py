@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import secretballot as sb
-from secretballot import verify_release as second
+import secretballot_verify as second
 from secretballot.exceptions import CertificateError
 from secretballot.publishing.again import differing_files
 from secretballot.publishing.job import NamedStudent, ReleaseJob

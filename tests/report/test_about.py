@@ -13,7 +13,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from test_report_page import HOSTILE, Page
 
-from secretballot import verify_release as second
+import secretballot_verify as second
 from secretballot.exceptions import CertificateError
 from secretballot.publishing.again import differing_files, read_release
 from secretballot.publishing.release import write_release

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot import verify_release as second
+import secretballot_verify as second
 from secretballot.exceptions import ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest

@@ -14,6 +14,7 @@ from noisy_plans import noisy
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.settings import ServiceSettings, read_settings
+from sessions import session_of
 
 CLASSES = ["no", "yes"]
 #: Stand in private records alone: no answer, no file of the service and no log may hold them.
@@ -133,9 +134,9 @@ def made_place(
         teacher, private, y, classes=CLASSES, n_teachers=40, vault=folder / "vault", **given
     )
     ledger = sb.Ledger(ledger_at or folder / "registry.ledger", dataset="registry", budget=BUDGET)
-    sb.LabelingSession(teachers, counts_terms(queries), ledger)
+    session_of(teachers, counts_terms(queries), ledger)
     if not frames:
-        sb.LabelingSession(teachers, sparse_terms(), ledger, request="sparse")
+        session_of(teachers, sparse_terms(), ledger, request="sparse")
     sessions = '["session"]' if frames else '["session", "sparse"]'
     config = folder / "service.toml"
     config.write_text(

@@ -48,9 +48,8 @@ def test_expected_label_accuracy_is_the_mean_over_votes() -> None:
     assert theory.expected_label_accuracy(1.0, k, 0.01) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("refresh", [True, False])
-def test_the_forecast_by_enumeration_of_two_queries(refresh: bool) -> None:
-    event = sparse_event(2.0, 4.0, 6, 1, refresh=refresh)
+def test_the_forecast_by_enumeration_of_two_queries() -> None:
+    event = sparse_event(2.0, 4.0, 6, 1)
     refused = 1 - false_answer(event, 8)
     found = theory.stream_forecast(event, 2, [8], [1.0])
     assert found.asked == pytest.approx(1 + (1 - refused), rel=1e-9)

@@ -8,7 +8,6 @@ from secretballot.aggregation.abstention_table import AbstentionTableAggregator
 from secretballot.aggregation.base import Aggregator, Answers
 from secretballot.aggregation.confident import ConfidentAggregator, InteractiveAggregator
 from secretballot.aggregation.noisy_voting import NoisyVoting
-from secretballot.aggregation.relabelled import RelabelledAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
 from secretballot.exceptions import ParameterError
 
@@ -20,7 +19,6 @@ __all__ = [
     "ConfidentAggregator",
     "InteractiveAggregator",
     "NoisyVoting",
-    "RelabelledAggregator",
     "SparseVectorAggregator",
     "aggregator_from_description",
 ]
@@ -31,7 +29,6 @@ AGGREGATOR_CLASSES: tuple[type[Aggregator], ...] = (
     InteractiveAggregator,
     SparseVectorAggregator,
     AbstentionTableAggregator,
-    RelabelledAggregator,
 )
 
 

@@ -1,27 +1,14 @@
 """Voting by a table of chances: the exact plurality, withheld the more often the nearer it is to a
 tie, charged for what is withheld."""
 
-import functools
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
-from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
-from secretballot.aggregation.base import (
-    Aggregator,
-    AnswerRun,
-    Answers,
-    budget_or_price,
-    check_fields,
-    check_votes,
-)
-from secretballot.core import mechanisms
-from secretballot.core.noise import NoiseSource
-from secretballot.core.streams import BITS, MAX_DISTANCE
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.aggregation.base import Aggregator, budget_or_price, check_fields
+from secretballot.core.mechanisms import AbstentionTable
+from secretballot.core.streams import BITS
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
@@ -30,17 +17,10 @@ from secretballot.privacy.accounting import (
     needed_distance,
 )
 from secretballot.privacy.accounting.abstention_table import answer_weights
-from secretballot.privacy.mechanisms import (
-    ABSTAINED,
-    AbstentionTable,
-    AbstentionTableRun,
-    plurality,
-    stability,
-)
+from secretballot.privacy.accounting.stream_recipes import check_answerable, stream_mechanism
 
 _TABLE = ("order", "charge", "false_answer", "max_unstable")
 _FIELDS = (*_TABLE, "n_queries", "n_classes", "calibration", "budget")
-_HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a release useless
 
 
 class AbstentionTableAggregator(Aggregator):
@@ -179,15 +159,11 @@ class AbstentionTableAggregator(Aggregator):
         """Abstentions after which nothing more is answered: `max_unstable`."""
         return self.max_unstable
 
-    def core_mechanism(self, n_teachers: int) -> mechanisms.AbstentionTable:
-        """Return the mechanism of the core that draws the same answers."""
-        return mechanisms.AbstentionTable(
-            order=self.table.order,
-            charge=self.table.charge,
-            false_answer=self.table.false_answer,
-            max_abstentions=self.max_unstable,
-            weights=mechanisms.weights_text(self.mechanism(n_teachers).weights),
-        )
+    def core_mechanism(self, n_teachers: int) -> AbstentionTable:
+        """Return the mechanism, for the distances that so many teachers can have."""
+        found = stream_mechanism(self.table, n_teachers)
+        assert isinstance(found, AbstentionTable)
+        return found
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of teachers does not enter."""
@@ -218,10 +194,6 @@ class AbstentionTableAggregator(Aggregator):
         """
         return cls(**check_fields(description, cls.name, _FIELDS))
 
-    def mechanism(self, n_teachers: int) -> AbstentionTable:
-        """Return what draws, for the distances that so many teachers can have."""
-        return _cached_mechanism(self.table, min(largest_distance(n_teachers), MAX_DISTANCE))
-
     def answer_probability(self, distance: int) -> float:
         """Return the probability that a query is answered if its stability is `distance`."""
         weights = answer_weights(self.table, max(0, distance))
@@ -244,98 +216,4 @@ class AbstentionTableAggregator(Aggregator):
         ParameterError
             If a unanimous vote is answered with probability below 1 %.
         """
-        largest = largest_distance(check_count("n_teachers", n_teachers))
-        if self.mechanism(n_teachers).above_probability(largest) >= _HARDLY_EVER:
-            return
-        needed = needed_distance(self.table, 0.5)
-        enough = f", or at least {2 * (int(needed) + 2)} teachers" if math.isfinite(needed) else ""
-        fewer: tuple[str | Parameter, ...] = ()
-        if self.max_unstable > 1:
-            fewer = ("a smaller ", Parameter("max_unstable"), f" (now {self.max_unstable}), ")
-        raise ParameterError(
-            f"{n_teachers} teachers reach a distance of {largest}, at which the table answers with"
-            f" probability below {_HARDLY_EVER:.0%}; use ",
-            *fewer,
-            f"a larger epsilon{enough}.",
-        )
-
-    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (l, n_classes)
-            Votes; every row sums to `n_teachers`.
-        n_teachers : int
-            Number of teachers.
-        noise : NoiseSource
-
-        Returns
-        -------
-        Answers
-            Labels -1 where it abstained and after it stopped; `n_reached` queries were looked at.
-
-        Raises
-        ------
-        DataError
-            If the counts do not fit; no count is named.
-        """
-        check_votes(counts, self, n_teachers)
-        return self.start(n_teachers, noise).answer(counts)
-
-    def start(
-        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> "AbstentionTableVoting":
-        """Begin a stream, or go on where an earlier run left its state.
-
-        Raises
-        ------
-        ParameterError
-            If the state is not one of this stream.
-        """
-        mechanism = self.mechanism(n_teachers)
-        run = mechanism.start(noise) if state is None else mechanism.resume(noise, state)
-        return AbstentionTableVoting(self, n_teachers, run)
-
-
-class AbstentionTableVoting(AnswerRun):
-    """Voting by a table a few queries at a time; obtained from
-    `AbstentionTableAggregator.start`."""
-
-    def __init__(
-        self, aggregator: AbstentionTableAggregator, n_teachers: int, run: AbstentionTableRun
-    ) -> None:
-        self._aggregator, self._n_teachers, self._run = aggregator, n_teachers, run
-
-    def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries; those after the last abstention are not reached.
-
-        `counts` has shape (n_queries, n_classes).
-        """
-        votes = check_votes(counts, self._aggregator, self._n_teachers)
-        answered = self._run.test(stability(votes))
-        labels = np.full(len(votes), ABSTAINED, dtype=np.int64)
-        labels[: len(answered)] = np.where(answered, plurality(votes[: len(answered)]), ABSTAINED)
-        return Answers(labels, None, len(answered))
-
-    @property
-    def secret_state(self) -> dict[str, int]:
-        """The abstentions so far: whoever goes on must not count anew."""
-        return self._run.secret_state
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the last abstention has happened."""
-        return self._run.stopped
-
-
-def largest_distance(n_teachers: int) -> int:
-    """Return the stability of a unanimous vote, in votes."""
-    return max(0, (n_teachers + 1) // 2 - 1)
-
-
-@functools.lru_cache(maxsize=8)  # the door starts it once for every round
-def _cached_mechanism(table: TableStream, largest: int) -> AbstentionTable:
-    return AbstentionTable(
-        table.order, table.charge, table.false_answer, table.abstentions, largest
-    )
+        check_answerable(self.core_mechanism(n_teachers), n_teachers)

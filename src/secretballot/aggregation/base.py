@@ -11,7 +11,6 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.core.mechanisms import Mechanism
-from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
 
@@ -43,35 +42,6 @@ class Answers:
     noisy_counts: IntArray | None
     n_reached: int
     outcome: Mapping[str, int] = field(default_factory=dict)
-
-
-class AnswerRun(ABC):
-    """One run of queries while it is being answered, a few queries at a time.
-
-    Obtained from `Aggregator.start`.
-    """
-
-    @abstractmethod
-    def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries.
-
-        `n_reached` of them are answered, fewer than asked where the run stops.
-
-        `counts` has shape (n_queries, n_classes), the labels shape (n_queries,).
-        """
-
-    @property
-    @abstractmethod
-    def secret_state(self) -> dict[str, int] | None:
-        """What the next answer depends on besides its votes, with ``n_below``: for the vault alone.
-
-        None where there is nothing of that kind.
-        """
-
-    @property
-    @abstractmethod
-    def stopped(self) -> bool:
-        """Whether nothing is answered any more."""
 
 
 class Aggregator(ABC):
@@ -113,24 +83,13 @@ class Aggregator(ABC):
 
     @property
     def most_abstentions(self) -> int | None:
-        """Abstentions after which nothing more is answered.
-
-        A recipe with such a stop keeps a secret state.
-        """
+        """Abstentions after which nothing more is answered."""
         return None
 
     @property
     def most_answers(self) -> int | None:
         """Answers after which nothing more is answered; None where only the number of queries
         ends it."""
-        return None
-
-    @property
-    def sample(self) -> dict[str, Any] | None:
-        """The secret sample that the price speaks of, as JSON values.
-
-        None where teachers learn from all records.
-        """
         return None
 
     @abstractmethod
@@ -155,19 +114,6 @@ class Aggregator(ABC):
     def check_useful(self, n_teachers: int) -> None:
         """Raise or warn, from public parameters alone, if the answers would be (nearly)
         worthless."""
-
-    @abstractmethod
-    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries.
-
-        `counts` has shape (n_queries, n_classes), the labels shape (n_queries,).
-        """
-
-    @abstractmethod
-    def start(
-        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> AnswerRun:
-        """Begin to answer the queries, or go on where an earlier run left `state`."""
 
     @classmethod
     @abstractmethod

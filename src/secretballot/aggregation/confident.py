@@ -10,42 +10,31 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from secretballot._typing import IntArray
-from secretballot._validation import check_choice, check_count, check_probability, shown
+from secretballot._validation import check_choice, check_count, check_probability
 from secretballot.aggregation.base import (
     Aggregator,
-    AnswerRun,
-    Answers,
     budget_or_price,
     check_fields,
-    check_votes,
 )
-from secretballot.core.mechanisms import ConfidentLabels, NoisyVotes, State
-from secretballot.core.noise import NoiseSource, check_scale
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.core.mechanisms import ConfidentLabels
+from secretballot.core.noise import check_scale
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     Confident,
     Event,
     PrivacyBudget,
     WeakSignalWarning,
     calibrate_confident,
-    teacher_shape,
 )
 from secretballot.privacy.accounting.recipes import gaussian_right, is_drowned
-from secretballot.privacy.mechanisms import (
-    ABSTAINED,
-    GaussianThreshold,
-)
+from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 
 _FIELDS = (
     *("threshold", "threshold_sigma", "sigma", "n_queries", "max_answers", "n_classes"),
     *("calibration", "budget"),
 )
-THRESHOLD_SHARE = 0.25  # of the squared signal-to-noise ratio, by default
 
 
 class ConfidentAggregator(Aggregator):
@@ -299,51 +288,6 @@ class ConfidentAggregator(Aggregator):
             )
             warnings.warn(message, WeakSignalWarning, stacklevel=2)
 
-    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (l, n_classes)
-            Votes; every row sums to `n_teachers`.
-        n_teachers : int
-            Number of teachers.
-        noise : NoiseSource
-
-        Returns
-        -------
-        Answers
-            Labels -1 where a query was refused, and after the last answer; `n_reached` queries were
-            looked at.
-
-        Raises
-        ------
-        DataError
-            If the counts do not fit; no count is named.
-        """
-        check_votes(counts, self, self._check_teachers(n_teachers))
-        return self.start(n_teachers, noise).answer(counts)
-
-    def start(
-        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> "ConfidentVoting":
-        """Begin to answer, or go on where ``state["n_answered"]`` answers were given before.
-
-        Nothing in the state is secret: the answers tell it.
-
-        Raises
-        ------
-        ParameterError
-            If the state is not one of this aggregator.
-        """
-        answered = 0 if state is None else state.get("n_answered")
-        if not isinstance(answered, int) or not 0 <= answered <= self.max_answers:
-            raise ParameterError(
-                "The state is none of this aggregator's; give the number of answers that its own"
-                " run has given."
-            )
-        return ConfidentVoting(self, self._check_teachers(n_teachers), noise, answered)
-
 
 class InteractiveAggregator(ConfidentAggregator):
     """Answer only where many teachers contradict a student, and confirm or refuse elsewhere.
@@ -427,143 +371,3 @@ class InteractiveAggregator(ConfidentAggregator):
     @classmethod
     def _field_names(cls) -> tuple[str, ...]:
         return (*_FIELDS, "confidence")
-
-    def answer(
-        self,
-        counts: IntArray,
-        n_teachers: int,
-        noise: NoiseSource,
-        predictions: ArrayLike | None = None,
-    ) -> Answers:
-        """Draw the answers to at most `n_queries` queries.
-
-        Parameters
-        ----------
-        counts, n_teachers, noise
-            As for `ConfidentAggregator`.
-        predictions : array of shape (l, n_classes), optional
-            The student's class probabilities, of released and public values alone. Zeros, as they
-            are by default, stand for no student yet.
-
-        Returns
-        -------
-        Answers
-            Labels -1 where the student was not corrected, and after the last answer.
-
-        Raises
-        ------
-        DataError
-            If counts or predictions do not fit; no count is named.
-        """
-        check_votes(counts, self, self._check_teachers(n_teachers))
-        return self.start(n_teachers, noise).answer(counts, predictions)
-
-
-class ConfidentVoting(AnswerRun):
-    """Confident or interactive voting a few queries at a time.
-
-    Obtained from `ConfidentAggregator.start`.
-    """
-
-    def __init__(
-        self,
-        aggregator: ConfidentAggregator,
-        n_teachers: int,
-        noise: NoiseSource,
-        n_answered: int = 0,
-    ) -> None:
-        self._aggregator, self._n_teachers, self._noise = aggregator, n_teachers, noise
-        self.n_answered = n_answered
-
-    def answer(self, counts: IntArray, predictions: ArrayLike | None = None) -> Answers:
-        """Draw the answers to the next queries; those after the last answer are not reached.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (n_queries, n_classes)
-        predictions : array of shape (n_queries, n_classes), optional
-            As for `InteractiveAggregator.answer`; for that aggregator alone.
-
-        Raises
-        ------
-        ParameterError
-            If there are predictions, and the aggregator takes none.
-        DataError
-            If counts or predictions do not fit; no count is named.
-        """
-        terms = self._aggregator
-        votes = check_votes(counts, terms, self._n_teachers)
-        against = votes
-        if predictions is not None:
-            if not isinstance(terms, InteractiveAggregator):
-                raise ParameterError(
-                    Parameter("predictions"),
-                    f" are given, and the {terms.name} aggregator takes none; leave them out.",
-                )
-            against = votes - predicted_votes(predictions, votes.shape, self._n_teachers)
-        labels = np.full(len(votes), ABSTAINED, dtype=np.int64)
-        left = terms.max_answers - self.n_answered
-        if not left:
-            return Answers(labels, None, 0)
-        # noise is drawn for all thresholds at once; what lies past the last answer is not told
-        threshold = GaussianThreshold(terms.threshold_sigma, terms.threshold)
-        passed = np.flatnonzero(threshold.release(against.max(axis=1), self._noise))
-        answered = passed[:left]
-        reached = len(votes) if len(passed) < left else int(answered[-1]) + 1
-        labels[answered] = self._noisy_labels(votes[answered])
-        self.n_answered += len(answered)
-        return Answers(labels, None, reached)
-
-    def _noisy_labels(self, votes: IntArray) -> IntArray:
-        terms = self._aggregator
-        shape = teacher_shape(terms.n_queries, terms.n_classes, self._n_teachers)
-        drawn, _ = NoisyVotes(scale=terms.sigma).draw(shape, [votes], self._noise, State())  # type: ignore[arg-type]
-        return drawn[:, 0]
-
-    @property
-    def secret_state(self) -> None:
-        """None: no answer depends on another one's noise."""
-        return None
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the last answer was given."""
-        return self.n_answered >= self._aggregator.max_answers
-
-
-def predicted_votes(predictions: ArrayLike, shape: tuple[int, ...], n_teachers: int) -> IntArray:
-    """Return how many of the teachers a student's class probabilities stand for, rounded down.
-
-    Parameters
-    ----------
-    predictions : array of shape (n_queries, n_classes)
-        Class probabilities; rows of zeros stand for no prediction.
-    shape : tuple of int
-        Shape that they must have.
-    n_teachers : int
-
-    Raises
-    ------
-    DataError
-        If they do not fit.
-    """
-    try:
-        shares = np.asarray(predictions, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(
-            Parameter("predictions"), f" are {shown(predictions)}; give an array of numbers."
-        ) from None
-    if shares.shape != shape:
-        raise DataError(
-            Parameter("predictions"),
-            f" have the shape {shares.shape}; give one row of {shape[1]} class probabilities for"
-            f" each of {shape[0]} queries.",
-        )
-    # floating-point shares may add up to a little more than 1
-    if not ((shares >= 0) & (shares <= 1)).all() or not (shares.sum(axis=1) <= 1 + 1e-6).all():
-        raise DataError(
-            Parameter("predictions"),
-            " hold a number below 0 or above 1, or a row that adds up to more than 1; give class"
-            " probabilities.",
-        )
-    return np.asarray(np.floor(shares * n_teachers), dtype=np.int64)

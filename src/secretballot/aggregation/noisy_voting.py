@@ -4,12 +4,8 @@ budget. It goes when sessions take mechanisms."""
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
-from secretballot._typing import IntArray
-from secretballot.aggregation.base import Aggregator, AnswerRun, Answers, check_fields, check_votes
-from secretballot.core.mechanisms import NoisyVotes, State, TableLabels, mechanism_in
-from secretballot.core.noise import NoiseSource
+from secretballot.aggregation.base import Aggregator, check_fields
+from secretballot.core.mechanisms import NoisyVotes, TableLabels, mechanism_in
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -144,42 +140,3 @@ class NoisyVoting(Aggregator):
         """Warn if the noise drowns even unanimous votes."""
         self.events(n_teachers)
         check_useful(self.mechanism, self.shape)
-
-    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries, of counts of shape (l, n_classes)."""
-        self.events(n_teachers)
-        votes = check_votes(counts, self, n_teachers)
-        drawn, _ = self.mechanism.draw(self.shape, [votes], noise, State())  # type: ignore[arg-type]
-        if self.release == "labels":
-            return Answers(drawn[:, 0], None, len(votes))
-        if self.n_classes == 2:
-            ones = drawn[:, 0]
-            return Answers((2 * ones >= n_teachers).astype(np.int64), ones, len(votes))
-        return Answers(drawn.argmax(axis=1), drawn, len(votes))
-
-    def start(
-        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> "NoisyVotingRun":
-        """Begin or go on; there is no state.
-
-        Raises
-        ------
-        ParameterError
-            If a state is given.
-        """
-        if state is not None:
-            raise ParameterError("A state is given, and noisy voting has none; give None.")
-        return NoisyVotingRun(self, n_teachers, noise)
-
-
-class NoisyVotingRun(AnswerRun):
-    """Noisy voting a few queries at a time."""
-
-    secret_state, stopped = None, False
-
-    def __init__(self, voting: NoisyVoting, n_teachers: int, noise: NoiseSource) -> None:
-        self._voting, self._n_teachers, self._noise = voting, n_teachers, noise
-
-    def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries, of counts of shape (n_queries, n_classes)."""
-        return self._voting.answer(counts, self._n_teachers, self._noise)

@@ -10,7 +10,7 @@ planting too little noise: the mildest plant that it catches stands beside its r
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -32,8 +32,14 @@ from secretballot.audit.worlds import (
     neighbouring_counts,
     output_distribution,
 )
+from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import (
+    AbstentionTable,
+    ConfidentLabels,
+    ExponentialChoice,
     NoisyVotes,
+    SparseVector,
+    StabilityQuantile,
     StableValue,
     TableLabels,
     VoteQuantiles,
@@ -42,15 +48,18 @@ from secretballot.core.mechanisms import (
     stability,
 )
 from secretballot.core.noise import ExactNoise, NoiseSource
-from secretballot.core.types import Guarantee, VoteShape
-from secretballot.privacy.accounting import CHANCE_BITS, Event, Pure, delta_upper, teacher_shape
-from secretballot.privacy.mechanisms import (
-    AbstentionTable,
-    ExponentialMechanism,
-    GaussianThreshold,
-    SparseVector,
-    StabilityQuantile,
+from secretballot.core.types import Guarantee, ScoreShape, VoteShape
+from secretballot.ensemble.votes import guarantee_of
+from secretballot.privacy.accounting import (
+    CHANCE_BITS,
+    Event,
+    Pure,
+    SparseStream,
+    TableStream,
+    delta_upper,
+    teacher_shape,
 )
+from secretballot.privacy.accounting.stream_recipes import answer_chance, stream_mechanism
 
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
 Release = Callable[[IntArray, NoiseSource], IntArray]
@@ -194,10 +203,14 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
             n_classes=3,
             draws=3,
         ),
+        _confident_attack(
+            "confident labels, 9 teachers, 3 queries",
+            ConfidentLabels(threshold=6, threshold_sigma=2.0, sigma=2.0, max_answers=3),
+            teacher_shape(3, 2, n_teachers=9),
+        ),
         _chances_attack(
             "table of chances, 8 teachers, 4 queries", TableLabels(weights=_TABLE), 8, 4
         ),
-        _threshold_attack("Gaussian threshold, 4 queries", GaussianThreshold(2.0, 6), 2.0, 4),
         _counts_attack("Laplace count, 6 queries", teacher_shape(6, 2, 9), noise="laplace"),
         _counts_attack(
             "Laplace histogram, 3 classes, 3 queries", teacher_shape(3, 3, 9), noise="laplace"
@@ -217,35 +230,21 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
             9,
             3,
         ),
-        _stream_attack(
-            "sparse vector, fresh threshold, 4 queries", SparseVector(2.0, 2.0, 3, 1, True), 4
-        ),
-        _stream_attack(
-            "sparse vector, one threshold, 4 queries", SparseVector(2.0, 2.0, 3, 2, False), 4
-        ),
-        _stream_attack(
-            "outcomes of the first stream alone",
-            SparseVector(2.0, 2.0, 3, 1, True),
-            4,
-            labels=False,
-        ),
-        _stream_attack(
-            "outcomes of the second stream alone",
-            SparseVector(2.0, 2.0, 3, 2, False),
-            4,
-            labels=False,
-        ),
+        _stream_attack("sparse vector, 4 queries", _sparse(1), 4),
+        _stream_attack("sparse vector, two abstentions, 4 queries", _sparse(2), 4),
+        _stream_attack("outcomes of the first stream alone", _sparse(1), 4, labels=False),
         _table_attack(
-            "table of abstentions, 4 queries", AbstentionTable(3.0, 0.75, 0.01, 2, 4), 9, 4
+            "table of abstentions, 4 queries",
+            TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=2),
+            9,
+            4,
         ),
-        _exponential_attack("exponential choice of 3, monotone", ExponentialMechanism(0.9, True)),
-        _exponential_attack(
-            "exponential choice of 3, replaced records", ExponentialMechanism(0.9, False)
-        ),
+        _exponential_attack("exponential choice of 3, monotone", 0.9, 1),
+        _exponential_attack("exponential choice of 3, replaced records", 0.9, 2),
         _quantile_attack(
             "median of 5 votes on 4 positions", VoteQuantiles(epsilon=0.9, rank=3), 5, 4
         ),
-        _pool_attack("quantile of stability", StabilityQuantile(0.5, 0.9)),
+        _pool_attack("quantile of stability", StabilityQuantile(epsilon=0.9, fraction=0.5)),
     ]
 
 
@@ -357,24 +356,30 @@ def _counts_attack(
     )
 
 
-def _threshold_attack(
-    name: str, mechanism: GaussianThreshold, sigma: float, length: int
+def _confident_attack(
+    name: str, mechanism: ConfidentLabels, shape: VoteShape
 ) -> Callable[[], MechanismFinding]:
-    """Attack the answer whether a noisy count reaches a threshold."""
-    most = 13  # votes
+    """Attack labels that are told where the highest count passes a threshold."""
+    counts, neighbours = neighbouring_counts(shape.n_teachers or 0, 2)
+    label = drawn_labels(NoisyVotes(scale=mechanism.sigma), shape.n_teachers or 0)
 
-    def release(values: IntArray, noise: NoiseSource) -> IntArray:
-        return mechanism.release(values, noise).astype(np.int64)
+    def told(row: IntArray, factor: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+        threshold, noise = (
+            discrete_gaussian_distribution(factor * sigma, 1e-13)
+            for sigma in (mechanism.threshold_sigma, mechanism.sigma)
+        )
+        passed = threshold.at_least(np.array([mechanism.threshold - row.max()]))
+        labels = output_distribution(label, row, noise, n_outcomes=2)
+        return np.concatenate([1 - passed, passed * labels])
 
     def play(factor: float, epsilon: float) -> float:
-        distribution = discrete_gaussian_distribution(factor * sigma)
-        told = [
-            output_distribution(release, value, distribution, n_outcomes=2) for value in range(most)
+        steps = [
+            (told(here, factor), told(there, factor))
+            for here, there in zip(counts, neighbours, strict=True)
         ]
-        pairs = [(a, b) for a in range(most) for b in (a - 1, a + 1) if 0 <= b < most]
-        return adaptive_delta([(told[a], told[b]) for a, b in pairs], length, epsilon)
+        return adaptive_delta(steps, shape.n_queries, epsilon)
 
-    return _game_attack(name, mechanism.event(length), play)
+    return _game_attack(name, mechanism.event(shape), play)
 
 
 def _stability_attack(
@@ -396,52 +401,57 @@ def _stability_attack(
     return _game_attack(name, event, play, (0.3, length / mechanism.scale))
 
 
+def _sparse(abstentions: int) -> SparseStream:
+    return SparseStream(threshold_scale=2.0, query_scale=2.0, threshold=3, abstentions=abstentions)
+
+
 def _stream_attack(
-    name: str, mechanism: SparseVector, length: int, *, labels: bool = True
+    name: str, stream: SparseStream, length: int, *, labels: bool = True
 ) -> Callable[[], MechanismFinding]:
     """Attack a stream of threshold answers, with labels or without, its hidden noise carried
     along."""
-    pattern = mechanism.pattern_event()
+    # what is above and below alone, for each epoch
+    loss = 1 / stream.threshold_scale + 2 / stream.query_scale
+    pattern = Pure(epsilon=loss, count=stream.abstentions)
 
     def play(factor: float, epsilon: float) -> float:
         game = ThresholdGame(
-            mechanism,
+            stream,
             stream_queries(7),
             labels=labels,
-            threshold_distribution=discrete_laplace_distribution(
-                factor * mechanism.threshold_scale
-            ),
-            query_distribution=discrete_laplace_distribution(factor * mechanism.query_scale),
+            threshold_distribution=discrete_laplace_distribution(factor * stream.threshold_scale),
+            query_distribution=discrete_laplace_distribution(factor * stream.query_scale),
         )
         return game.delta(length, epsilon)
 
-    event = mechanism.event() if labels else pattern
+    event = stream if labels else pattern
     return _game_attack(name, event, play, (0.3, pattern.epsilon * pattern.count))
 
 
 def _table_attack(
-    name: str, mechanism: AbstentionTable, n_teachers: int, length: int
+    name: str, table: TableStream, n_teachers: int, length: int
 ) -> Callable[[], MechanismFinding]:
     """Attack the answers that a table of chances tells or withholds: all neighbouring counts."""
     here, there = neighbouring_counts(n_teachers, 2)
-    stops = mechanism.max_below
 
     def play(factor: float, epsilon: float) -> float:
         # less noise: a table that rises as if abstentions were charged more
-        planted = replace(mechanism, charge=min(60.0, mechanism.charge / factor**2))
+        drawn = stream_mechanism(
+            table.changed(charge=min(60.0, table.charge / factor**2)), n_teachers
+        )
         steps = {
-            (_told_chances(planted, one), _told_chances(planted, other))
+            (_told_chances(drawn, one), _told_chances(drawn, other))
             for one, other in zip(here, there, strict=True)
         }
-        return _stopped_delta(sorted(steps), length, stops, epsilon)
+        return _stopped_delta(sorted(steps), length, table.abstentions, epsilon)
 
     # at the second all of a pattern is lost, and wrong answers are left
-    return _game_attack(name, mechanism.event(), play, (2.0, 4.0, 30.0))
+    return _game_attack(name, table, play, (2.0, 4.0, 30.0))
 
 
-def _told_chances(mechanism: AbstentionTable, counts: IntArray) -> tuple[float, ...]:
+def _told_chances(mechanism: SparseVector | AbstentionTable, counts: IntArray) -> tuple[float, ...]:
     """Return the chances of an abstention and of either class under two counts."""
-    answered = mechanism.above_probability(int(stability(counts[None])[0]))
+    answered = answer_chance(mechanism, int(stability(counts[None])[0]))
     told = [0.0, 0.0]
     told[int(plurality(counts[None])[0])] = answered
     return (1 - answered, *told)
@@ -475,25 +485,25 @@ def _stopped_delta(
     return value(length, stops, epsilon)
 
 
-def _exponential_attack(
-    name: str, mechanism: ExponentialMechanism
-) -> Callable[[], MechanismFinding]:
-    """Attack a choice of three candidates: all changes of the scores by one unit."""
-    span = (0, 1) if mechanism.monotone else (-1, 0, 1)
+def _exponential_attack(name: str, epsilon: float, moved: int) -> Callable[[], MechanismFinding]:
+    """Attack a choice of three candidates: all changes of the scores by one unit, one way or, where
+    `moved` is 2, both ways."""
+    span, scale = (0, 1) if moved == 1 else (-1, 0, 1), least_quotient(moved, epsilon)
+    relation = "add-remove" if moved == 1 else "replace-one"
+    shape = ScoreShape(guarantee=guarantee_of("record", relation))
+    event = ExponentialChoice(epsilon=epsilon).event(shape).changed(count=2)
     moves = [np.array(move) for move in np.ndindex(*(len(span),) * 3)]
 
-    def play(factor: float, epsilon: float) -> float:
+    def play(factor: float, at: float) -> float:
         steps: list[Step] = []
         for scores in (np.array([0, 0, 0]), np.array([0, 5, 9]), np.array([0, 30, 60])):
-            here = _exponential_weights(scores, factor * mechanism.scale)
+            here = _exponential_weights(scores, factor * scale)
             for move in moves:
-                there = _exponential_weights(
-                    scores + np.array(span)[move], factor * mechanism.scale
-                )
+                there = _exponential_weights(scores + np.array(span)[move], factor * scale)
                 steps += [(here, there), (there, here)]
-        return adaptive_delta(steps, 2, epsilon)
+        return adaptive_delta(steps, 2, at)
 
-    return _game_attack(name, mechanism.event(2), play, (0.3, 2 * mechanism.epsilon))
+    return _game_attack(name, event, play, (0.3, 2 * epsilon))
 
 
 def _exponential_weights(scores: IntArray, scale: float) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -520,13 +530,21 @@ def _quantile_attack(
     return _game_attack(name, event, play, (0.3, 2 * mechanism.epsilon))
 
 
-def _pool_attack(name: str, mechanism: Any) -> Callable[[], MechanismFinding]:
+def _pool_attack(name: str, mechanism: StabilityQuantile) -> Callable[[], MechanismFinding]:
     """Attack one number about a whole pool of points, which one teacher moves by at most 1."""
+    pool = VoteShape(
+        guarantee=guarantee_of("record", "add-remove"),
+        n_queries=3,
+        n_classes=2,
+        n_teachers=9,
+        moved=3,
+    )
+    scale = least_quotient(1, mechanism.epsilon)
 
     def play(factor: float, epsilon: float) -> float:
-        return shifted_delta(discrete_laplace_distribution(factor * mechanism.scale), 1, epsilon)
+        return shifted_delta(discrete_laplace_distribution(factor * scale), 1, epsilon)
 
-    return _game_attack(name, mechanism.event(), play, (0.3, mechanism.epsilon))
+    return _game_attack(name, mechanism.event(pool), play, (0.3, mechanism.epsilon))
 
 
 def _sampler_tests(draws: int) -> list[Callable[[], MechanismFinding]]:

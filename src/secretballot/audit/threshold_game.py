@@ -4,7 +4,7 @@ along exactly.
 The adversary picks every query from all answers so far. Between its queries the mechanism remembers
 the noisy threshold, so the state of the game is, for both sides, the joint weight of the answers so
 far and every value of the threshold noise. Answers multiply these weights in any order, hence a
-state is a multiset of (query, answer).
+state is a multiset of answered queries; an abstention draws the threshold anew.
 """
 
 import math
@@ -17,8 +17,9 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite
 from secretballot.audit.distributions import Distribution, discrete_laplace_distribution
 from secretballot.audit.worlds import neighbouring_counts
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.mechanisms import SparseVector, plurality, stability
+from secretballot.privacy.accounting import SparseStream
 
 _MAX_STATES = 2_000_000
 
@@ -75,8 +76,8 @@ class ThresholdGame:
 
     Parameters
     ----------
-    mechanism : SparseVector
-        Noise scales, threshold, T and refresh.
+    stream : SparseStream
+        Noise scales, threshold and T.
     queries : sequence of StreamQuery
         What the adversary may ask, again and again.
     labels : bool
@@ -86,29 +87,30 @@ class ThresholdGame:
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting, mechanisms
-    >>> mechanism = mechanisms.SparseVector(2.0, 4.0, threshold=2, max_below=1, refresh=True)
-    >>> game = sb.audit.ThresholdGame(mechanism, sb.audit.stream_queries(n_teachers=5))
-    >>> game.delta(length=2, epsilon=1.0) <= accounting.delta_upper([mechanism.event()], 1.0)
+    >>> from secretballot.privacy import accounting
+    >>> stream = accounting.SparseStream(
+    ...     threshold_scale=2.0, query_scale=4.0, threshold=2, abstentions=1)
+    >>> game = sb.audit.ThresholdGame(stream, sb.audit.stream_queries(n_teachers=5))
+    >>> game.delta(length=2, epsilon=1.0) <= accounting.delta_upper([stream], 1.0)
     True
     """
 
     def __init__(
         self,
-        mechanism: SparseVector,
+        stream: SparseStream,
         queries: list[StreamQuery],
         *,
         labels: bool = True,
         threshold_distribution: Distribution | None = None,
         query_distribution: Distribution | None = None,
     ) -> None:
-        self.max_below, self.refresh = mechanism.max_below, mechanism.refresh
+        self.max_below = stream.abstentions
         self._hidden = threshold_distribution or discrete_laplace_distribution(
-            mechanism.threshold_scale
+            stream.threshold_scale
         )
-        noise = query_distribution or discrete_laplace_distribution(mechanism.query_scale)
+        noise = query_distribution or discrete_laplace_distribution(stream.query_scale)
         # the comparison is strict: above needs at least one more than the noisy threshold
-        needed = mechanism.threshold + self._hidden.support + 1
+        needed = stream.threshold + self._hidden.support + 1
         self._above_p = np.array([noise.at_least(needed - query.distance) for query in queries])
         self._above_q = np.array(
             [noise.at_least(needed - query.neighbour_distance) for query in queries]
@@ -141,8 +143,7 @@ class ThresholdGame:
         start = self._hidden.pmf
         value = self._state_value(start, self._factor * start, (), 0.0, 0, length)
         del self._known
-        epochs = self.max_below if self.refresh else 1
-        return value + length * self._missing_query + epochs * self._hidden.missing
+        return value + length * self._missing_query + self.max_below * self._hidden.missing
 
     def _state_value(
         self,
@@ -155,7 +156,7 @@ class ThresholdGame:
     ) -> float:
         """Return the value of a state.
 
-        q carries e^epsilon. `epoch` lists the outcomes that p and q remember.
+        q carries e^epsilon. `epoch` lists the queries answered since the threshold was drawn.
         """
         if left == 0 or below == self.max_below:
             return max(0.0, float(p.sum() - q.sum()))
@@ -184,7 +185,7 @@ class ThresholdGame:
     ) -> float:
         best = 0.0
         for query in range(len(self._differs)):
-            seen = tuple(sorted((*epoch, 2 * query)))
+            seen = tuple(sorted((*epoch, query)))
             p_above = p * self._above_p[query]
             if self._differs[query]:
                 value = float(p_above.sum())  # the label alone distinguishes the sides
@@ -193,7 +194,7 @@ class ThresholdGame:
                     p_above, q * self._above_q[query], seen, log_ratio, below, left - 1
                 )
             p_below, q_below = p * self._below_p[query], q * self._below_q[query]
-            value += self._after_below(p_below, q_below, epoch, query, log_ratio, below, left)
+            value += self._after_below(p_below, q_below, below, left)
             best = max(best, value)
         return best
 
@@ -201,15 +202,9 @@ class ThresholdGame:
         self,
         p: FloatArray,
         q: FloatArray,
-        epoch: tuple[int, ...],
-        query: int,
-        log_ratio: float,
         below: int,
         left: int,
     ) -> float:
-        if not self.refresh:
-            seen = tuple(sorted((*epoch, 2 * query + 1)))
-            return self._state_value(p, q, seen, log_ratio, below + 1, left - 1)
         # fresh threshold noise: of the epoch only the two probabilities are left
         p_mass, q_mass = float(p.sum()), float(q.sum())
         if not q_mass > 0:
@@ -219,31 +214,31 @@ class ThresholdGame:
         return self._state_value(p_mass * fresh, q_mass * fresh, (), ratio, below + 1, left - 1)
 
 
-def stream_law(mechanism: SparseVector, values: IntArray) -> dict[tuple[bool, ...], float]:
+def stream_law(stream: SparseStream, values: IntArray) -> dict[tuple[bool, ...], float]:
     """Return the exact probability of every pattern of above (true) and below that a fixed stream
     can show.
 
     Parameters
     ----------
-    mechanism : SparseVector
+    stream : SparseStream
         Its patterns end at the T-th below.
     values : ndarray of int64, shape (n_queries,)
         Values of the queries, in order; a dozen at most, as the patterns double with each.
     """
     hidden, noise = (
-        discrete_laplace_distribution(mechanism.threshold_scale),
-        discrete_laplace_distribution(mechanism.query_scale),
+        discrete_laplace_distribution(stream.threshold_scale),
+        discrete_laplace_distribution(stream.query_scale),
     )
     found: dict[tuple[bool, ...], float] = {}
 
     def walk(weight: FloatArray, pattern: tuple[bool, ...]) -> None:
-        if len(pattern) == len(values) or pattern.count(False) == mechanism.max_below:
+        if len(pattern) == len(values) or pattern.count(False) == stream.abstentions:
             found[pattern] = float(weight.sum())
             return
-        needed = mechanism.threshold + hidden.support + 1 - int(values[len(pattern)])
+        needed = stream.threshold + hidden.support + 1 - int(values[len(pattern)])
         walk(weight * noise.at_least(needed), (*pattern, True))
-        below = weight * noise.at_most(needed - 1)
-        walk(below.sum() * hidden.pmf if mechanism.refresh else below, (*pattern, False))
+        below = (weight * noise.at_most(needed - 1)).sum()
+        walk(below * hidden.pmf, (*pattern, False))
 
     walk(hidden.pmf, ())
     return found

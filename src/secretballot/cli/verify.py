@@ -10,7 +10,8 @@ from secretballot._validation import check_positive
 from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import NOT_CONFIRMED, NOT_VERIFIED, print_json, say
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.verify_release import MINUTES, WAIT, Finding, each_finding, exit_code
+from secretballot_verify import WAIT, Finding, each_finding, exit_code
+from secretballot_verify.games import MINUTES
 
 if TYPE_CHECKING:
     from secretballot.report.certificate.verify import Verification
@@ -55,8 +56,7 @@ def verify(
     damage and is no signature: take certificates from those you trust, or check with --key that
     they have signed it.
 
-    The second program is one file, secretballot/verify_release.py, which needs nothing but Python:
-    copy it and run it alone.
+    The second program needs nothing but Python: python -m secretballot_verify runs it alone.
 
     \b
     Example: secretballot verify secretballot-out/release

@@ -533,14 +533,12 @@ class SparseStream(Event):
         Public threshold, in votes; at least 0.
     abstentions : int
         Number T of abstentions at which the stream stops.
-    refresh : bool
-        Whether the threshold's noise is drawn anew after each abstention, or once.
 
     Examples
     --------
     >>> from secretballot.privacy import accounting
     >>> noise = {"threshold_scale": 20.0, "query_scale": 40.0, "threshold": 800}
-    >>> event = accounting.SparseStream(**noise, abstentions=2, refresh=True)
+    >>> event = accounting.SparseStream(**noise, abstentions=2)
     >>> accounting.delta_upper([event], 1.0) < 1e-6
     True
     """
@@ -550,36 +548,20 @@ class SparseStream(Event):
     query_scale: Scale
     threshold: Threshold
     abstentions: Count
-    refresh: Annotated[bool, Field(strict=True)]
 
     def pure(self) -> Fraction:
-        once = 1 / Fraction(self.threshold_scale)
-        each = 2 / Fraction(self.query_scale)
-        if self.refresh:
-            return self.abstentions * (once + each)
-        return once + self.abstentions * each
+        epoch = 1 / Fraction(self.threshold_scale) + 2 / Fraction(self.query_scale)
+        return self.abstentions * epoch
 
     def losses(self) -> Losses:
-        if self.refresh:
-            return response_losses(streams.epoch_loss(self), self.abstentions, self.failure())
-        return response_losses(streams.pure_bound(self, self.abstentions), 1, self.failure())
+        return response_losses(streams.epoch_loss(self), self.abstentions, self.failure())
 
     def charged_losses(self) -> Losses:
-        return _renyi_losses(self, self._charges(ORDERS))
+        return _renyi_losses(self, streams.one_vote_charges(self, self.abstentions, ORDERS))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        if self.refresh:
-            parts = self.abstentions * response(streams.epoch_loss(self), orders)
-        else:
-            parts = response(streams.pure_bound(self, self.abstentions), orders)
-        return np.minimum(parts, self._charges(orders))
-
-    def _charges(self, orders: FloatArray) -> FloatArray:
-        """Return the bounds that charge each abstention."""
-        one_vote = streams.one_vote_charges(self, self.abstentions, orders)
-        if self.refresh:
-            return one_vote
-        return np.minimum(one_vote, streams.hit_charges(self, self.abstentions, orders))
+        parts = self.abstentions * response(streams.epoch_loss(self), orders)
+        return np.minimum(parts, streams.one_vote_charges(self, self.abstentions, orders))
 
     def failure(self) -> float:
         return one_of_many(streams.false_answer(self), self.abstentions)
@@ -700,17 +682,12 @@ class Sampled(Event):
         whole = float(inner) * (1 + sampling.SLACK) + self.loss
         return Fraction(math.log1p(self.rate * math.expm1(whole)) * (1 + sampling.SLACK))
 
+    def profile(self) -> tuple[Profile, float]:
+        """Return bounds on delta at epsilon >= 0, and an epsilon up to which they are read."""
+        return _sampled_profile(self)
+
     def losses(self) -> Losses:
-        stream = self.stream
-        by_charges, reach = _renyi_profile(stream)
-        if isinstance(stream, TableStream):
-            return sampling.sampled_losses(by_charges, reach, self.rate, self.loss)
-        parts = cached_losses(stream)
-
-        def profile(at: FloatArray) -> FloatArray:
-            return np.minimum(parts.delta(at), by_charges(at))
-
-        return sampling.sampled_losses(profile, max(parts.top, parts.h), self.rate, self.loss)
+        return Losses.of_profile(*self.profile())
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         # of the whole sample: divergences are quasi-convex, so drawing a part of it never adds
@@ -746,6 +723,20 @@ def event_in(content: object) -> Event:
         If the kind is unknown, or a parameter is missing, extra, of another type or out of range.
     """
     return model_in(_ANY, content, "An event")
+
+
+@functools.lru_cache(maxsize=64)
+def _sampled_profile(event: Sampled) -> tuple[Profile, float]:
+    stream = event.stream
+    by_charges, reach = _renyi_profile(stream)
+    if isinstance(stream, TableStream):
+        return sampling.sampled_profile(by_charges, reach, event.rate, event.loss)
+    parts = cached_losses(stream)
+
+    def profile(at: FloatArray) -> FloatArray:
+        return np.minimum(parts.delta(at), by_charges(at))
+
+    return sampling.sampled_profile(profile, max(parts.top, parts.h), event.rate, event.loss)
 
 
 def _renyi_profile(event: Event, charges: FloatArray | None = None) -> tuple[Profile, float]:

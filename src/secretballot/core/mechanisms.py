@@ -327,7 +327,6 @@ class SparseVector(_Stream):
             query_scale=self.query_scale,
             threshold=self.threshold,
             abstentions=self.max_abstentions,
-            refresh=True,
         )
 
     def _passed(self, distances: IntArray, noise: Noise, state: State) -> tuple[BoolArray, State]:
@@ -575,7 +574,7 @@ class NoisySums(Mechanism):
 
 class ExponentialChoice(Mechanism):
     """The index of one candidate, drawn with probability proportional to exp(score / scale), or one
-    of all ranges of places, as the number that `range_of` reads.
+    of all ranges of places: 0 for none, then by first place, then by last place.
 
     By permute-and-flip the expected score of one candidate is never lower, up to half as far from
     the best; but its loss has no bounded range, so that it costs more beside other events. Ranges
@@ -613,7 +612,8 @@ class ExponentialChoice(Mechanism):
             chosen = draw(opened[0], scale)
         else:
             found = noise.exponential_range(opened[0], opened[1], scale)
-            chosen = ABSTAINED if found is None else found[1] * (found[1] + 1) // 2 + found[0]
+            first, last = (0, -1) if found is None else found
+            chosen = 1 + first * len(opened[0]) - first * (first - 1) // 2 + last - first
         return np.array([[chosen]], dtype=np.int64), State(1)
 
     def answer_shape(self, shape: ScoreShape) -> tuple[int, int]:
@@ -673,14 +673,6 @@ def teachers_of(shape: VoteShape) -> int:
     if shape.n_teachers is None:
         raise ParameterError("Votes of records are released as counts, by NoisyVotes.")
     return shape.n_teachers
-
-
-def range_of(choice: int) -> tuple[int, int] | None:
-    """Return the first and last place of a range that was chosen, None for no range."""
-    if choice == ABSTAINED:
-        return None
-    last = (math.isqrt(8 * choice + 1) - 1) // 2
-    return choice - last * (last + 1) // 2, last
 
 
 def weights_text(weights: IntArray) -> str:

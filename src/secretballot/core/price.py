@@ -37,7 +37,7 @@ from secretballot.core.events import (
     cached_renyi,
     charged_losses,
 )
-from secretballot.core.losses import Losses, fold
+from secretballot.core.losses import Losses, Profile, fold
 from secretballot.core.renyi import ORDERS, delta_of, epsilon_of, log_factor, lost_epsilon
 from secretballot.core.types import FloatArray
 
@@ -304,9 +304,9 @@ def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
     found = {"renyi": epsilon_of(*_divergences(kinds, None, target), left) * (1 + SLACK)}
     if pure is not None and left >= 0:
         found["pure"] = _float_above(pure)
-    totals = _total_losses(kinds)
-    if totals:
-        found["losses"] = min(_epsilon_of(total, target) for total in totals)
+    found["losses"] = min(
+        (_epsilon_of(profile, top, target) for profile, top in _profiles(kinds)), default=math.inf
+    )
     method = min(found, key=lambda name: found[name])
     best, step = found[method], 1e-9
     # what is reserved at this price must pass `delta_upper`, whose orders follow the epsilon
@@ -324,9 +324,9 @@ def _price_at_epsilon(kinds: Kinds, epsilon: float) -> Price:
     found = {"renyi": round_up(float(by_renyi) + failure)}
     if pure is not None and epsilon >= 0:
         found["pure"] = round_up(_response_delta(pure, epsilon) + failure)
-    totals = _total_losses(kinds)
-    if totals:
-        found["losses"] = min(round_up(float(total.delta(at)[0])) for total in totals)
+    found["losses"] = min(
+        (round_up(float(profile(at)[0])) for profile, _ in _profiles(kinds)), default=1.0
+    )
     method = min(found, key=lambda name: found[name])
     return Price(epsilon, min(1.0, found[method]), method, _source(method))
 
@@ -349,13 +349,25 @@ def _float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def _epsilon_of(losses: Losses, delta: float) -> float:
-    """Return the least epsilon >= 0, rounded up, at which losses keep a delta; infinite if none."""
+def _profiles(kinds: Kinds) -> list[tuple[Profile, float]]:
+    """Return bounds on delta at each epsilon, with one from which on they stay: of all losses
+    together, and of a sample alone read off at the epsilon itself, not between places of a grid."""
+    totals = _total_losses(kinds)
+    found: list[tuple[Profile, float]] = [(one.delta, max(one.top, one.h)) for one in totals]
+    if len(kinds) == 1 and isinstance(kinds[0][0], Sampled) and kinds[0][1] == 1:
+        profile, top = kinds[0][0].profile()
+        found.append((lambda at: np.where(at >= 0, profile(np.maximum(at, 0.0)), 1.0), top))
+    return found
+
+
+def _epsilon_of(profile: Profile, top: float, delta: float) -> float:
+    """Return the least epsilon >= 0, rounded up, at which a profile keeps a delta; infinite if
+    none."""
 
     def holds(at: float) -> bool:
-        return round_up(float(losses.delta(np.array([at]))[0])) <= delta
+        return round_up(float(profile(np.array([at]))[0])) <= delta
 
-    low, high = 0.0, max(losses.top, losses.h)
+    low, high = 0.0, top
     if holds(low):
         return low
     if not holds(high):

@@ -167,12 +167,27 @@ class Votes(Sealed):
             moved=len(table) if moved is None else moved,
             sample=sample,
         )
-        if predicted is None:
-            return cls(shape, classes, table, np.broadcast_to(np.int64(0), table.shape))
-        against = np.array(predicted)
+        made = cls(shape, classes, table, np.broadcast_to(np.int64(0), table.shape))
+        return made if predicted is None else made.against(predicted)
+
+    def against(self, predicted: ArrayLike) -> Self:
+        """Return the same votes of teachers beside what a student of released labels predicts.
+
+        Parameters
+        ----------
+        predicted : array of int, shape (n_queries, n_classes)
+            In votes; public.
+
+        Raises
+        ------
+        DataError
+            If they have another shape.
+        """
+        table, against = Sealed._unseal(self)[0], np.array(predicted)
         if against.shape != table.shape or against.dtype.kind not in "iu":
             raise DataError(Parameter("predicted"), " have not the shape of the votes.")
-        return cls(shape, classes, table, np.clip(against, -k, k).astype(np.int64))
+        k = self.shape.n_teachers or 0
+        return type(self)(self.shape, self.classes, table, np.clip(against, -k, k).astype(np.int64))
 
     @classmethod
     def of_records(

@@ -16,7 +16,8 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, NoReturn
 
@@ -28,16 +29,27 @@ from secretballot.core.events import Event
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError, repeated
-from secretballot.core.mechanisms import Mechanism, NoisySums, NoisyVotes, Shape, State, TableLabels
+from secretballot.core.mechanisms import (
+    Mechanism,
+    NoisySums,
+    NoisyVotes,
+    Shape,
+    State,
+    TableLabels,
+    mechanism_in,
+    shape_in,
+)
 from secretballot.core.noise import ExactNoise, entropy_bytes, ready_sampler
 from secretballot.core.price import Price, PrivacyBudget, price
-from secretballot.core.private import Sealed, Votes
+from secretballot.core.private import Scores, Sealed, Votes
 from secretballot.core.signals import signals_held_back
 from secretballot.core.types import (
     BoolArray,
     Guarantee,
     IntArray,
+    Model,
     Noise,
+    ScoreShape,
     SecretFiles,
     VoteShape,
     fault_of,
@@ -90,6 +102,16 @@ class Released:
     issued : str
         When it was reserved, UTC, ISO 8601.
     account : AccountFacts
+    about : dict
+        What was kept with the end of a stream, as JSON values.
+
+    Examples
+    --------
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
+    >>> votes = sb.votes_of_counts([[3, 97], [60, 40]])
+    >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
+    >>> paid.mechanism.kind, paid.values.shape, paid.account.reservation
+    ('stability-quantile', (1, 1), 1)
     """
 
     request: str
@@ -105,6 +127,17 @@ class Released:
     noise: dict[str, Any]
     issued: str
     account: AccountFacts
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+class Terms(NamedTuple):
+    """What a request was reserved for, as the ledger has it."""
+
+    mechanism: Mechanism
+    shape: Shape
+    budget: PrivacyBudget
+    public: dict[str, Any]
+    purpose: str
 
 
 class Answers(NamedTuple):
@@ -147,6 +180,7 @@ def release(
     request: str,
     public: Mapping[str, Any],
     purpose: str = "",
+    check: Callable[[Released], object] | None = None,
 ) -> Released:
     """Release what a mechanism draws from private integers, under differential privacy.
 
@@ -169,6 +203,9 @@ def release(
         Public settings, as JSON values; the same request has the same ones.
     purpose : str
         Why, in a few words; public, written at the reservation.
+    check : callable, optional
+        Called before a new reservation with the release as it would be, with zeros for values; what
+        it raises refuses the release.
 
     Raises
     ------
@@ -195,7 +232,7 @@ def release(
     own = _Request(shape, mechanism, ledger, budget, request, public, purpose)
     entry, made = own.entry(), None
     if entry is None:
-        own.check_admitted()
+        own.check_admitted(check)
         made = own.made(private, [])
         own.reserve(room=own.n_stages * own.part_bytes(own.rows_of_stage))
     while (entry := own.reserved()).state == "reserved":
@@ -210,7 +247,7 @@ def release(
 
 
 def stream(
-    shape: VoteShape,
+    shape: VoteShape | ScoreShape,
     mechanism: Mechanism,
     ledger: Ledger,
     budget: PrivacyBudget,
@@ -219,8 +256,10 @@ def stream(
     public: Mapping[str, Any],
     vault: SecretFiles | None = None,
     purpose: str = "",
+    check: Callable[[Released], object] | None = None,
 ) -> "AnswerStream":
-    """Reserve the right to ask `shape.n_queries` questions, or take up a reservation.
+    """Reserve the right to ask `shape.n_queries` questions, one of scores, or go on with a
+    reservation.
 
     Parameters and errors are those of `release`.
 
@@ -240,20 +279,46 @@ def stream(
     """
     own = _Request(shape, mechanism, ledger, budget, request, public, purpose)
     if own.entry() is None:
-        own.check_admitted()
+        own.check_admitted(check)
         own.reserve(room=0)
     return AnswerStream(own, shape, own.reserved().id, vault)
 
 
+def terms_of(entry: LedgerEntry) -> Terms:
+    """Return the terms of a request that `release` or `stream` has reserved."""
+    mechanism = mechanism_in(entry.terms["mechanism"])
+    shape = shape_in(mechanism, entry.terms["shape"])
+    budget = PrivacyBudget(entry.epsilon, entry.delta)
+    return Terms(mechanism, shape, budget, entry.terms["public"], entry.purpose)
+
+
+def stored(ledger: Ledger, request: str) -> Released | None:
+    """Return what a request has released, from the ledger alone; None where it is not closed."""
+    entry = ledger.entry(request)
+    if entry is None or entry.state != "committed" or not entry.terms:
+        return None
+    mechanism, shape, budget, public, purpose = terms_of(entry)
+    return _Request(shape, mechanism, ledger, budget, request, public, purpose).released(entry)
+
+
 class AnswerStream:
     """A reservation that answers question by question, each on the disk before it is returned; as
-    `stream` makes it."""
+    `stream` makes it.
+
+    Privacy
+    -------
+    As for `stream`.
+    """
 
     def __init__(
-        self, own: "_Request", shape: VoteShape, reservation: int, vault: SecretFiles | None
+        self,
+        own: "_Request",
+        shape: VoteShape | ScoreShape,
+        reservation: int,
+        vault: SecretFiles | None,
     ) -> None:
         self._own, self._shape, self.reservation = own, shape, reservation
-        self.planned = shape.n_queries
+        self.planned = shape.n_queries if isinstance(shape, VoteShape) else own.n_answers
         self._states = _SecretStates(vault, own.ledger.account, own.request)
 
     def __repr__(self) -> str:
@@ -265,15 +330,29 @@ class AnswerStream:
         return self.find([]).left
 
     @property
+    @repeated
+    def used(self) -> int:
+        """Questions that were answered, abstentions included."""
+        with self._own.ledger.reading(self.reservation) as page:
+            return page.count
+
+    @property
+    @repeated
     def closed(self) -> bool:
         """Whether the reservation is settled: stored answers are all that comes."""
-        return self._own.reserved().state != "reserved"
+        with self._own.ledger.reading(self.reservation) as page:
+            return page.closed
+
+    @property
+    def returns(self) -> bool:
+        """Whether closing it with the answers so far gives, or gave, questions back."""
+        return self._used_event(self.used) is not None
 
     def find(self, questions: Sequence[bytes]) -> Answers:
         """Return the stored answers; it costs nothing and draws nothing."""
         return self._answers(questions, *self._found(questions))
 
-    def answer(self, private: Votes, questions: Sequence[bytes]) -> Answers:
+    def answer(self, private: Votes | Scores, questions: Sequence[bytes]) -> Answers:
         """Answer questions: those asked before from the ledger, new ones with fresh noise as long
         as the reservation lasts.
 
@@ -282,8 +361,9 @@ class AnswerStream:
 
         Parameters
         ----------
-        private : Votes
-            On every question, one row each, of the guarantee, teachers and classes of `shape`.
+        private : Votes or Scores
+            On every question, one row each, of the guarantee, teachers and classes of `shape`; or
+            the scores of the candidates that one question fixes.
         questions : sequence of bytes
             What tells one question from another; public. The same bytes get the same answer.
 
@@ -308,21 +388,34 @@ class AnswerStream:
                 break
         return self.find(questions)
 
-    def close(self) -> None:
+    def close(self, answered: int | None = None, about: Mapping[str, Any] | None = None) -> None:
         """Settle the reservation; it answers nothing new afterwards.
 
         Questions that were not used go back into the budget of a ledger that composes by a Renyi
         filter, where the answers given are a release of their own: Gaussian votes and tables of
         chances. Elsewhere all stays spent.
 
+        Parameters
+        ----------
+        answered : int, optional
+            Close it with so many answers alone.
+        about : mapping, optional
+            Public, as JSON values; kept with the end.
+
         Raises
         ------
         LedgerError
-            If the reservation is settled already, or the ledger cannot be written.
+            If the reservation is settled already, others were answered meanwhile, or the ledger
+            cannot be written.
         """
-        own = self._own
-        with own.ledger.answering(self.reservation, closes=True) as page:
-            page.commit(_facts(noise_source()), self._used_event(page.count))
+        with self._own.ledger.answering(self.reservation, closes=True) as page:
+            if answered not in (None, page.count):
+                raise LedgerError(
+                    f"Request {self._own.request!r} has given {page.count} answers, not"
+                    f" {answered}; read again."
+                )
+            facts = {**_facts(noise_source()), "about": dict(about or {})}
+            page.commit(facts, self._used_event(page.count))
 
     def released(self) -> Released:
         """Return every answer so far, in order."""
@@ -330,18 +423,21 @@ class AnswerStream:
 
     # --- inside ---
 
-    def _check(self, given: VoteShape, n_questions: int) -> None:
+    def _check(self, given: Model, n_questions: int) -> None:
         paid = self._shape
-        if given.n_queries != n_questions:
-            raise DataError(
-                f"{n_questions} questions with votes on {given.n_queries}; give one row each."
-            )
-        same = given.model_copy(update={"n_queries": paid.n_queries, "moved": paid.moved}) == paid
-        if not same or given.moved * paid.n_queries > paid.moved * given.n_queries:
+        n_rows = given.n_queries if isinstance(given, VoteShape) else 1
+        if n_rows != n_questions:
+            raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
+        same = given == paid
+        if isinstance(given, VoteShape) and isinstance(paid, VoteShape):
+            size = {"n_queries": paid.n_queries, "moved": paid.moved}
+            share = given.moved * paid.n_queries <= paid.moved * given.n_queries
+            same = share and given.model_copy(update=size) == paid
+        if not same:
             raise ParameterError(
-                "The votes are not those that the reservation was made for: another unit, relation,"
-                " number of teachers or of classes, or another sample; ask the teachers that it"
-                " began with. Nothing was answered."
+                "The votes or scores are not those that the reservation was made for: another unit,"
+                " relation, number of teachers or of classes, or another sample; ask the teachers"
+                " that it began with. Nothing was answered."
             )
 
     @repeated
@@ -365,7 +461,7 @@ class AnswerStream:
         return Answers(values, given, left)
 
     @repeated  # what was drawn and not stored was seen by nobody
-    def _answer_block(self, private: Votes, rows: Mapping[bytes, int]) -> bool:
+    def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
         """Return whether all of some questions have an answer now."""
         stored, left = self._found(list(rows))
         if len(stored) == len(rows) or not left:
@@ -379,14 +475,15 @@ class AnswerStream:
         return len(known) + len(drawn) == len(rows)
 
     def _draw(
-        self, page: AnswerPage, private: Votes, places: list[int], noise: Noise
+        self, page: AnswerPage, private: Votes | Scores, places: list[int], noise: Noise
     ) -> list[bytes]:
         """Draw inside of the transaction that stores it, and keep the secret state before the
         answer that names it."""
         own, last = self._own, page.last()
         before = own.decoded(last) if last else _Part(_NO_MARK, 0, np.zeros((0, 0), np.int64))
         state = State(before.used, self._states.load(before.mark))
-        opened = [one[places] for one in private._unseal()]
+        asked = private.take(places) if isinstance(private, Votes) else private
+        opened = asked._unseal()
         rows, after = own.mechanism.draw(own.shape, opened, noise, state)
         mark = _NO_MARK
         if own.mechanism.secret:
@@ -399,6 +496,7 @@ class AnswerStream:
         returns = gaussian or isinstance(own.mechanism, TableLabels)
         if not (returns and own.ledger.composition == "renyi" and used < self.planned):
             return None
+        assert isinstance(self._shape, VoteShape)
         return (own.mechanism.event(self._shape.first(used)),) if used else ()
 
 
@@ -475,7 +573,7 @@ class _Request:
         assert entry is not None  # rows are never removed
         return entry
 
-    def check_admitted(self) -> None:
+    def check_admitted(self, check: Callable[[Released], object] | None) -> None:
         """Refuse what can be refused before anything is spent or made."""
         by_teachers = isinstance(self.shape, VoteShape) and self.shape.n_teachers is not None
         own, account = self.shape.guarantee, self.ledger.guarantee
@@ -493,8 +591,10 @@ class _Request:
                 f" {self.budget.epsilon:.6g}, more than its budget's {self.budget.delta:.6g};"
                 " calibrate it again. Nothing was spent."
             )
-        noise_source()
+        noise = noise_source()
         self.ledger.check_admits((self.event,), self.budget)
+        if check is not None:
+            check(self.planned(self.priced, _facts(noise)))
 
     def made(self, private: Source, stages: Sequence[IntArray]) -> Sealed:
         """Return the container of the next stage, which must be of the shape that is paid for."""
@@ -580,29 +680,46 @@ class _Request:
         with self.ledger.reading(entry.id) as page:
             parts = page.parts()
         rows = [self.decoded(body).rows for _, body in parts]
-        facts = entry.facts or _facts(noise_source())
+        return replace(
+            self.planned(Price(**entry.terms["price"]), entry.facts or _facts(noise_source())),
+            purpose=entry.purpose,
+            values=np.concatenate([np.zeros((0, self.n_columns), dtype=np.int64), *rows]),
+            questions=tuple(key for key, _ in parts),
+            issued=entry.reserved_at,
+            account=self.account(entry.spent_after, entry.id),
+            about=(entry.facts or {}).get("about", {}),
+        )
+
+    def planned(self, priced: Price, facts: dict[str, Any]) -> Released:
+        """Return the release as it would be, with zeros for values, on an account that it takes
+        whole."""
         return Released(
             request=self.request,
-            purpose=entry.purpose,
+            purpose=self.purpose,
             mechanism=self.mechanism,
             shape=self.shape,
             event=self.event,
             budget=self.budget,
-            price=Price(**entry.terms["price"]),
-            public=entry.terms["public"],
-            values=np.concatenate([np.zeros((0, self.n_columns), dtype=np.int64), *rows]),
-            questions=tuple(key for key, _ in parts),
+            price=priced,
+            public=self.terms["public"],
+            # a view: a stream may reserve more answers than memory holds
+            values=np.broadcast_to(np.int64(0), (self.n_answers, self.n_columns)),
+            questions=(),
             noise=facts,
-            issued=entry.reserved_at,
-            account=AccountFacts(
-                dataset=self.ledger.dataset,
-                composition=self.ledger.composition,
-                guarantee=self.ledger.guarantee,
-                budget=self.ledger.budget,
-                spent_after=entry.spent_after,
-                durable=self.ledger.durable,
-                reservation=entry.id,
-            ),
+            issued=datetime.now(UTC).isoformat(timespec="seconds"),
+            account=self.account((self.budget.epsilon, self.budget.delta), 0),
+        )
+
+    def account(self, spent_after: tuple[float, float], reservation: int) -> AccountFacts:
+        """Return the account that pays, as it is after a reservation."""
+        return AccountFacts(
+            dataset=self.ledger.dataset,
+            composition=self.ledger.composition,
+            guarantee=self.ledger.guarantee,
+            budget=self.ledger.budget,
+            spent_after=spent_after,
+            durable=self.ledger.durable,
+            reservation=reservation,
         )
 
 
@@ -661,7 +778,7 @@ class _SecretStates:
             states = json.loads(content or b"{}")
             if isinstance(states, dict) and all(type(one) is int for one in states.values()):
                 return states
-        except ValueError:
+        except (ValueError, RecursionError):
             pass  # an error raised in here would carry the states along
         raise LedgerError("The secret state of a stream is damaged; put the vault back as it was.")
 

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from secretballot.core.losses import LOSS_ERROR, PROFILE_ERROR, Losses, Profile
+from secretballot.core.losses import LOSS_ERROR, PROFILE_ERROR, Profile
 from secretballot.core.types import FloatArray
 
 STEPS = 48  # of the search over t; it only costs sharpness
@@ -122,8 +122,9 @@ def _by_chords(profile: Profile, top: float) -> Profile:
     return delta
 
 
-def sampled_losses(stream: Profile, top: float, rate: float, loss: float) -> Losses:
-    """Return the losses of the whole: sample, relabel, stream.
+def sampled_profile(stream: Profile, top: float, rate: float, loss: float) -> tuple[Profile, float]:
+    """Return the profile of the whole (sample, relabel, stream) at epsilon >= 0, and an epsilon
+    from which on it reveals no more than its failure.
 
     Parameters
     ----------
@@ -141,9 +142,10 @@ def sampled_losses(stream: Profile, top: float, rate: float, loss: float) -> Los
 
     def whole(at: FloatArray) -> FloatArray:
         inner = relabelled_delta(known, unsampled_epsilon(at, rate), loss)
-        return np.minimum(1.0, rate * (1 + SLACK) * inner)
+        found: FloatArray = np.minimum(1.0, rate * (1 + SLACK) * inner)
+        return found
 
     reach = top + loss
     if reach < LARGE:
         reach = math.log1p(rate * math.expm1(max(0.0, reach))) * (1 + 1e-9) + 1e-9
-    return Losses.of_profile(whole, reach)
+    return whole, reach

@@ -1,25 +1,18 @@
 """Prices of the sparse vector and of the distance-to-instability test, for discrete Laplace noise,
 and the inequalities that a table of abstentions keeps.
 
-Three bounds hold for the sparse vector, the second where the threshold noise is drawn once, and the
-smallest counts.
+Two bounds hold for the sparse vector, whose threshold noise is drawn anew after each abstention,
+and the smaller counts. The number of queries enters neither.
 
-Fresh threshold noise after each abstention (docs/explanation/differences.md 2): an epoch is (e0,
-p0)-DP with e0 = 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at
-distance 0 is answered; T epochs compose optimally.
+Epochs (docs/explanation/differences.md 2): an epoch is (e0, p0)-DP with e0 = 1 / threshold_scale +
+2 / query_scale, where p0 is the probability that a query at distance 0 is answered; T epochs
+compose optimally.
 
-Threshold noise drawn once ("hit charge"): reveal it, shifted by one between neighbours, at the
-price of randomised response with 1 / threshold_scale. Then a query abstains with probability f,
-respectively f' >= max(e^-e2 f, 1 - e^e2 (1 - f)), e2 = 2 / query_scale; answers favour the
-neighbour, so only abstentions cost: (P / Q)^a e^(-kappa #abstentions) is a supermartingale under Q
-with kappa(a) = log(p^a q^(1-a) / (1 - q^a p^(1-a))), p = e^e2 / (1 + e^e2), q = 1 - p. The number
-of queries does not enter.
-
-Threshold noise left where it is ("one vote"): a query's own noise moves by one vote at most, so it
-abstains with probability f, respectively f', where f / f' and (1 - f) / (1 - f') lie between
-e^-e1 and e^e1, e1 = 1 / query_scale. Answers may favour either side, but not by much: the same
-supermartingale with kappa(a) = log(q^a p^(1-a) / (1 - p^a q^(1-a))), p = e^e1 / (1 + e^e1), as long
-as p^a q^(1-a) < 1. The threshold costs nothing.
+Charged by one vote: given the threshold, a query's own noise moves by one vote at most, so it
+abstains with probability f, respectively f', where f / f' and (1 - f) / (1 - f') lie between e^-e1
+and e^e1, e1 = 1 / query_scale. Then (P / Q)^a e^(-kappa #abstentions) is a supermartingale under Q
+with kappa(a) = log(q^a p^(1-a) / (1 - p^a q^(1-a))), p = e^e1 / (1 + e^e1), q = 1 - p, as long as
+p^a q^(1-a) < 1. The threshold costs nothing.
 
 A table of abstentions answers at distance d from instability with probability s(d), and with f(d) =
 1 - s(d) not. Between (f, s) at d and (g, t) at d + 1,
@@ -40,7 +33,7 @@ from typing import Protocol
 
 import numpy as np
 
-from secretballot.core.renyi import response, response_excess
+from secretballot.core.renyi import response_excess
 from secretballot.core.types import FloatArray
 
 NEAR_ONE = 1e-3  # relative; powers nearer to 1 than this are not divided by what is left
@@ -73,31 +66,8 @@ def epoch_loss(event: Stream) -> float:
     return 1 / event.threshold_scale + 2 / event.query_scale
 
 
-def pure_bound(event: Stream, abstentions: int) -> float:
-    """Return the largest privacy loss of the abstention pattern when the threshold noise is
-    drawn once."""
-    return 1 / event.threshold_scale + 2 * abstentions / event.query_scale
-
-
-def hit_charges(event: Stream, abstentions: int, orders: FloatArray) -> FloatArray:
-    """Return bounds on the divergences of a stream whose threshold noise is drawn once.
-
-    kappa(order) for one abstention, the supremum over all f, is attained at f = p.
-    """
-    # with g = p^a q^(1-a), h = q^a p^(1-a): kappa = log(g / (1 - h)) = log1p((g + h - 1) / (1 -
-    # h)), and h <= 1/2
-    loss = 2 / event.query_scale
-    h = np.exp(-orders * loss) / (1 + math.exp(-loss))
-    excess = response_excess(loss, orders)
-    far = np.isinf(excess)
-    near = np.log1p(np.where(far, 0.0, excess) / (1 - h))
-    kappa = np.where(far, (orders - 1) * response(loss, orders) - np.log1p(-h), near)
-    found: FloatArray = response(1 / event.threshold_scale, orders)
-    return found + abstentions * kappa / (orders - 1)
-
-
 def one_vote_charges(event: Stream, abstentions: int, orders: FloatArray) -> FloatArray:
-    """Return bounds on the divergences of a stream whose threshold noise is not moved.
+    """Return bounds on the divergences of a stream, its threshold noise given.
 
     Infinite where answers would have to be charged too.
     """

@@ -5,23 +5,14 @@ In that order, and nowhere else.
 Left of here everything is secret, right of here everything is public. What is refused is refused
 before anything is reserved; once reserved it is spent, whether or not an answer comes out.
 
-`batch` releases the answers to queries that are known beforehand; `stream` reserves a number of
-answers and gives them query by query. `choice` draws a number or a choice that something is set by.
-`purchase` is what all do before they may draw.
+`batch` releases the answers to queries that are known beforehand. `choice` draws a number or a
+choice that something is set by. `purchase` is what all do before they may draw.
 """
 
 from secretballot.door.batch import release, release_table
-from secretballot.door.outcomes import (
-    PaidOutcome,
-    choose_by_scores,
-    estimate_stability,
-)
-from secretballot.door.stream import ReleaseStream, StreamAnswers
+from secretballot.door.outcomes import choose_by_scores, estimate_stability
 
 __all__ = [
-    "PaidOutcome",
-    "ReleaseStream",
-    "StreamAnswers",
     "choose_by_scores",
     "estimate_stability",
     "release",

@@ -28,7 +28,7 @@ from secretballot.core.private import MOST, Votes
 from secretballot.core.releasing import AccountFacts, Released
 from secretballot.core.types import VoteShape
 from secretballot.door import purchase
-from secretballot.door.outcomes import PaidOutcome, check_outcomes
+from secretballot.door.outcomes import check_outcomes
 from secretballot.ensemble.vote_tables import from_set_numbers
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, ParameterError
@@ -38,6 +38,7 @@ from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.build import (
     certificate_of,
     check_declaration,
+    choice_fields,
     describe_released,
     time_and_software,
 )
@@ -64,7 +65,7 @@ def release(
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
-    choices: Sequence[PaidOutcome] = (),
+    choices: Sequence[Released] = (),
     points_sha256: str | None = None,
 ) -> ReleasedLabels:
     """Release labels, or noisy counts, under differential privacy, and account for it.
@@ -97,7 +98,7 @@ def release(
     declaration : mapping, optional
         ``unit_column`` and further ``assumptions``: what is known of how the votes came about; unit
         and relation are theirs. Without it the certificate says that nobody checked.
-    choices : sequence of PaidOutcome
+    choices : sequence of Released
         What the mechanism was set by, if private data had a say in it; for the certificate.
     points_sha256 : str, optional
         Digest of the values of the asked points, for the certificate: it ties the labels to them.
@@ -152,7 +153,7 @@ def release(
         request=request,
         purpose=purpose,
         declaration=purchase.declaration_of(private, declaration),
-        choices=[choice.to_certificate() for choice in choices],
+        choices=[choice_fields(choice) for choice in choices],
         outcomes=choices,
         points_sha256=points_sha256,
     )
@@ -195,7 +196,7 @@ def release_labels(
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
     choices: Sequence[Mapping[str, Any]] = (),
-    outcomes: Sequence[PaidOutcome] = (),
+    outcomes: Sequence[Released] = (),
     points_sha256: str | None = None,
 ) -> ReleasedLabels:
     """Release labels or noisy counts of votes that may not have been cast yet.
@@ -210,7 +211,7 @@ def release_labels(
         Rows of the public pool, distinct.
     choices : sequence of mapping
         As a certificate lists them.
-    outcomes : sequence of PaidOutcome
+    outcomes : sequence of Released
         Those of `choices` that were paid for just now.
     ledger, request, purpose, declaration, points_sha256
         As for `release`, whose errors these are.
@@ -342,7 +343,7 @@ def _certified(
     purpose: str,
     declaration: Mapping[str, object] | None,
     choices: Sequence[Mapping[str, Any]] = (),
-    outcomes: Sequence[PaidOutcome] = (),
+    outcomes: Sequence[Released] = (),
 ) -> tuple[Released, dict[str, Any]]:
     """Return what was released, and its certificate.
 
@@ -375,7 +376,7 @@ def _certified(
 
     def made(_: Sequence[IntArray]) -> Votes:
         # before anything is made or paid: what could not be read would have cost the budget
-        purchase.check_readable(certified(_unpaid(terms, ledger, key, purpose)))
+        purchase.check_readable(certified(unpaid(terms, ledger, key, purpose)))
         return private() if callable(private) else private
 
     done = releasing.release(
@@ -399,7 +400,7 @@ def _digest(rows: IntArray) -> str:
     return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
 
 
-def _unpaid(terms: Terms, ledger: Ledger, request: str, purpose: str) -> Released:
+def unpaid(terms: Terms, ledger: Ledger, request: str, purpose: str) -> Released:
     """Return a release with dummy answers, as long as any."""
     mechanism, shape, noise = terms.mechanism, terms.shape, releasing.noise_source()
     event, drawn = mechanism.event(shape), time_and_software()

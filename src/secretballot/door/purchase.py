@@ -6,24 +6,17 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from numpy.typing import ArrayLike
-
-from secretballot._typing import IntArray
 from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import (
     Aggregator,
-    Answers,
-    InteractiveAggregator,
 )
-from secretballot.aggregation.base import AnswerRun
-from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.core.private import Votes
 from secretballot.core.signals import signals_held_back
-from secretballot.core.types import Guarantee, Sample, VoteShape
+from secretballot.core.types import Guarantee
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import (
     BudgetError,
@@ -39,7 +32,7 @@ from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.release_files import LABELS_FILE
 from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.verify_release import REFUSED, check_certificate
+from secretballot_verify import REFUSED, check_certificate
 
 Answer = TypeVar("Answer")
 
@@ -112,39 +105,6 @@ def check_one_record_of_a_user(made: Guarantee, ledger: Ledger) -> None:
         )
 
 
-def check_predictions(
-    aggregator: Aggregator, predictions: ArrayLike | None, n_queries: int, n_teachers: int
-) -> None:
-    """Refuse predictions that are not of shape (n_queries, n_classes), are no probabilities, or
-    that no aggregator asked for.
-
-    Raises
-    ------
-    ParameterError, DataError
-        If that is the case; nothing was spent.
-    """
-    if predictions is None:
-        return
-    if not isinstance(aggregator, InteractiveAggregator):
-        raise ParameterError(
-            Parameter("predictions"),
-            f" are given, and the {aggregator.name} aggregator takes none; leave them out, or use"
-            " an InteractiveAggregator. Nothing was spent.",
-        )
-    predicted_votes(predictions, (n_queries, aggregator.n_classes), n_teachers)
-
-
-def next_answers(run: AnswerRun, votes: IntArray, predictions: ArrayLike | None) -> Answers:
-    """Return the next answers of a run, by the predictions of a student where there is one.
-
-    `votes` has shape (n_queries, n_classes), as have the predictions, which were checked.
-    """
-    if predictions is None:
-        return run.answer(votes)
-    assert isinstance(run, ConfidentVoting)
-    return run.answer(votes, predictions)
-
-
 def check_keeping(ledger: object, vault: object, request: object) -> None:
     """Refuse, with `ParameterError`, an account, a vault or a key of a fit that is neither None
     nor one."""
@@ -156,41 +116,24 @@ def check_keeping(ledger: object, vault: object, request: object) -> None:
         check_name("request", request)
 
 
-def check_sample(
-    sample: Mapping[str, Any] | None, declaration: Mapping[str, object] | None, request: str
-) -> None:
-    """Refuse a price for a secret sample without the teachers of that sample, and these teachers
-    for anything else.
-
-    Parameters
-    ----------
-    sample : mapping or None
-        What the aggregator's price speaks of (`Aggregator.sample`).
-    declaration : mapping or None
-        Of the teachers: ``sample``, if they learned from one, says how it was drawn, and under
-        ``plan`` what for.
-    request : str
-        Key of the release in the ledger.
+def check_sample(declaration: Mapping[str, object] | None) -> None:
+    """Refuse teachers of a secret sample, whose price no recipe for others states.
 
     Raises
     ------
     ParameterError
-        If the two differ, or the sample was drawn for another reservation.
+        If these are declared to be such.
     """
-    declared = (declaration or {}).get("sample")
-    if declared is None and sample is None:
-        return
-    if declared is None:
-        raise ParameterError(
-            "The price is that of teachers of a secret sample, and these are not declared to be"
-            " such; use AgnosticLabeler, or an aggregator for teachers of all records. Nothing was"
-            " spent."
-        )
-    if declared != {**(sample or {}), "plan": request}:
-        raise ParameterError(
-            "These teachers learned from a secret sample that was drawn for one request, and this"
-            " is another; fit a new AgnosticLabeler under another request. Nothing was spent."
-        )
+    if (declaration or {}).get("sample") is not None:
+        raise of_a_sample()
+
+
+def of_a_sample() -> ParameterError:
+    """Return the refusal of what such teachers are not priced for."""
+    return ParameterError(
+        "These teachers learned from a secret sample, and answer a stream alone; ask them through"
+        " AgnosticLabeler. Nothing was spent."
+    )
 
 
 def declaration_of(
@@ -206,6 +149,8 @@ def declaration_of(
         votes.
     """
     made = counts.shape.guarantee
+    if counts.shape.sample is not None:
+        raise of_a_sample()
     if declaration is None:
         if (made.unit, made.relation) == ("record", "add-remove"):
             return None
@@ -300,53 +245,6 @@ def exact_noise() -> ExactNoise:
     """
     ready_sampler()
     return ExactNoise()
-
-
-def terms_of(
-    aggregator: Aggregator,
-    n_classes: int,
-    n_teachers: int,
-    declared: Mapping[str, object],
-    request: str,
-) -> tuple[Mechanism, VoteShape]:
-    """Return what the core would draw the aggregator's answers by, and from.
-
-    Raises
-    ------
-    ParameterError
-        If it is calibrated for other votes.
-    """
-    if n_classes != aggregator.n_classes:
-        raise ParameterError(
-            f"The votes are on {n_classes} classes, but the aggregator is calibrated for"
-            f" {aggregator.n_classes}; calibrate it with n_classes={n_classes}."
-        )
-    sample = None
-    if aggregator.sample is not None:
-        terms = {key: value for key, value in aggregator.sample.items() if key != "neighbours"}
-        sample = Sample(**terms, request=request, serial=request)
-    shape = VoteShape(
-        guarantee=guarantee_of(declared["unit"], declared["neighbours"]),
-        n_queries=aggregator.n_queries,
-        n_classes=n_classes,
-        n_teachers=n_teachers,
-        moved=aggregator.n_queries,
-        sample=sample,
-    )
-    return aggregator.core_mechanism(n_teachers), shape
-
-
-def event_of(aggregator: Aggregator, mechanism: Mechanism, shape: VoteShape) -> Event:
-    """Return what the aggregator's answers are to the accountant, if it fits the votes.
-
-    Raises
-    ------
-    ParameterError
-        If it is calibrated for other votes, or would answer nothing.
-    """
-    aggregator.check_useful(shape.n_teachers or 0)
-    aggregator.events(shape.n_teachers or 0)  # refuses other teachers than it was priced for
-    return mechanism.event(shape)
 
 
 def has_terms(

@@ -16,7 +16,7 @@ import sklearn
 from secretballot._typing import Classifier, CountArray, IntArray
 from secretballot._validation import check_count, name_part
 from secretballot.core.private import Votes
-from secretballot.core.types import Guarantee
+from secretballot.core.types import Guarantee, Sample
 from secretballot.ensemble.ballots import count_ballots, count_in_worker
 from secretballot.ensemble.counting import counted_votes
 from secretballot.ensemble.engines import LOCAL, cluster_of
@@ -271,6 +271,7 @@ class TeacherEnsemble:
         n_jobs: int | None = None,
         classes: object = None,
         guarantee: Guarantee = _BY_RECORD,
+        sample: Sample | None = None,
         progress: Progress | None = None,
     ) -> Votes:
         """Let every teacher vote on every public point.
@@ -288,6 +289,8 @@ class TeacherEnsemble:
             The class values behind the indices; 0 to n_classes - 1 where none are given.
         guarantee : Guarantee, optional
             What the shards were made for; by record under add-remove by default.
+        sample : Sample, optional
+            The secret sample that the teachers learned from.
         progress : callable, optional
             Called with (votes cast, votes in all).
 
@@ -322,7 +325,7 @@ class TeacherEnsemble:
                 table, rows, n_jobs, _Meter(progress, n_rows(table) * self.n_teachers)
             )
         values = check_classes(range(self.n_classes) if classes is None else classes)
-        return Votes.of_teachers(counts, guarantee, classes=values)
+        return Votes.of_teachers(counts, guarantee, classes=values, sample=sample)
 
     def _counted_votes(
         self, table: Any, rows: int, n_jobs: int | None, meter: "_Meter"

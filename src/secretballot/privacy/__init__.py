@@ -1,19 +1,16 @@
-"""What privacy costs: exact noise, prices and mechanisms."""
+"""What privacy costs: prices, and the noise that keeps a promise."""
 
 from typing import TYPE_CHECKING, Any
 
 from secretballot._lazy import load_name
 
 if TYPE_CHECKING:
-    from secretballot.privacy import accounting, mechanisms
+    from secretballot.privacy import accounting
 
 _HOMES: dict[str, str] = {}
-_ROOMS = ("accounting", "mechanisms")
+_ROOMS = ("accounting",)
 
-__all__ = [
-    "accounting",
-    "mechanisms",
-]
+__all__ = ["accounting"]
 
 
 def __getattr__(name: str) -> Any:

@@ -433,7 +433,7 @@ def _release_job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs
 
 def _chosen_file(run: ChooseRun, model: SemiPrivateClassifier) -> SavedStudent:
     """Return the file of the chosen candidate, as it was when it was chosen."""
-    path = run.candidates[model.choice_.outcome]
+    path = run.candidates[model.choice_.values.item()]
     content = path.read_bytes()
     if not model.certificate_["public"]["chosen"].endswith(sha256(content).hexdigest()[:_DIGITS]):
         raise DataError(

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
+from secretballot.core.types import Guarantee
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import one_thread
@@ -290,22 +291,20 @@ class _StandIn:
     def said_by_run(self, budget: PrivacyBudget, rng: np.random.Generator) -> IntArray:
         """Return what the student of one simulated run says of the scored rows."""
         with one_thread():
-            stages, asked = staged_sums(
+            stages = staged_sums(
                 self._pool,
                 ClassTarget(tuple(range(self._task.n_classes))),
                 budget,
                 n_stages=RecordMomentsClassifier().n_stages,
                 n_records=None,
-                neighbours="add-remove",
-                basis=self._basis.describe(),
+                guarantee=Guarantee(unit="record", relation="add-remove"),
                 expected_uncovered=self._basis.uncovered_share_,
-                points_sha256="",
                 class_weights=self._class_weights,
             )
             # to these rows it is what the real noise will be to all records
             sigma = stages.sigma * self._n_private / self._task.n_records
             fewer = replace(stages, sigma=sigma)
-            sums = noisy_sums(self._records, fewer, asked.n_stages, rng)
+            sums = noisy_sums(self._records, fewer, rng)
             model: Any = fewer.deciding_after(sums)
             if self._task.student == "auto":
                 return np.asarray(model.labels(self._test))
@@ -328,12 +327,10 @@ def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:
     return max(0.0, 1 - real / tried) if enough else 0.0
 
 
-def noisy_sums(
-    records: Records, stages: MomentStages, n_stages: int, rng: np.random.Generator
-) -> list[IntArray]:
+def noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator) -> list[IntArray]:
     """Return the sums of all stages. The rows are public: what is private passes the door alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
-    for _ in range(n_stages):
+    for _ in stages.units:
         exact = records.sums(stages.asked_after(sums))._unseal()[0]
         sums.append(exact + noise.discrete_gaussian(stages.sigma, exact.size))
     return sums

@@ -11,6 +11,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import with_constant
+from secretballot.core.types import Guarantee
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.stages import MomentStages
@@ -102,6 +103,7 @@ def moments_spread(
             terms["expected_uncovered"],
             public_records(terms),
             terms["sigma"],
+            Guarantee(**terms["guarantee"]),
         )
         # the released number, with its noise: all that is tried follows from the release
         n_records = max(1, round(stages.records_of([np.array(one) for one in terms["values"]])))
@@ -126,5 +128,5 @@ def _labels_of_run(
     marks[:, : len(stages.marks) - 1] = 1
     records = private_records(stages.pool[rows], labels, chances.shape[1], None, marks)
     fresh = replace(stages, _fits={})
-    model = fresh.fit_after(noisy_sums(records, fresh, len(stages.units), rng)).model
+    model = fresh.fit_after(noisy_sums(records, fresh, rng)).model
     return np.asarray(model.labels(stages.pool))  # type: ignore[union-attr]

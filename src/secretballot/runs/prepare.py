@@ -199,7 +199,13 @@ def run_prepare(run: PrepareRun, watch: Watch | None = None) -> PrepareOutcome:
     watch.step("Training teachers")
     teachers = _trained_teachers(run, inputs, private, watch)
     session = LabelingSession(
-        teachers, terms, ledger, request=run.session, purpose=run.purpose or "questions online"
+        teachers,
+        terms.core_mechanism(teachers.n_teachers),
+        ledger,
+        terms.budget,
+        n_queries=terms.n_queries,
+        request=run.session,
+        purpose=run.purpose or "questions online",
     )
     _write_public(run.schema, json.dumps(schema.to_json(), indent=1) + "\n")
     table = _table_of_settings(run)

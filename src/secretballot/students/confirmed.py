@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from secretballot._rows import take_rows
 from secretballot._typing import FloatArray, IntArray
-from secretballot.exceptions import DataError
+from secretballot._validation import shown
+from secretballot.exceptions import DataError, Parameter
 from secretballot.released import ReleasedLabels
 
 #: Name of the mechanism whose certificate says what was confirmed.
@@ -122,3 +124,41 @@ def with_confirmations(fit: Any, X_public: Any, released: ReleasedLabels) -> Rel
         student.tell(rows, labels, student.predictions(rows))
         start += size
     return replace(released, labels=student.labels, certificate={})
+
+
+def predicted_votes(predictions: ArrayLike, shape: tuple[int, ...], n_teachers: int) -> IntArray:
+    """Return how many of the teachers a student's class probabilities stand for, rounded down.
+
+    Parameters
+    ----------
+    predictions : array of shape (n_queries, n_classes)
+        Class probabilities; rows of zeros stand for no prediction.
+    shape : tuple of int
+        Shape that they must have.
+    n_teachers : int
+
+    Raises
+    ------
+    DataError
+        If they do not fit.
+    """
+    try:
+        shares = np.asarray(predictions, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            Parameter("predictions"), f" are {shown(predictions)}; give an array of numbers."
+        ) from None
+    if shares.shape != shape:
+        raise DataError(
+            Parameter("predictions"),
+            f" have the shape {shares.shape}; give one row of {shape[1]} class probabilities for"
+            f" each of {shape[0]} queries.",
+        )
+    # floating-point shares may add up to a little more than 1
+    if not ((shares >= 0) & (shares <= 1)).all() or not (shares.sum(axis=1) <= 1 + 1e-6).all():
+        raise DataError(
+            Parameter("predictions"),
+            " hold a number below 0 or above 1, or a row that adds up to more than 1; give class"
+            " probabilities.",
+        )
+    return np.asarray(np.floor(shares * n_teachers), dtype=np.int64)

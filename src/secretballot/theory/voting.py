@@ -95,7 +95,7 @@ class StreamForecast:
     --------
     >>> from secretballot.privacy.accounting import SparseStream
     >>> event = SparseStream(
-    ...     threshold_scale=2.0, query_scale=2.0, threshold=20, abstentions=3, refresh=True
+    ...     threshold_scale=2.0, query_scale=2.0, threshold=20, abstentions=3
     ... )
     >>> forecast = sb.theory.stream_forecast(event, 100, distances=[0, 60], shares=[0.1, 0.9])
     >>> forecast.answered < forecast.asked < 100
@@ -112,9 +112,8 @@ def stream_forecast(
     """Return the expected number of queries answered before the T-th abstention, exactly.
 
     Queries are independent and have the distances to instability with the given chances, max(0,
-    ceil(margin / 2) - 1) each. Given the threshold noise y a query abstains with chance r(y); a
-    stream whose threshold noise is drawn once asks E[min(T, Binomial(m, r))] / r queries; with
-    fresh noise the epochs are independent, and their lengths are convolved.
+    ceil(margin / 2) - 1) each. Given the threshold noise an epoch's queries are independent of each
+    other; epochs are independent, and their lengths are convolved.
 
     Parameters
     ----------
@@ -150,11 +149,22 @@ def stream_forecast(
     chances, refusals = _noise_and_refusals(
         event, [check_count("distances", d, minimum=0) for d in distances], weights
     )
-    if event.refresh:
-        return _forecast_with_refresh(chances, refusals, m, event.abstentions)
-    stops = capped_binomial_mean(refusals, m, event.abstentions)
-    asked = np.where(refusals > 0, stops / np.maximum(refusals, 1e-300), m)
-    return StreamForecast(float(chances @ asked), float(chances @ (asked - stops)))
+    survival, alive = np.zeros(m + 1), chances.copy()
+    for j in range(m + 1):
+        survival[j] = alive.sum()
+        alive *= 1 - refusals
+    length = np.zeros(m + 1)
+    length[1:] = survival[:-1] - survival[1:]
+    size = 2 * (m + 1)  # so that the circular convolution does not wrap around
+    step = np.fft.rfft(length, size)
+    ends, stops = np.zeros(m + 1), 0.0
+    ends[0] = 1.0
+    for _ in range(min(event.abstentions, m)):
+        ends = np.maximum(np.fft.irfft(np.fft.rfft(ends, size) * step, size)[: m + 1], 0.0)
+        stops += float(ends.sum())
+    before_last = 1 - np.cumsum(ends) if event.abstentions <= m else np.ones(m + 1)
+    asked = float(before_last[:m].sum())
+    return StreamForecast(asked, asked - stops)
 
 
 def _noise_and_refusals(
@@ -171,36 +181,6 @@ def _noise_and_refusals(
         )
         refusals += weight * (1 - above)
     return chances / chances.sum(), np.clip(refusals, 0.0, 1.0)
-
-
-def capped_binomial_mean(rate: FloatArray, n: int, cap: int) -> FloatArray:
-    """Return E[min(cap, Binomial(n, rate))] for every rate; shape as given."""
-    # the mean of min(cap, B), in two parts: n rate P[B' <= cap - 2] with B' of n - 1 trials, and
-    # cap P[B >= cap]
-    below = binom.cdf(cap - 2, n - 1, rate)
-    return np.asarray(n * rate * below + cap * binom.sf(cap - 1, n, rate), dtype=np.float64)
-
-
-def _forecast_with_refresh(
-    chances: FloatArray, refusals: FloatArray, m: int, t: int
-) -> StreamForecast:
-    """Return the forecast for threshold noise that is fresh after each abstention."""
-    survival, alive = np.zeros(m + 1), chances.copy()
-    for j in range(m + 1):
-        survival[j] = alive.sum()
-        alive *= 1 - refusals
-    length = np.zeros(m + 1)
-    length[1:] = survival[:-1] - survival[1:]
-    size = 2 * (m + 1)
-    step = np.fft.rfft(length, size)
-    ends, stops = np.zeros(m + 1), 0.0
-    ends[0] = 1.0
-    for _ in range(min(t, m)):
-        ends = np.maximum(np.fft.irfft(np.fft.rfft(ends, size) * step, size)[: m + 1], 0.0)
-        stops += float(ends.sum())
-    before_last = 1 - np.cumsum(ends) if t <= m else np.ones(m + 1)
-    asked = float(before_last[:m].sum())
-    return StreamForecast(asked, asked - stops)
 
 
 @dataclass(frozen=True)

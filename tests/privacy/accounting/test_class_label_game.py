@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from test_class_labels import label_chances
 
-from made_events import class_event, counts_event, json_of, label_event
+from made_events import class_event, counts_event, label_event
 from secretballot import PrivacyBudget
-from secretballot import verify_release as second
 from secretballot.core import class_games
 from secretballot.core.class_games import (
     LEFT_OUT,
@@ -29,6 +28,7 @@ from secretballot.privacy.accounting import (
     delta_upper,
     price,
 )
+from secretballot_verify import games
 
 
 def game_delta(sigma, labels, epsilon, block=None):
@@ -122,7 +122,7 @@ def test_no_adaptive_strategy_of_a_small_world_beats_the_price(n_teachers, strid
 @pytest.mark.parametrize(("sigma", "labels"), [(38.0, 60), (84.3, 60)])
 def test_an_even_vote_asked_again_and_again_nearly_reaches_the_price(sigma, labels):
     epsilon = 0.5 * 1.13 * math.sqrt(labels) * 4 / sigma
-    attack = second.repeated_delta(second.even_vote(sigma), labels, epsilon)
+    attack = games.repeated_delta(games.even_vote(sigma), labels, epsilon)
     assert attack <= game_delta(sigma, labels, epsilon)
     assert attack > game_delta(1.03 * sigma, labels, epsilon)
 
@@ -197,41 +197,3 @@ def test_calibrated_labels_gain_a_tenth_of_the_noise_and_take_seconds(labels):
     assert 0.99e-6 < spent <= 1e-6
     assert sigma < 0.85 * calibrate_gaussian(budget, 2 * labels)
     assert time.process_time() - start < 30
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("games_of_classes")
-@pytest.mark.parametrize("labels", [14, 250])  # the longer one takes a minute
-def test_the_second_verifier_confirms_a_game_by_a_list_of_its_own(labels):
-    sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), labels)
-    event = class_event(sigma, labels)
-    assert price([event], epsilon=1.0).method == "losses"
-    found = second.price_events([json_of(event)], 1.0, 1e-6)
-    assert found.lower <= found.upper <= 1e-6
-    assert found.method == "a game of three outcomes"
-    assert found.upper > 0.9 * delta_upper([event], 1.0)
-
-
-@pytest.mark.parametrize("sigma", [12.0, 250.0])
-def test_the_second_verifiers_list_dominates_votes_near_and_far(sigma):
-    net, noise = second.ThreeOutcomes(sigma, 0.03), Noise(sigma)
-    laws = np.array([law for row in net.knots for law in row])
-    laws = np.concatenate([laws, laws[:, :, ::-1]])
-    rng = np.random.default_rng(8)
-    u, w = rng.integers(-13 * sigma, 13 * sigma, (1000, 2)).T
-    near = rng.integers(-2 * sigma, 2 * sigma, (1000, 2)).T
-    u, w = np.append(u, near[0]), np.append(w, near[1])
-    p, q = noise.chances(u, w).T, noise.chances(u + 1, w - 1).T
-    for scale in (0.3, 1, 3):
-        for _ in range(8):
-            kinks = np.exp(rng.normal(0, scale / sigma, 4))
-            weights = rng.dirichlet(np.full(4, 0.5))
-            most = mean_value(laws[:, :, 0], laws[:, :, 1], 1.0, kinks, weights).max()
-            for one, other in ((p, q), (q, p)):
-                found = mean_value(one, other, 1.0, kinks, weights).max()
-                assert found <= most + net.CHARGE
-
-
-def test_the_second_verifiers_list_has_teeth():
-    assert second.ThreeOutcomes(10.0, 0.03).cover()
-    assert not second.ThreeOutcomes(10.0, -0.02).cover()

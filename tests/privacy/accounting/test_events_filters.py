@@ -44,8 +44,8 @@ EVENTS: list[Event] = [
     pure_event(0.1, 10),
     ranged_event(0.1, 40),
     stable_event(10.0, 150, 3),
-    sparse_event(3.0, 3.0, 46, 1, True),
-    sparse_event(36.2, 72.4, 1304, 50, False),
+    sparse_event(3.0, 3.0, 46, 1),
+    sparse_event(36.2, 72.4, 1304, 50),
     abstention_event(18.2, 0.1434, 8e-10, 50),
 ]
 
@@ -75,7 +75,7 @@ def test_events_merge_as_their_counts_say() -> None:
     )
 
 
-SPARSE = sparse_event(1.0, 1.0, 1, 1, True).model_dump(mode="json")
+SPARSE = sparse_event(1.0, 1.0, 1, 1).model_dump(mode="json")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ SPARSE = sparse_event(1.0, 1.0, 1, 1, True).model_dump(mode="json")
         {"kind": "counts", "sigma": 1.0, "shifts": 10**12 + 1},
         {"kind": "binary-labels", "chances": {"sigma": 1.0}, "queries": 1},
         {"kind": "vector-sum", "sigmas": [1.0], "squared_sensitivity": 1, "coordinates": 1},
-        {**SPARSE, "refresh": 1},
+        {**SPARSE, "refresh": False},
         {"kind": "sampled", "sampled": 1, "out_of": 2, "relation": "add-remove"}
         | {"relabel_epsilon": 1.0, "stream": {"kind": "pure", "epsilon": 1.0, "count": 1}},
         {1: 2},

@@ -52,9 +52,7 @@ def _stream(rng: random.Random) -> Stream:
             rng.choice(COUNTS),
         )
     threshold = rng.choice([0, 1, 1000, 10**6, 10**15, rng.randint(0, 5000)])
-    return sparse_event(
-        rng.choice(SCALES), rng.choice(SCALES), threshold, rng.choice(COUNTS), rng.random() < 0.5
-    )
+    return sparse_event(rng.choice(SCALES), rng.choice(SCALES), threshold, rng.choice(COUNTS))
 
 
 def _table(rng: random.Random) -> BinaryLabels:
@@ -170,7 +168,7 @@ def test_many_different_long_tables_are_priced_in_seconds(size: int, number: int
     "events",
     [
         [label_event(1e12, 2, 10**12)],  # once an array over all vote counts
-        [sampled_event(sparse_event(20.0, 30.0, 1000, 500, True), 30, 400, "replace-one")],
+        [sampled_event(sparse_event(20.0, 30.0, 1000, 500), 30, 400, "replace-one")],
         [label_event(50.0 + 0.01 * i, 100, 250) for i in range(400)],  # once 33 s
         [class_event(2000.0 - i, 100) for i in range(300)],
         pytest.param(
@@ -180,7 +178,7 @@ def test_many_different_long_tables_are_priced_in_seconds(size: int, number: int
         ),
         [class_event(300.0, 100)],
         [label_event(1e4 + i, 100, 250) for i in range(300)],  # once 320 s
-        [sparse_event(20.0 + 0.01 * i, 30.0, 1000, 500, False) for i in range(1000)],
+        [sparse_event(20.0 + 0.01 * i, 30.0, 1000, 500) for i in range(1000)],
         [counts_event(1e5, 500), pure_event(1e-4, 190_000)],
         [counts_event(1e5, 500), *[pure_event(1e-3 * 2**i, 1) for i in range(17)]],
         [label_event(200.0, 10**12, None), pure_event(0.01, 1000)],
@@ -239,7 +237,7 @@ def test_failures_under_little_noise_stay_above_the_truth(
 ) -> None:
     with mp.workdps(400):
         truth = _exact_tail(threshold + 1, *scales)
-        event = sparse_event(*scales, threshold, 1, True)
+        event = sparse_event(*scales, threshold, 1)
         found = false_answer(event)
         assert found > 0
         assert round_up(event.failure()) >= truth
@@ -250,13 +248,13 @@ def test_failures_under_little_noise_stay_above_the_truth(
 
 def test_no_tail_is_ever_nothing() -> None:
     assert laplace_above(10, 1e-3) > 0
-    assert false_answer(sparse_event(1e-6, 1e-6, 10**15, 1, True)) > 0
+    assert false_answer(sparse_event(1e-6, 1e-6, 10**15, 1)) > 0
 
 
 @pytest.mark.parametrize("threshold", [10**15 + 1, 10**400])
 def test_thresholds_beyond_all_noise_are_refused(threshold: int) -> None:
     with pytest.raises(ParameterError, match="threshold"):
-        sparse_event(1.0, 1.0, threshold, 1, True)
+        sparse_event(1.0, 1.0, threshold, 1)
     with pytest.raises(ParameterError, match="threshold"):
         stable_event(1.0, threshold, 1)
 

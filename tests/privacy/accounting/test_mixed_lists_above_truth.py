@@ -63,12 +63,12 @@ def drawn(rng: random.Random) -> tuple[Event, tuple]:
             return stable_event(scale, threshold, count), repeated(pair, count)
         case 4:
             scales = rng.choice([0.5, 2.0, 10.0]), rng.choice([1.0, 5.0, 20.0])
-            refresh, distance = rng.random() < 0.5, rng.choice([0, 1, 8, 40])
-            event = sparse_event(*scales, rng.choice([0, 5, 40]), count, refresh)
+            distance = rng.choice([0, 1, 8, 40])
+            event = sparse_event(*scales, rng.choice([0, 5, 40]), count)
             pair = bits(passing(event, distance), passing(event, distance + 1))
             if rng.random() < 0.4:
                 pair = wrong(passing(event, 0))
-            return event, repeated(pair, count if refresh else 1)
+            return event, repeated(pair, count)
         case 5:
             terms = rng.choice([(27.0, 0.25, 1e-9), (3.0, 0.5, 1e-3), (10.0, 0.1, 1e-6)])
             event = abstention_event(*terms, count)

@@ -19,7 +19,6 @@ from secretballot.privacy.accounting import (
     StableTests,
     delta_upper,
 )
-from secretballot.privacy.mechanisms import GaussianThreshold
 
 Pair = tuple[float, float]
 
@@ -86,7 +85,7 @@ def test_a_threshold_is_a_label_wherever_it_stands(shift: int, queries: int) -> 
             for a, b in pairs
         )
 
-    found = delta_upper([GaussianThreshold(sigma, shift).event(queries)], 0.4)
+    found = delta_upper([label_event(sigma, queries)], 0.4)
     assert (
         value(1.0, 1.0, queries) * (1 - 1e-12)
         <= found
@@ -98,9 +97,8 @@ def test_thresholds_answer_half_as_much_again_as_counts() -> None:
     # sigma at which a margin of 75 votes is told right with 99 %: 89 labels of 250 teachers, 58
     # counts
     sigma, budget = 75 / -float(ndtri(0.01)), 1e-6
-    mechanism = GaussianThreshold(sigma, 125)
     assert delta_upper([counts_event(sigma, 59)], 1.0) > budget
-    assert delta_upper([mechanism.event(88)], 1.0) <= budget
+    assert delta_upper([label_event(sigma, 88)], 1.0) <= budget
 
 
 # -- section 3: parts and labels in any order

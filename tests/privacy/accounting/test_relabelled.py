@@ -16,6 +16,7 @@ from made_events import admits, counts_event, json_of, pure_event, sampled_event
 from secretballot.audit import discrete_laplace_distribution
 from secretballot.core import events as core_events
 from secretballot.core import renyi, sampling
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.core.sampling import relabelling_loss
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
@@ -33,15 +34,20 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.privacy.accounting.sample_calibration import stream_budget
-from secretballot.privacy.mechanisms import ExponentialMechanism, plurality, stability
 
 C = (1 + math.exp(0.5)) ** 2
-STREAM = sparse_event(3.0, 5.0, 20, 2, False)
-LOUD = sparse_event(1.0, 1.0, 0, 1, True)
+STREAM = sparse_event(3.0, 5.0, 20, 2)
+LOUD = sparse_event(1.0, 1.0, 0, 1)
 
 Record = tuple[int, int]
 Law = np.ndarray
 LINE: tuple[Record, ...] = tuple(itertools.product((0, 1, 2), (0, 1)))
+
+
+def drawn_weights(mistakes: np.ndarray, et: float) -> np.ndarray:
+    """Return the chances by which `relabel` draws labellings with so many mistakes."""
+    weights = np.exp((mistakes.min() - mistakes) * et / 2)
+    return np.asarray(weights / weights.sum())
 
 
 def relabelled_delta(profile: Callable[[float], float], epsilon: float, loss: float) -> float:
@@ -60,13 +66,13 @@ def response_renyi(order: float, loss: float) -> float:
 
 def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A price is a function of public numbers; plans, fits, restarts, certificates ask for it."""
-    asked, whole = [], sampling.sampled_losses
+    asked, whole = [], sampling.sampled_profile
 
     def counted(*given: Any) -> Any:
         asked.append(given)
         return whole(*given)
 
-    monkeypatch.setattr(core_events.sampling, "sampled_losses", counted)
+    monkeypatch.setattr(core_events.sampling, "sampled_profile", counted)
     event = sampled_event(STREAM, 11, 107, "replace-one")
     assert delta_upper([event], 1.25) == delta_upper([event], 1.25)
     assert delta_upper([event], 0.5) > 0
@@ -144,7 +150,7 @@ def restricted_law(
     """Law of the labels that the relabelling gives to the first `common` points."""
     X = np.array(points, dtype=float)[:, None]
     labellings = hypotheses.dichotomies(X)
-    weights = ExponentialMechanism(et, monotone=False).distribution(-labellings.errors(labels))
+    weights = drawn_weights(labellings.errors(labels), et)
     law: dict = {}
     for weight, hypothesis in zip(weights, labellings, strict=True):
         key = tuple(hypothesis.predict(X[:common]).tolist())
@@ -507,8 +513,7 @@ def stream_law(event: SparseStream, n_teachers: int) -> Callable[[tuple[int, ...
         if event.abstentions == 1:
             table[2, 3] += shift.pmf @ (1 - one)
         else:
-            again = np.outer(shift.pmf, shift.pmf) if event.refresh else np.diag(shift.pmf)
-            answered = float((1 - one) @ again @ two)
+            answered = float((1 - one) @ shift.pmf * (shift.pmf @ two))
             table[2, label[second]] += answered
             table[2, 2] += float((1 - one) @ shift.pmf) - answered
         return table.ravel()
@@ -543,7 +548,7 @@ class World:
     ) -> None:
         self.event, self.n_teachers, self.hypotheses = event, n_teachers, hypotheses
         self.teacher = spy if teacher == "spy" else learner(hypotheses)
-        self.choice = ExponentialMechanism(et, monotone=False)
+        self.relabel_epsilon = et
         self.stream = stream_law(event.stream, n_teachers)
         self.known: dict = {}
 
@@ -553,7 +558,7 @@ class World:
             return
         X = np.array([[float(x)] for x, _ in sample])
         labellings = self.hypotheses.dichotomies(X)
-        weights = self.choice.distribution(-labellings.errors([y for _, y in sample]))
+        weights = drawn_weights(labellings.errors([y for _, y in sample]), self.relabel_epsilon)
         for weight, hypothesis in zip(weights, labellings, strict=True):
             labels = hypothesis.predict(X).tolist()
             yield weight, tuple((x, label) for (x, _), label in zip(sample, labels, strict=True))
@@ -612,7 +617,7 @@ class World:
 
 
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 3.0]
-FAINT = sparse_event(6.0, 6.0, 0, 2, False)
+FAINT = sparse_event(6.0, 6.0, 0, 2)
 
 WORLDS = [
     pytest.param(

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+import secretballot_verify as second
 from made_events import (
     abstention_event,
     counts_event,
@@ -20,7 +21,6 @@ from made_events import (
     sparse_event,
     table_event,
 )
-from secretballot import verify_release as second
 from secretballot.audit import adaptive_delta
 from secretballot.core import label_games as room
 from secretballot.core.label_games import label_losses
@@ -160,7 +160,7 @@ def test_the_price_holds_where_the_largest_loss_ends_it(
         epsilon = largest * share
         truth = single_delta(event, epsilon)
         assert truth <= Fraction(delta_upper([event], epsilon)), share
-        found = second.price_events([json_of(event)], epsilon)
+        found = second.price_of(json_of(event), epsilon)
         assert Fraction(found.lower) <= truth + Fraction(1, 10**60), share
         assert truth <= Fraction(found.upper) * (1 + Fraction(1, 10**6)), share
     # there is something to be paid, and no more than the last digits are charged for floats
@@ -186,7 +186,7 @@ def test_losses_of_a_few_last_digits_are_priced_too(share: float) -> None:
             for ones in range(queries + 1)
         )
         assert 0 < truth <= Fraction(delta_upper([event], epsilon))
-        upper = second.price_events([json_of(event)], epsilon).upper
+        upper = second.price_of(json_of(event), epsilon).upper
         assert truth <= Fraction(upper) * (1 + Fraction(1, 10**6))
 
 
@@ -469,7 +469,7 @@ def test_two_tables_beside_labels_and_responses_cost_at_least_every_order_of_ask
     "beside",
     [
         abstention_event(20.0, 0.01, 1e-6, 3),
-        sampled_event(sparse_event(3.0, 3.0, 46, 1, True), 10, 100, "add-remove"),
+        sampled_event(sparse_event(3.0, 3.0, 46, 1), 10, 100, "add-remove"),
     ],
 )
 def test_what_stands_beside_a_table_is_paid_for(beside: Event) -> None:

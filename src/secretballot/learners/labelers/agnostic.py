@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
-from secretballot.aggregation import RelabelledAggregator
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import RelabelledSample
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import BudgetError, DataError
@@ -36,7 +36,8 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
-from secretballot.privacy.accounting import PrivacyBudget, Totals, filter_for
+from secretballot.privacy.accounting import PrivacyBudget, Sampled, Totals, filter_for
+from secretballot.privacy.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.students import HypothesisStudent
 
 _DUMMY_ROWS = 60
@@ -196,7 +197,7 @@ class AgnosticLabeler(Labeler):
         check_engine(self.engine, self.n_jobs)
         points = check_points(X, None)
         index = class_indices(y, names, len(points))
-        aggregator, n_teachers = agnostic_terms(
+        event, n_teachers = agnostic_terms(
             budget,
             self.n_queries,
             alpha=self.alpha,
@@ -208,21 +209,27 @@ class AgnosticLabeler(Labeler):
             n_teachers=self.n_teachers,
             calibration=self.calibration,
         )
-        teacher = self._checked_teacher(points, aggregator)
+        mechanism = RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
+        check_answerable(mechanism, n_teachers)
+        teacher = self._checked_teacher(points)
         ledger = self._open_account("record", self.neighbours)
-        self._refuse_divergence(ledger, aggregator)
-        teachers = self._sampled_teachers(
-            teacher, points, index, names, aggregator, n_teachers, ledger
-        )
+        self._refuse_divergence(ledger, event, budget)
+        teachers = self._sampled_teachers(teacher, points, index, names, event, n_teachers, ledger)
         # The session pays, so that nothing is spent where training failed.
         self.session_ = LabelingSession(
-            teachers, aggregator, ledger, request=self.request, purpose=self.purpose
+            teachers,
+            mechanism,
+            ledger,
+            budget,
+            n_queries=self.n_queries,
+            request=self.request,
+            purpose=self.purpose,
         )
-        self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.most_abstentions
-        self.sampling_rate_ = aggregator.event.rate
+        self.n_teachers_, self.max_unstable_ = n_teachers, mechanism.stops_at
+        self.sampling_rate_ = event.rate
         return self
 
-    def _checked_teacher(self, points: FloatArray, aggregator: RelabelledAggregator) -> Any:
+    def _checked_teacher(self, points: FloatArray) -> Any:
         """Return the learner to clone, after class and learner were tried on dummy points."""
         check_class(self.hypotheses)
         assert self.hypotheses is not None
@@ -232,12 +239,12 @@ class AgnosticLabeler(Labeler):
         learner = HypothesisStudent(self.hypotheses) if self.teacher is None else self.teacher
         return check_teacher(learner, points, dummies, 2)
 
-    def _refuse_divergence(self, ledger: Ledger, aggregator: RelabelledAggregator) -> None:
+    def _refuse_divergence(self, ledger: Ledger, event: Sampled, budget: PrivacyBudget) -> None:
         """Refuse, with the reason, an account by divergences that has no room even when empty."""
         if ledger.composition != "renyi" or ledger.entry(self.request) is not None:
             return
         whole = filter_for("renyi", ledger.budget)
-        if not whole.admits(Totals(), (aggregator.event,), aggregator.budget):
+        if not whole.admits(Totals(), (event,), budget):
             raise BudgetError(
                 "The ledger adds up Renyi divergences, by which a sample costs as much as all"
                 f" records would, more than epsilon {ledger.budget.epsilon:g} here; use a ledger"
@@ -250,7 +257,7 @@ class AgnosticLabeler(Labeler):
         points: FloatArray,
         index: IntArray,
         names: list[Any],
-        aggregator: RelabelledAggregator,
+        event: Sampled,
         n_teachers: int,
         ledger: Ledger,
     ) -> TrainedTeachers:
@@ -260,15 +267,16 @@ class AgnosticLabeler(Labeler):
         place = self._own_vault() if ledger.durable else None
         identity: tuple[str, ...] = ()
         if place is not None:
-            terms = [aggregator.describe(), n_teachers, self.random_state or 0, self.request]
+            settings = event.model_dump(mode="json"), self.n_queries
+            terms = [*settings, n_teachers, self.random_state or 0, self.request]
             parts = _part_digests(teacher, self.hypotheses, points, index, names)
             identity = (*parts, json.dumps(terms))
         return keep_teachers(
             place,
-            lambda: self._train_on_sample(teacher, points, index, aggregator, n_teachers),
+            lambda: self._train_on_sample(teacher, points, index, event, n_teachers),
             identity,
             tuple(names),
-            self._public_declaration(aggregator),
+            self._public_declaration(event),
             template_of(points),
             self.random_state or 0,
         )
@@ -278,14 +286,13 @@ class AgnosticLabeler(Labeler):
         teacher: Any,
         points: FloatArray,
         index: IntArray,
-        aggregator: RelabelledAggregator,
+        event: Sampled,
         n_teachers: int,
     ) -> TeacherEnsemble:
         """Sample, relabel, deal out, train; what was sampled is forgotten on return."""
         # Under replace-one the place in the random order of the sample decides on the shard; under
         # add-remove a random number of the record itself does, drawn whether or not it is sampled,
         # so that no other record has a say in either.
-        event = aggregator.event
         if self.neighbours == "replace-one":
             rows = sample_in_random_order(event.out_of, event.sampled)
             shards = assign_shards(len(rows), n_teachers, self.neighbours, None, None)
@@ -309,10 +316,9 @@ class AgnosticLabeler(Labeler):
             progress=self.progress,
         )
 
-    def _public_declaration(self, aggregator: RelabelledAggregator) -> dict[str, object]:
+    def _public_declaration(self, event: Sampled) -> dict[str, object]:
         # All of this stands on the certificate. Under add-remove neither the number of records nor
         # that of the sample may be told: both are private.
-        event = aggregator.event
         if self.neighbours == "replace-one":
             drawn = (
                 f"{event.sampled} of the {event.out_of} records, drawn without replacement in"
@@ -329,7 +335,10 @@ class AgnosticLabeler(Labeler):
             "unit": "record",
             "unit_column": None,
             "neighbours": self.neighbours,
-            "sample": {**aggregator.sample, "plan": self.request},
+            "sample": {
+                **event.model_dump(include={"sampled", "out_of", "relabel_epsilon"}),
+                "request": self.request,
+            },
             "assumptions": [
                 (
                     f"The teachers learned from a random sample, {drawn}, for this reservation"

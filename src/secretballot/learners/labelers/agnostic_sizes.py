@@ -5,8 +5,6 @@ import math
 from dataclasses import dataclass
 
 from secretballot._validation import check_choice, check_count, check_probability
-from secretballot.aggregation import RelabelledAggregator
-from secretballot.aggregation.sparse_vector import bassily_noise
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.stream_sizes import (
     printed_teachers,
@@ -24,6 +22,7 @@ from secretballot.privacy.accounting.sample_calibration import (
     sample_grid,
     stream_budget,
 )
+from secretballot.privacy.accounting.stream_recipes import bassily_noise
 
 _PRINTED_DIVISOR = 56  # Algorithm 3, line 1: n' = epsilon n / 56
 _TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
@@ -76,8 +75,8 @@ def agnostic_terms(
     max_unstable: int | None,
     n_teachers: int | None,
     calibration: str,
-) -> tuple[RelabelledAggregator, int]:
-    """Return the aggregator and the number of teachers.
+) -> tuple[Sampled, int]:
+    """Return noise, sample and relabelling, and the number of teachers.
 
     Parameters
     ----------
@@ -90,8 +89,8 @@ def agnostic_terms(
     Raises
     ------
     ParameterError
-        If a number is out of its range, the calibration is not certified for the budget, the sample
-        has fewer records than teachers, or so few teachers never answer.
+        If a number is out of its range, the calibration is not certified for the budget, or the
+        sample has fewer records than teachers.
     """
     m = check_count("n_queries", n_queries)
     alpha, beta = check_probability("alpha", alpha), check_probability("beta", beta)
@@ -117,7 +116,6 @@ def agnostic_terms(
         unstable = printed.max_unstable if unstable is None else unstable
         event = _printed_event(budget, printed, n_records, m, unstable)
         needed = printed_teachers(printed.inner, m, unstable, beta)
-    aggregator = RelabelledAggregator(event, n_queries=m, budget=budget, calibration=calibration)
     teachers = needed if teachers is None else teachers
     if n_records is not None and teachers > event.sampled:
         raise ParameterError(
@@ -131,8 +129,7 @@ def agnostic_terms(
             Parameter("n_teachers"),
             ".",
         )
-    aggregator.check_useful(teachers)
-    return aggregator, teachers
+    return event, teachers
 
 
 def _printed_event(

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_positive
-from secretballot.door.purchase import exact_noise
+from secretballot.core.noise import least_scale
+from secretballot.core.releasing import noise_source
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import is_exact
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
-from secretballot.privacy.mechanisms import ExponentialMechanism
 
 
 def relabel(
@@ -72,18 +72,17 @@ def relabel(
     True
     """
     check_class(hypotheses)
-    choice = ExponentialMechanism(
-        check_positive("relabel_epsilon", relabel_epsilon), monotone=False
-    )
+    # a replaced record moves mistakes both ways
+    scale = least_scale(2, check_positive("relabel_epsilon", relabel_epsilon))
     # Intervals have as many labellings as pairs of points: they are drawn by their two ends, which
     # needs no list of them.
     labellings = hypotheses.dichotomies(X)
     if isinstance(labellings, IntervalDichotomies):
         _, gained = labellings.prefix_mistakes(y)
-        ends = choice.release_range(gained[:-1], gained[1:], exact_noise())
+        ends = noise_source().exponential_range(gained[:-1], gained[1:], scale)
         chosen = 0 if ends is None else labellings.index(*ends)
     else:
-        chosen = choice.release(-labellings.errors(y), exact_noise())
+        chosen = noise_source().exponential_index(-labellings.errors(y), scale)
     return labellings.hypothesis(chosen).predict(X)
 
 

@@ -1,6 +1,5 @@
 """The online service: one private label at a time, under one reservation, as long as it lasts."""
 
-import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,22 +11,26 @@ from numpy.typing import ArrayLike
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import BoolArray, IntArray, ObjectArray
-from secretballot._validation import check_instance, check_name, check_path
-from secretballot.aggregation import Aggregator, aggregator_from_description
+from secretballot._validation import check_count, check_instance, check_name, check_path
 from secretballot.core.ledger import Ledger
-from secretballot.door import ReleaseStream, StreamAnswers
-from secretballot.door.purchase import check_types
+from secretballot.core.mechanisms import Mechanism
+from secretballot.core.releasing import terms_of
 from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.learners.training.column_template import template_to_json
 from secretballot.learners.training.inputs import single_point
+from secretballot.learners.training.label_stream import (
+    LabelAnswers,
+    LabelStream,
+    certified_labels,
+    check_terms,
+)
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
-from secretballot.vault import read_secret, write_secret
-
-_ATTEMPTS = 20  # at a list of all answers while others ask
+from secretballot.report.certificate.terms import CONFIDENCE
+from secretballot.vault import is_other_ledger, read_secret, write_secret
 
 
 @dataclass(frozen=True)
@@ -85,20 +88,27 @@ class SessionAnswers:
 class LabelingSession:
     """Answer questions that nobody knew beforehand, each with a private label, under one price.
 
-    The terms are the aggregator's: its number of queries, its noise, its price, all reserved when
-    the session begins. A question that was asked before gets its stored answer and costs nothing.
-    Every answer is on the disk before it is returned, so that a session that dies at any moment
-    goes on where it was: nothing is answered unpaid, and nothing is paid twice. Threads may share a
-    session, and processes may each open it under its name.
+    The price of all questions is reserved when the session begins. A question that was asked before
+    gets its stored answer and costs nothing. Every answer is on the disk before it is returned, so
+    that a session that dies at any moment goes on where it was: nothing is answered unpaid, and
+    nothing is paid twice. Threads may share a session, and processes may each open it under its
+    name.
 
     Parameters
     ----------
     teachers : TrainedTeachers
         From `train_teachers`; with a vault if the session is to outlive the process.
-    aggregator : Aggregator
-        The terms, calibrated without looking at the votes.
+    mechanism : Mechanism
+        Fixed without looking at the votes.
     ledger : Ledger
         Account of the private dataset.
+    budget : PrivacyBudget
+        What all questions cost together.
+    n_queries : int
+        Questions that are paid for.
+    confidence : float, optional
+        Makes confident labels interactive: predictions of a student from this probability on count
+        as confirmed where they are not corrected.
     request : str
         Key of the session in the ledger: opening it again under its key goes on with the same
         reservation.
@@ -113,11 +123,12 @@ class LabelingSession:
     Raises
     ------
     ParameterError
-        If the aggregator does not fit the teachers, or the session was begun with another one.
+        If the mechanism does not fit the teachers, or the session was begun with other terms.
     BudgetError
-        If the ledger does not admit the price; nothing was spent.
+        If the mechanism costs more than `budget`, or the ledger does not admit it; nothing was
+        spent.
     LedgerError
-        If the ledger cannot be used, or the vault holds nothing of a session that the ledger knows.
+        If the ledger cannot be used, or is older than what the vault has seen of it.
 
     Privacy
     -------
@@ -135,8 +146,8 @@ class LabelingSession:
     ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20)
     >>> budget = sb.PrivacyBudget(epsilon=2.0, delta=1e-6)
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
-    >>> aggregator = sb.aggregation.NoisyVoting.calibrate(budget, 10, n_teachers=20)
-    >>> session = sb.LabelingSession(teachers, aggregator, ledger)
+    >>> labels = sb.privacy.accounting.noisy_votes(budget, teachers.shape(10))
+    >>> session = sb.LabelingSession(teachers, labels, ledger, budget, n_queries=10)
     >>> session.ask([1.0, 0.0]).label in (0, 1)
     True
     >>> _ = session.ask([1.0, 0.0])  # asked before: the stored answer, for nothing
@@ -147,44 +158,45 @@ class LabelingSession:
     def __init__(
         self,
         teachers: TrainedTeachers,
-        aggregator: Aggregator,
+        mechanism: Mechanism,
         ledger: Ledger,
+        budget: PrivacyBudget,
         *,
+        n_queries: int,
+        confidence: float | None = None,
         request: str = "session",
         purpose: str = "",
     ) -> None:
         check_instance(
             "teachers", teachers, TrainedTeachers, hint="give what train_teachers returned"
         )
-        check_types(aggregator, ledger)
+        check_terms(mechanism, ledger, budget)
         check_name("request", request)
         self.request, self._teachers, self._ended = request, teachers, False
         durable = teachers.vault if ledger.durable else None
-        if teachers.vault is not None and durable is None and "sample" in teachers.declaration:
+        kept = None if teachers.sample is None else teachers.vault
+        if kept is not None and (durable is None or is_other_ledger(kept, ledger)):
             raise ParameterError(
-                "These teachers were kept for the one reservation of a secret sample, and the"
-                " ledger is in memory; give the ledger of that reservation. Nothing was spent."
+                "These teachers were kept for the one reservation of a secret sample, and this"
+                " ledger does not hold it; give the ledger of that reservation. Nothing was spent."
             )
-        self._stream = ReleaseStream(
-            aggregator,
+        self._stream = LabelStream(
+            mechanism,
+            teachers.shape(check_count("n_queries", n_queries)),
             ledger,
+            budget,
             classes=teachers.classes,
-            n_teachers=teachers.n_teachers,
             request=request,
             teachers=teachers.serial,
             vault=durable,
             purpose=purpose,
             declaration=teachers.declaration,
+            confidence=confidence,
         )
         # Only after the stream has reserved: a crash in between leaves a session that is begun
         # again under its key, without a second charge.
         if durable is not None and ledger.place is not None:
-            about = {
-                "aggregator": aggregator.describe(),
-                "ledger": ledger.place,
-                "purpose": purpose,
-                "name": request,
-            }
+            about = {"ledger": ledger.place, "name": request}
             write_secret(_session_file(durable, request), json.dumps(about).encode())
 
     @classmethod
@@ -209,13 +221,27 @@ class LabelingSession:
                 f"The vault {folder} holds no session {request!r}; give the vault and the request"
                 " it began with."
             )
-        about = json_fields(content, {"aggregator": dict, "ledger": str, "purpose": str})
-        aggregator = None if about is None else _aggregator_of(about["aggregator"])
-        if about is None or aggregator is None:
+        about = json_fields(content, {"ledger": str})
+        if about is None:
             raise DataError(f"{place} is damaged; put the vault back as it was.")
         account = Ledger.open_existing(about["ledger"])
-        teachers = TrainedTeachers.load(folder)
-        return cls(teachers, aggregator, account, request=request, purpose=about["purpose"])
+        entry = account.entry(request)
+        if entry is None or not entry.terms:
+            raise LedgerError(
+                f"The ledger {about['ledger']!r} does not hold the session {request!r}; restore its"
+                " newest copy. Nothing was spent."
+            )
+        mechanism, shape, budget, public, purpose = terms_of(entry)
+        return cls(
+            TrainedTeachers.load(folder),
+            mechanism,
+            account,
+            budget,
+            n_queries=shape.n_queries,  # type: ignore[union-attr]  # a session asks teachers
+            confidence=public.get(CONFIDENCE),
+            request=request,
+            purpose=purpose,
+        )
 
     def __repr__(self) -> str:
         return (
@@ -241,17 +267,17 @@ class LabelingSession:
     @property
     def sigma(self) -> float | None:
         """Scale of the noise on released counts, in votes; None where labels alone are released."""
-        return self._stream.aggregator.sigma_of_counts
+        return self._stream.sigma
 
     @property
     def terms(self) -> dict[str, Any]:
-        """The aggregator's settings, as they stand on certificates."""
-        return self._stream.aggregator.describe()
+        """The mechanism, as it stands on certificates."""
+        return self._stream.mechanism.model_dump(mode="json")
 
     @property
     def price(self) -> PrivacyBudget:
         """What all questions of the session cost together."""
-        return self._stream.aggregator.budget
+        return self._stream.budget
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -261,22 +287,22 @@ class LabelingSession:
     @property
     def closed(self) -> bool:
         """Whether the session was settled: stored answers are all that comes."""
-        return self._stream.closed
+        return self._stream.stream.closed
 
     @property
     def planned(self) -> int:
         """Questions paid for."""
-        return self._stream.planned
+        return self._stream.stream.planned
 
     @property
     def used(self) -> int:
         """Questions answered so far, abstentions included; repeated ones count once."""
-        return self._stream.used
+        return self._stream.stream.used
 
     @property
     def left(self) -> int:
         """Questions still to be had."""
-        return self._stream.left
+        return self._stream.stream.left
 
     def ask(self, x: Any, *, prediction: ArrayLike | None = None) -> SessionAnswer:
         """Return the answer to one point.
@@ -306,15 +332,15 @@ class LabelingSession:
         """Return the answers to the rows of `X`, in their order, while questions are left.
 
         New ones are drawn and stored in one durable transaction, up to a thousand at a time; with
-        an aggregator that stops at some abstention, in one each.
+        a mechanism that stops at some answer, in one each.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n, n_features)
             Public points.
         predictions : array of shape (n, n_classes), optional
-            Class probabilities that a student of released answers gives them, for a session with an
-            `InteractiveAggregator`; without them it contradicts nothing.
+            Class probabilities that a student of released answers gives them, for a session with a
+            confidence; without them it contradicts nothing.
 
         Raises
         ------
@@ -370,18 +396,18 @@ class LabelingSession:
         points = self._teachers.points(X)
         questions = question_digests(points)
         self._stream.check_predictions(predictions, len(questions))
-        answers, left = self._stream.find_with_left(questions)
+        answers = self._stream.find(questions)
         new = np.flatnonzero(admit(~answers.given) & ~answers.given)
         # looked at where it was so before alone: the door looks again in any case
-        if len(new) and not (self._ended and not left):
+        if len(new) and not (self._ended and not answers.left):
             # The teachers vote outside of the ledger's lock, on what is new alone.
             drawn = self._stream.answer(
                 self._teachers.vote(take_rows(points, new), request=self.request),
                 [questions[row] for row in new],
                 None if predictions is None else np.asarray(predictions)[new],
             )
-            answers, left = _with_drawn(answers, new, drawn), self.left
-        return self._with_class_values(answers, left)
+            answers = _with_drawn(answers, new, drawn)
+        return self._with_class_values(answers)
 
     def points(self, X: Any) -> Any:
         """Return points, of shape (n, n_features), as the teachers take them; nothing is asked.
@@ -407,7 +433,7 @@ class LabelingSession:
             If the points do not fit the teachers.
         """
         questions = question_digests(self._teachers.points(X))
-        return self._with_class_values(*self._stream.find_with_left(questions))
+        return self._with_class_values(self._stream.find(questions))
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, in the order in which
@@ -415,24 +441,8 @@ class LabelingSession:
 
         For those who do not hold the points. The certificate binds labels to the points by the
         digest of all of them.
-
-        Raises
-        ------
-        LedgerError
-            If others answer questions all the while.
         """
-        for _ in range(_ATTEMPTS):
-            rows = {question: row for row, question in enumerate(self._stream.order())}
-            plan = self._plan_summary(self._state_of_unused())
-            # another process may answer between the readings: then numbers would not agree
-            with contextlib.suppress(DataError):
-                released = self._stream.released(rows, plan)
-                if len(released.queries) == len(rows) == plan["used"]:
-                    return released
-        raise LedgerError(
-            f"The session {self.request!r} is asked so fast that no list of its answers is the"
-            " last; try again."
-        )
+        return self._certified(None)
 
     def released(self, X: Any) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, as rows of `X`.
@@ -447,8 +457,7 @@ class LabelingSession:
         DataError
             If a point that was asked is not in `X`.
         """
-        rows = self._rows_of_questions(X)
-        return self._stream.released(rows, self._plan_summary(self._state_of_unused()))
+        return self._certified(self._rows_of_questions(X))
 
     def close(self, X: Any) -> ReleasedLabels:
         """Settle the session and return `released(X)`, for ever.
@@ -467,65 +476,55 @@ class LabelingSession:
         LedgerError
             If the session is closed already, or the ledger cannot be written.
         """
-        if self._stream.closed:
+        if self.closed:
             raise LedgerError(
                 f"The session {self.request!r} is closed already; its answers are stored in the"
                 " ledger."
             )
-        released = self._stream.released(
-            self._rows_of_questions(X),
-            self._plan_summary("returned" if self._stream.returns else "forfeited"),
-        )
-        self._stream.close(released)
-        return released
+        # what has another point among it is refused before it is too late
+        self._stream.stream.close(len(self.released(X).queries))
+        return self.released(X)
 
     def _rows_of_questions(self, X: Any) -> dict[bytes, int]:
         """Return the first row of each question."""
         questions = question_digests(self._teachers.points(X))
         return {question: row for row, question in reversed(list(enumerate(questions)))}
 
-    def _state_of_unused(self) -> str:
-        """Return what has become of unused questions by now, as certificates say it."""
-        if self.left:
-            return "kept"
-        return "returned" if self._stream.returned else "forfeited"
-
-    def _plan_summary(self, left: str) -> dict[str, object]:
-        used, planned = self.used, self.planned
-        return {
+    def _certified(self, rows: dict[bytes, int] | None) -> ReleasedLabels:
+        """Return all answers so far; without rows, each question stands for itself."""
+        stream = self._stream.stream
+        # looked at first: what is settled stays as it is, whoever asks meanwhile
+        left = "kept" if stream.left else "forfeited"
+        if stream.closed and stream.returns:
+            left = "returned"
+        done = stream.released()
+        used, planned = len(done.questions), self.planned
+        plan = {
             "planned": planned,
             "used": used,
             "rounds": [1] * used if used <= 100 else [used],
             "strategy": {"name": "session"},
             "left": "none" if used == planned else left,
         }
+        return certified_labels(done, rows, plan)
 
-    def _with_class_values(self, answers: StreamAnswers, left: int) -> SessionAnswers:
+    def _with_class_values(self, answers: LabelAnswers) -> SessionAnswers:
         answered = answers.labels >= 0
         labels = np.full(len(answered), None, dtype=object)
         for row in np.flatnonzero(answered):
             labels[row] = self._teachers.classes[answers.labels[row]]
-        self._ended = not left
-        return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, left)
+        self._ended = not answers.left
+        return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, answers.left)
 
 
-def _with_drawn(answers: StreamAnswers, rows: IntArray, drawn: StreamAnswers) -> StreamAnswers:
+def _with_drawn(answers: LabelAnswers, rows: IntArray, drawn: LabelAnswers) -> LabelAnswers:
     """Return answers with those of some rows put in."""
     labels, given, counts = answers.labels.copy(), answers.given.copy(), answers.noisy_counts
     labels[rows], given[rows] = drawn.labels, drawn.given
     if counts is not None and drawn.noisy_counts is not None:
         counts = counts.copy()
         counts[rows] = drawn.noisy_counts
-    return StreamAnswers(labels, counts, given)
-
-
-def _aggregator_of(description: dict[str, Any]) -> Aggregator | None:
-    """Return the aggregator that a session began with, None where its description is damaged."""
-    with contextlib.suppress(
-        ParameterError, DataError, LookupError, TypeError, ValueError, OverflowError
-    ):
-        return aggregator_from_description(description)
-    return None
+    return LabelAnswers(labels, counts, given, drawn.left)
 
 
 def _session_file(vault: Path, request: str) -> Path:

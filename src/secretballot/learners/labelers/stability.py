@@ -8,9 +8,8 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
-from secretballot.aggregation import SparseVectorAggregator
-from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import AbstentionTable, SparseVector
 from secretballot.ensemble.engines import LOCAL
 from secretballot.ensemble.rows import n_rows
 from secretballot.exceptions import Parameter, ParameterError
@@ -28,7 +27,8 @@ from secretballot.learners.training.inputs import as_matrix, declared_classes
 from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import train_teachers
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, sparse_vector
+from secretballot.privacy.accounting.stream_recipes import check_answerable, stream_mechanism
 
 
 class StabilityLabeler(Labeler):
@@ -160,7 +160,8 @@ class StabilityLabeler(Labeler):
         same = X_public is X
         X = as_matrix("X", X)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
-        aggregator, n_teachers = self._calibrated_terms(len(declared_classes(classes)))
+        declared_classes(classes)
+        mechanism, n_teachers = self._calibrated_terms()
         if self.neighbours == "replace-one" and n_teachers > n_rows(X):
             raise ParameterError(
                 Parameter("n_records"),
@@ -190,13 +191,19 @@ class StabilityLabeler(Labeler):
             progress=self.progress,
         )
         self.session_ = LabelingSession(
-            teachers, aggregator, ledger, request=self.request, purpose=self.purpose
+            teachers,
+            mechanism,
+            ledger,
+            required_budget(self.budget),
+            n_queries=self.n_queries,
+            request=self.request,
+            purpose=self.purpose,
         )
-        self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.max_unstable
+        self.n_teachers_, self.max_unstable_ = n_teachers, mechanism.max_abstentions
         return self
 
-    def _calibrated_terms(self, n_classes: int) -> tuple[StreamAggregator, int]:
-        """Return the aggregator and the number of teachers, from public numbers alone."""
+    def _calibrated_terms(self) -> tuple[SparseVector | AbstentionTable, int]:
+        """Return the mechanism and the number of teachers, from public numbers alone."""
         budget, m = required_budget(self.budget), check_count("n_queries", self.n_queries)
         alpha, beta = check_probability("alpha", self.alpha), check_probability("beta", self.beta)
         given = None if self.n_teachers is None else check_count("n_teachers", self.n_teachers)
@@ -211,13 +218,11 @@ class StabilityLabeler(Labeler):
         if self.calibration == "tight":
             stream = stream_for(budget, unstable)
             given = teachers_for(stream, m, beta) if given is None else given
-            aggregator = stream_aggregator(
-                stream, m, budget, n_classes=n_classes, calibration="tight"
-            )
+            mechanism = stream_mechanism(stream, given)
         else:
             given = printed_teachers(budget, m, unstable, beta) if given is None else given
-            aggregator = SparseVectorAggregator.calibrate(
-                budget, m, max_unstable=unstable, n_classes=n_classes, calibration=self.calibration
+            mechanism = sparse_vector(
+                budget, m, max_abstentions=unstable, calibration=self.calibration
             )
-        aggregator.check_useful(given)
-        return aggregator, given
+        check_answerable(mechanism, given)
+        return mechanism, given

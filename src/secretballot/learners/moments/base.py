@@ -15,14 +15,15 @@ from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
-from secretballot.door.vector_sums import release_sums
 from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
 from secretballot.learners.moments.private_input import private_input
-from secretballot.learners.moments.stages import MomentStages, staged_sums
+from secretballot.learners.moments.release import release_moments
+from secretballot.learners.moments.stages import staged_sums
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.account import (
@@ -36,7 +37,6 @@ from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
-from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.students.fitting import fit_student
 from secretballot.students.moment_links import ClassesLink
 from secretballot.students.trial import Teaching, try_student
@@ -109,23 +109,24 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 begun = released_start(start, pool, target.link)
             # under add-remove their number is private, and the sums count them
             public_number = private.n_records if self.neighbours == "replace-one" else None
-            stages, asked = staged_sums(
+            stages = staged_sums(
                 pool,
                 target,
                 budget,
                 n_stages=self.n_stages,
                 n_records=public_number,
-                neighbours=self.neighbours,
-                basis=basis.describe(),
+                guarantee=guarantee_of(private.unit, self.neighbours),
                 expected_uncovered=basis.uncovered_share_,
-                points_sha256=points_digest(X_public),
                 start=begun,
                 class_weights=class_weights,
             )
-            released = release_sums(
+            released = release_moments(
                 private.records(basis, target, self.neighbours, counted=public_number is None),
-                asked,
+                stages,
                 account,
+                budget,
+                basis=basis.describe(),
+                points_sha256=points_digest(X_public),
                 request=self.request,
                 purpose=self.purpose,
                 declaration={
@@ -134,9 +135,9 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                     "neighbours": self.neighbours,
                 },
             )
-        _refuse_other_weights(stages, released.certificate)
         self.certificate_ = released.certificate
-        self.coverage_ = stages.coverage_of(_sums_of(released.certificate))
+        sums = [np.array(one) for one in released.certificate["released"]["values"]]
+        self.coverage_ = stages.coverage_of(sums)
         if self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
         private.note_columns(self)
@@ -161,32 +162,6 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 ", which is about single records.",
             )
         return budget
-
-
-def _sums_of(certificate: Mapping[str, Any]) -> list[IntArray]:
-    return [np.array(one) for one in certificate["released"]["values"]]
-
-
-def _refuse_other_weights(stages: MomentStages, certificate: Mapping[str, Any]) -> None:
-    """Refuse an answer that was stored under this request for other weights of classes.
-
-    Raises
-    ------
-    ParameterError
-        If it was; nothing further was spent.
-    """
-    asked = stages.class_weights_after(_sums_of(certificate))
-    stored = certificate["public"].get(CLASS_WEIGHTS)
-    # another version of numpy may have found the last digit otherwise
-    alike = asked is not None and stored is not None and np.allclose(stored, asked, atol=0.0)
-    if not alike and (asked is not None or stored is not None):
-        raise ParameterError(
-            Parameter("class_weight"),
-            " is not what this request was answered with, and a stored answer keeps its labels;"
-            " give the same weights, or another ",
-            Parameter("request"),
-            ". Nothing further was spent.",
-        )
 
 
 def unfitted_basis(

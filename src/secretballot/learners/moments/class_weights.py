@@ -40,6 +40,10 @@ class ClassWeights:
 
     given: FloatArray | None
 
+    def to_json(self) -> str | list[float]:
+        """Return the setting as a JSON value."""
+        return BALANCED if self.given is None else self.given.tolist()
+
     def of_model(self, predicted: FloatArray) -> FloatArray:
         """Return the weights of a model that predicts these shares of the pool in the mean.
 

@@ -11,7 +11,6 @@ from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
-from secretballot.door.vector_sums import release_sums
 from secretballot.ensemble.rows import n_rows
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.base import (
@@ -22,6 +21,7 @@ from secretballot.learners.moments.base import (
     unfitted_basis,
 )
 from secretballot.learners.moments.private_input import note_columns
+from secretballot.learners.moments.release import release_moments
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.account import account_of_fit
@@ -153,17 +153,13 @@ class LabelPrivateMomentsClassifier(
         with one_thread():
             basis = unfitted_basis(self.basis, typed).fit(typed)
             points = with_constant(basis.integers(typed))
-            _, asked = label_sums(
-                points,
-                target,
+            released = release_moments(
+                label_records(points, labels, len(target.classes)),
+                label_sums(points, target, budget),
+                account,
                 budget,
                 basis=basis.describe(),
                 points_sha256=points_digest(typed),
-            )
-            released = release_sums(
-                label_records(points, labels, len(target.classes)),
-                asked,
-                account,
                 request=self.request,
                 purpose=self.purpose,
                 declaration={

@@ -1,8 +1,7 @@
 """The stages of record moments: what each asks, and what the released sums come to; all public."""
 
-import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +18,8 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.bases.integer_targets import TargetModel
 from secretballot.bases.rotation import UNIT
-from secretballot.door.vector_sums import StagedSums
+from secretballot.core.mechanisms import NoisySums
+from secretballot.core.types import Guarantee, SumShape
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.targets import ClassTarget, Target
@@ -27,7 +27,6 @@ from secretballot.privacy.accounting import (
     PrivacyBudget,
     calibrate_vector_sum,
 )
-from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
 from secretballot.report.certificate.coverage import (
     MOST_EXPECTED,
@@ -70,6 +69,8 @@ class MomentStages:
         Public under replace-one; None where the sums count them.
     sigma : float
         Scale of the noise on each integer.
+    guarantee : Guarantee
+        Whose vectors are bounded.
     counts : ndarray of float64, shape (n_public,), optional
         Where the public points are those of the records themselves: by how much each is shrunk.
     start : ReleasedStart, optional
@@ -88,10 +89,22 @@ class MomentStages:
     expected_uncovered: float
     n_records: float | None
     sigma: float
+    guarantee: Guarantee
     counts: FloatArray | None = None
     start: ReleasedStart | None = None
     class_weights: ClassWeights | None = None
     _fits: dict[tuple[bytes, ...], MomentFit] = field(default_factory=dict)
+
+    @property
+    def mechanism(self) -> NoisySums:
+        """What draws the sums."""
+        return NoisySums(sigmas=(self.sigma,) * len(self.units))
+
+    @property
+    def shape(self) -> SumShape:
+        """The public facts of the sum of each stage."""
+        coordinates = self.pool.shape[1] * self.target.link.n_columns + len(self.marks)
+        return _shape_of(self.guarantee, coordinates, self.bound)
 
     def fit_after(self, sums: Sequence[IntArray]) -> MomentFit:
         """Return the model that follows from the sums of the first stages, each of shape
@@ -233,14 +246,12 @@ def staged_sums(
     *,
     n_stages: int,
     n_records: int | None,
-    neighbours: str,
-    basis: Mapping[str, Any],
+    guarantee: Guarantee,
     expected_uncovered: float,
-    points_sha256: str,
     start: ReleasedStart | None = None,
     class_weights: ClassWeights | None = None,
-) -> tuple[MomentStages, StagedSums]:
-    """Return the public terms of a release, and what the door is asked.
+) -> MomentStages:
+    """Return the public terms of a release.
 
     Parameters
     ----------
@@ -251,13 +262,10 @@ def staged_sums(
     n_stages : int
     n_records : int or None
         Public number of records; None lets the sums count them.
-    neighbours : {"add-remove", "replace-one"}
-    basis : mapping
-        Name and settings of the basis, for the certificate.
+    guarantee : Guarantee
+        Whose vectors are bounded.
     expected_uncovered : float
         Share of records that the basis does not cover where they are like the public points.
-    points_sha256 : str
-        Digest of the public points.
     start : ReleasedStart, optional
         What the first stage starts from; of classes alone.
     class_weights : ClassWeights, optional
@@ -270,14 +278,12 @@ def staged_sums(
     """
     longest = float(np.quantile(np.linalg.norm(pool / UNIT, axis=1), 1 - CLIPPED))
     marks = (UNCOVERED,) if n_records is not None else (RECORDS, UNCOVERED)
-    replaced = neighbours == "replace-one"
+    replaced = guarantee.relation == "replace-one"
     unit, bound, weight = _unit_and_bounds(target.longest * longest, len(marks), replaced=replaced)
     # later residuals in finer units: their bound is smaller, and the same in integers
     units = (unit, *[round(unit / target.later)] * (n_stages - 1))
-    coordinates = pool.shape[1] * target.link.n_columns + len(marks)
-    squared = (4 if replaced else 1) * bound**2
-    sigma = calibrate_vector_sum(budget, squared, coordinates, n_stages)
-    stages = MomentStages(
+    shape = _shape_of(guarantee, pool.shape[1] * target.link.n_columns + len(marks), bound)
+    return MomentStages(
         pool,
         target,
         units,
@@ -286,12 +292,19 @@ def staged_sums(
         marks,
         expected_uncovered,
         n_records,
-        sigma,
+        calibrate_vector_sum(budget, shape.squared_sensitivity, shape.coordinates, n_stages),
+        guarantee,
         start=start,
         class_weights=class_weights,
     )
-    return stages, _asked_by(
-        stages, budget, replaced=replaced, basis=basis, points_sha256=points_sha256
+
+
+def _shape_of(guarantee: Guarantee, coordinates: int, bound: int) -> SumShape:
+    replaced = guarantee.relation == "replace-one"
+    return SumShape(
+        guarantee=guarantee,
+        coordinates=coordinates,
+        squared_sensitivity=(4 if replaced else 1) * bound**2,
     )
 
 
@@ -321,16 +334,8 @@ def _unit_and_bounds(length: float, n_marks: int, *, replaced: bool) -> tuple[in
         unit //= 2
 
 
-def label_sums(
-    pool: IntArray,
-    target: ClassTarget,
-    budget: PrivacyBudget,
-    *,
-    basis: Mapping[str, Any],
-    points_sha256: str,
-) -> tuple[MomentStages, StagedSums]:
-    """Return the public terms of a release where labels alone are private, and what the door is
-    asked.
+def label_sums(pool: IntArray, target: ClassTarget, budget: PrivacyBudget) -> MomentStages:
+    """Return the public terms of a release where labels alone are private.
 
     There is one stage: a replaced label moves the sum alike whatever is predicted, so a later stage
     would ask the same with more noise.
@@ -341,56 +346,14 @@ def label_sums(
         Coordinates of the records, which are public, the constant's last.
     target : ClassTarget
     budget : PrivacyBudget
-    basis : mapping
-        Name and settings of the basis, for the certificate.
-    points_sha256 : str
-        Digest of the public features.
     """
     lengths = np.linalg.norm(pool.astype(np.float64), axis=1)
     # a label takes its unit from one column and gives it to another; of two classes there is one
     moved = RESIDUAL_UNIT * math.sqrt(min(2, target.link.n_columns))
     bound = max(1, round(moved * np.quantile(lengths, 1 - LABELS_CLIPPED) / 2))
     counts: FloatArray = np.minimum(1.0, 2 * bound / (moved * lengths))
-    coordinates = pool.shape[1] * target.link.n_columns
-    sigma = calibrate_vector_sum(budget, 4 * bound**2, coordinates, 1)
+    guarantee = Guarantee(unit="label", relation="replace-one")
+    shape = _shape_of(guarantee, pool.shape[1] * target.link.n_columns, bound)
+    sigma = calibrate_vector_sum(budget, shape.squared_sensitivity, shape.coordinates, 1)
     units, n_records = (RESIDUAL_UNIT,), len(pool)
-    stages = MomentStages(pool, target, units, bound, 0, (), 0.0, n_records, sigma, counts)
-    return stages, _asked_by(
-        stages, budget, replaced=True, basis=basis, points_sha256=points_sha256
-    )
-
-
-def _asked_by(
-    stages: MomentStages,
-    budget: PrivacyBudget,
-    *,
-    replaced: bool,
-    basis: Mapping[str, Any],
-    points_sha256: str,
-) -> StagedSums:
-    """Return what the door is asked for stages of these terms."""
-    target, n_stages = stages.target, len(stages.units)
-    coordinates = stages.pool.shape[1] * target.link.n_columns + len(stages.marks)
-    about = {
-        "method": target.name,
-        **target.about,
-        "residual_units": list(stages.units),
-        "mark_weight": stages.mark_weight,
-        "marks": list(stages.marks),
-        "expected_uncovered": stages.expected_uncovered,
-        "n_records": stages.n_records,
-        "basis": dict(basis),
-        # of one byte order, so that every machine finds the same digest
-        "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
-        **({} if stages.start is None else {"start": stages.start.to_json()}),
-    }
-    return StagedSums(
-        NoisyVectorSum(stages.sigma, stages.bound, coordinates, replaced),
-        n_stages,
-        budget,
-        about,
-        stages.asked_after,
-        stages.outcome_of,
-        target.classes,
-        points_sha256,
-    )
+    return MomentStages(pool, target, units, bound, 0, (), 0.0, n_records, sigma, guarantee, counts)

@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator, InteractiveAggregator
+from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
-from secretballot.door import ReleaseStream
-from secretballot.door.purchase import check_counts, check_types
+from secretballot.door.purchase import check_counts, check_types, declaration_of
 from secretballot.ensemble.engines import LOCAL
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -35,11 +35,11 @@ from secretballot.learners.pate.rounds import (
     QueryRun,
     ask_in_rounds,
     begin_query_run,
-    settle,
 )
 from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import as_matrix
+from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.labelled_input import LabelledInput
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.shards import learner_identity
@@ -49,6 +49,7 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import MarginSampling, QueryStrategy
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.terms import CONFIDENCE
 from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.vault import make_vault
@@ -169,16 +170,29 @@ class ActivePATEClassifier(PATEClassifier):
     def _chosen_strategy(self) -> QueryStrategy:
         return MarginSampling() if self.strategy is None else self.strategy
 
+    def _stored_labels(self) -> ReleasedLabels | None:
+        assert self.ledger is not None
+        assert self.request is not None
+        done = releasing.stored(self.ledger, self.request)
+        if done is None:
+            return None
+        plan, rows = done.about.get("plan"), done.about.get("rows")
+        if plan is None or rows is None:
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, not in rounds; use a new"
+                " request. Nothing was spent."
+            )
+        return certified_labels(done, dict(zip(done.questions, rows, strict=True)), plan)
+
     def _stored_release(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
         """Return what was released under the same request before, if anything."""
         if self.ledger is None or self.request is None:
             return None
-        stored = self.ledger.released(self.request)
-        if stored is None:
+        released = self._stored_labels()
+        if released is None:
             return None
         # A stored release is handed out only if it keeps the promise that is asked for now, for the
         # same classes: its certificate is compared, not the settings of a fit long gone.
-        released = ReleasedLabels.from_json(json.loads(stored))
         budget = required_budget(self.budget)
         paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
         promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
@@ -248,17 +262,19 @@ class ActivePATEClassifier(PATEClassifier):
             choices = [estimated.pay(counts, account, self.request, declaration)]
             aggregator = estimated.aggregator_by(choices[0])
             begun = self._begin_run(askable, X_public, names, aggregator)
-        stream = ReleaseStream(
-            aggregator,
+        stream = LabelStream(
+            aggregator.core_mechanism(self.n_teachers),
+            teachers.shape(aggregator.n_queries),
             account,
+            aggregator.budget,
             classes=names,
-            n_teachers=self.n_teachers,
             request=entropy_bytes(16).hex() if self.request is None else self.request,
             teachers=teachers.serial,
             vault=teachers.vault if account.durable else None,
             purpose=self.purpose,
             declaration=declaration,
             choices=choices,
+            confidence=aggregator.public.get(CONFIDENCE),
             plan=begun.plan_of(aggregator.n_queries),
         )
         asked = ask_in_rounds(
@@ -276,7 +292,6 @@ class ActivePATEClassifier(PATEClassifier):
                 self.random_state,
             ),
         )
-        settle(stream, asked)
         self.explanation_ = asked.explanation
         return asked.released
 
@@ -498,21 +513,21 @@ def label_actively(
     askable = AskableRows.of(X_public, by_value=False)
     pool = askable.pool(X_public, counts.classes, aggregator.n_queries, random_state or 0)
     begun = begin_query_run(strategy, pool, round_size)
-    stream = ReleaseStream(
-        aggregator,
+    stream = LabelStream(
+        aggregator.core_mechanism(n_teachers),
+        counts.shape.changed(n_queries=aggregator.n_queries, moved=aggregator.n_queries),
         ledger,
+        aggregator.budget,
         classes=counts.classes,
-        n_teachers=n_teachers,
         request=entropy_bytes(16).hex() if request is None else request,
-        vault=vault,
+        vault=None if vault is None else Path(vault),
         purpose=purpose,
-        declaration=declaration,
+        declaration=declaration_of(counts, declaration),
+        confidence=aggregator.public.get(CONFIDENCE),
         plan=begun.plan_of(aggregator.n_queries),
     )
     learner = LogisticRegression(max_iter=1000) if student is None else student
     interactive = student_in_rounds(
         aggregator, learner, X_public, counts.classes, n_teachers, random_state
     )
-    asked = ask_in_rounds(stream, counts.take, askable, begun, progress, interactive)
-    settle(stream, asked)
-    return asked
+    return ask_in_rounds(stream, counts.take, askable, begun, progress, interactive)

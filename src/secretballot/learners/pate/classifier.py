@@ -50,6 +50,7 @@ from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget, teacher_shape
 from secretballot.privacy.accounting.recipes import Terms
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import choice_fields
 from secretballot.students import default_student, fit_student
 from secretballot.students.trial import Teaching, try_student
 from secretballot.vault import make_vault
@@ -409,7 +410,7 @@ class PATEClassifier(
         aggregator = estimated.aggregator_by(choice)
         rows = self._rows_to_ask(aggregator.n_queries, askable)
         terms = self._terms_of(aggregator, len(rows), len(names), made_for)
-        settings |= {"choices": [choice.to_certificate()], "outcomes": [choice]}
+        settings |= {"choices": [choice_fields(choice)], "outcomes": [choice]}
         return released(terms, counts.take(np.searchsorted(askable, rows)), rows)
 
     def _terms_of(

@@ -15,7 +15,6 @@ from secretballot.aggregation import (
     NoisyVoting,
     SparseVectorAggregator,
 )
-from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import VoteShape
@@ -33,6 +32,7 @@ from secretballot.privacy.accounting import (
     teacher_shape,
 )
 from secretballot.privacy.accounting.recipes import deviation, right_chance
+from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 from secretballot.students import learns_from_counts
 
 # A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a

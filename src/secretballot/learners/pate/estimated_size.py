@@ -9,9 +9,11 @@ from typing import Any
 
 from secretballot._validation import AGGREGATORS, check_choice, check_positive
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
-from secretballot.door.outcomes import PaidOutcome, estimate_stability
+from secretballot.core.releasing import Released
+from secretballot.door.outcomes import estimate_stability
 from secretballot.exceptions import Argument, BudgetError, Parameter, ParameterError
 from secretballot.learners.pate.defaults import (
     MAX_UNSTABLE,
@@ -26,7 +28,7 @@ from secretballot.privacy.accounting import (
     calibrate_sparse_vector,
     teacher_shape,
 )
-from secretballot.privacy.mechanisms import StabilityQuantile, answerable_fraction
+from secretballot.privacy.accounting.error_level import quantile_slack
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
@@ -239,7 +241,7 @@ class EstimatedSize:
         ledger: Ledger,
         request: str | None,
         declaration: Mapping[str, object],
-    ) -> PaidOutcome:
+    ) -> Released:
         """Release the estimate from the votes on the whole pool.
 
         Raises
@@ -265,9 +267,9 @@ class EstimatedSize:
         """Return the aggregator that a number leads to that shows nothing."""
         return self._aggregator_of_size(self._size_without_number)
 
-    def aggregator_by(self, estimate: PaidOutcome) -> Aggregator:
+    def aggregator_by(self, estimate: Released) -> Aggregator:
         """Return the aggregator that the released number leads to, for the rest of the budget."""
-        return self._aggregator_of_size(self.size_by(estimate.outcome))
+        return self._aggregator_of_size(self.size_by(estimate.values.item()))
 
     def size_by(self, released: int) -> int:
         """Return the number of queries, or of abstentions, that a released number leads to.
@@ -327,11 +329,10 @@ class EstimatedSize:
     @property
     def _noise_slack(self) -> int:
         """Votes that the estimate's own noise exceeds with probability `BETA` at most."""
-        scale = StabilityQuantile(self.fraction, self.epsilon).scale
+        scale = least_quotient(1, self.epsilon)
         return max(0, math.ceil(-scale * math.log(BETA * (1 + math.exp(-1 / scale)))) - 1)
 
     def _abstentions_shown_by(self, seen: int) -> int:
-        quantile = StabilityQuantile(self.fraction, self.epsilon)
         enough = math.floor(self.fraction * self.n_points) + 1
 
         def holds(unstable: int) -> bool:
@@ -339,7 +340,8 @@ class EstimatedSize:
                 event = calibrate_sparse_vector(self.rest, unstable)
             except ParameterError:  # so many abstentions cannot be had for this budget
                 return False
-            return answerable_fraction(seen, quantile, event, self.n_points, BETA) > 0
+            slack = quantile_slack(self.epsilon, event, self.n_points, BETA)
+            return seen > event.threshold + slack.total
 
         return last_that_holds(holds, min(MAX_UNSTABLE, enough))
 

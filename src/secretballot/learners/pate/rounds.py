@@ -10,9 +10,9 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, shown
 from secretballot.core.private import Votes
-from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
 from secretballot.queries.proposals import default_round_size
@@ -184,7 +184,7 @@ def _check_description(strategy: QueryStrategy) -> None:
 
 
 def ask_in_rounds(
-    stream: ReleaseStream,
+    stream: LabelStream,
     votes: Callable[[IntArray], Votes],
     askable: AskableRows,
     begun: BegunQueryRun,
@@ -198,7 +198,7 @@ def ask_in_rounds(
 
     Parameters
     ----------
-    stream : ReleaseStream
+    stream : LabelStream
         The reservation.
     votes : callable
         Rows of the public pool, shape (k,), to the votes on them; secret, asked for what is new
@@ -223,34 +223,37 @@ def ask_in_rounds(
     Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
     """
     order: list[int] = []
-    before, rounds, drawn = stream.used, list[int](), list[int]()
+    asked, planned = stream.stream, stream.shape.n_queries
+    before, rounds, drawn = asked.used, list[int](), list[int]()
     proposed = begun.first
     while len(proposed):
-        used = stream.used
+        used = asked.used
         given = _answered_points(stream, votes, askable, proposed, student)
         order += given.tolist()
         rounds.append(len(given))
-        drawn.append(stream.used - used)
+        drawn.append(asked.used - used)
         if progress is not None:
-            progress(len(order), stream.planned)
-        if len(given) < len(proposed) or len(order) == stream.planned:
+            progress(len(order), planned)
+        if len(given) < len(proposed) or len(order) == planned:
             break
         begun.selector.receive(_so_far(stream, askable, order))
-        proposed = begun.selector.propose(min(begun.round_size, stream.planned - len(order)))
-    if stream.order() != [askable.questions[place] for place in order]:
+        proposed = begun.selector.propose(min(begun.round_size, planned - len(order)))
+    if asked.released().questions != tuple(askable.questions[place] for place in order):
         # what an earlier run of another strategy asked counts as one round before
         rounds = [before, *drawn]
     rounds = [size for size in rounds if size]
-    plan = _plan_summary(stream, rounds, begun.strategy)
-    return QueryRun(
-        stream.released(askable.row_of, plan, by_value=askable.by_value),
-        rounds,
-        begun.selector.explain(),
-    )
+    left = _state_of_unused(stream)
+    plan = _plan(planned, rounds, begun.strategy, left)
+    done = asked.released()
+    released = certified_labels(done, askable.row_of, plan, by_value=askable.by_value)
+    if left != "kept" and not asked.closed:
+        # who asks again finds all of it in the ledger
+        asked.close(len(done.values), {"plan": plan, "rows": released.queries.tolist()})
+    return QueryRun(released, rounds, begun.selector.explain())
 
 
 def _answered_points(
-    stream: ReleaseStream,
+    stream: LabelStream,
     votes: Callable[[IntArray], Votes],
     askable: AskableRows,
     proposed: IntArray,
@@ -264,7 +267,7 @@ def _answered_points(
     # rest alone.
     found = stream.find(questions)
     new = np.flatnonzero(~found.given)
-    if len(new) and stream.left:
+    if len(new) and found.left:
         against = None if predictions is None else predictions[new]
         stream.answer(votes(rows[new]), [questions[place] for place in new], against)
         found = stream.find(questions)
@@ -273,34 +276,31 @@ def _answered_points(
     return proposed[found.given]
 
 
-def _so_far(stream: ReleaseStream, askable: AskableRows, order: list[int]) -> ReleasedLabels:
+def _so_far(stream: LabelStream, askable: AskableRows, order: list[int]) -> ReleasedLabels:
     """Return the answers of this run, as rows of the strategy's pool, without a certificate."""
-    answers: StreamAnswers = stream.find([askable.questions[place] for place in order])
+    answers = stream.find([askable.questions[place] for place in order])
     return ReleasedLabels(
         queries=np.array(order, dtype=np.int64),
         labels=answers.labels,
         classes=stream.classes,
-        n_teachers=stream.n_teachers,
-        sigma=stream.aggregator.sigma_of_counts,
+        n_teachers=stream.shape.n_teachers or 0,
+        sigma=stream.sigma,
         noisy_counts=answers.noisy_counts,
     )
 
 
-def _plan_summary(
-    stream: ReleaseStream, rounds: list[int], strategy: QueryStrategy
-) -> dict[str, object]:
-    """Return what the certificate says of the run, and of what is left of its reservation."""
-    left = "forfeited"
-    if stream.used == stream.planned:
-        left = "none"
-    elif stream.returns:
-        left = "returned"
-    elif stream.resumable and stream.left > 0:
-        left = "kept"
-    return _plan(stream.planned, rounds, strategy, left)
+def _state_of_unused(stream: LabelStream) -> str:
+    """Return what becomes of unused questions: a reservation stays open unless it is spent, returns
+    its rest or cannot be resumed."""
+    asked = stream.stream
+    if asked.used == stream.shape.n_queries:
+        return "none"
+    if asked.returns:
+        return "returned"
+    return "kept" if stream.resumable and asked.left else "forfeited"
 
 
-def _plan(planned: int, rounds: list[int], strategy: QueryStrategy, left: str) -> dict[str, object]:
+def _plan(planned: int, rounds: list[int], strategy: QueryStrategy, left: str) -> dict[str, Any]:
     return {
         "planned": planned,
         "used": sum(rounds),
@@ -308,9 +308,3 @@ def _plan(planned: int, rounds: list[int], strategy: QueryStrategy, left: str) -
         "strategy": strategy.describe(),
         "left": left,
     }
-
-
-def settle(stream: ReleaseStream, run: QueryRun) -> None:
-    """Close a reservation that is spent, returns its rest or cannot be resumed, and no other."""
-    if not stream.closed and (not stream.left or stream.returns or not stream.resumable):
-        stream.close(run.released)

@@ -14,8 +14,9 @@ from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_positive
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
-from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores, covers
-from secretballot.door.purchase import check_ledger, composition_of
+from secretballot.core.releasing import Released
+from secretballot.door.outcomes import account_terms, choose_by_scores, covers
+from secretballot.door.purchase import check_ledger
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.scores import right_units, unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
@@ -37,7 +38,11 @@ from secretballot.learners.training.stored_input import (
     numbers_of_units,
 )
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.build import (
+    account_fields,
+    certificate_digest,
+    choice_fields,
+)
 from secretballot.report.certificate.standing import with_choices_named
 from secretballot.report.certificate.verify import verify_certificate
 
@@ -60,7 +65,7 @@ class ChosenCandidate:
     index : int
         Its place among the candidates.
     name : str
-    choice : PaidOutcome
+    choice : Released
         What was drawn, and its price.
     rejected : tuple of ReleasedLabels
         What the other candidates were learnt from, as far as they tell (``released_labels_``).
@@ -69,7 +74,7 @@ class ChosenCandidate:
     candidate: Any
     index: int
     name: str
-    choice: PaidOutcome
+    choice: Released
     rejected: tuple[ReleasedLabels, ...] = ()
 
     def certified(self, released: ReleasedLabels | None = None) -> ReleasedLabels:
@@ -196,18 +201,22 @@ def choose_candidate(
         check_stored_table(stored, y, units, example, values)
     else:
         X, example = _with_public_types(X, X_public)
-    check_scores_account(ledger, guarantee_of(unit, neighbours))
     # labels are read before a candidate is tried, and scores are counted after
     index = None if stored is not None else class_indices(y, values, n_rows(X))
     for name, model in zip(names, models, strict=True):
         _refuse_unfit_candidate(name, model, example, values)
-    scores = (
-        _stored_scores(models, stored, values)
-        if stored is not None
-        else _candidate_scores(models, X, object_array(values)[index], units)
-    )
+
+    def scores() -> Scores:
+        right = (
+            _stored_scores(models, stored, values)
+            if stored is not None
+            else _candidate_scores(models, X, object_array(values)[index], units)
+        )
+        return Scores.of_candidates(right, guarantee_of(unit, neighbours))
+
     choice = choose_by_scores(
-        Scores.of_candidates(scores, guarantee_of(unit, neighbours)),
+        scores,
+        len(models),
         ledger,
         epsilon=epsilon,
         names=names,
@@ -227,7 +236,7 @@ def choose_candidate(
 
 def certified(
     released: ReleasedLabels,
-    choices: Sequence[PaidOutcome],
+    choices: Sequence[Released],
     *,
     rejected: Sequence[ReleasedLabels] = (),
 ) -> ReleasedLabels:
@@ -242,7 +251,7 @@ def certified(
     ----------
     released : ReleasedLabels
         What was chosen.
-    choices : sequence of PaidOutcome
+    choices : sequence of Released
         From the same ledger.
     rejected : sequence of ReleasedLabels
         From the same ledger; those that are already listed, or are `released` itself, are listed
@@ -262,11 +271,12 @@ def certified(
     # What is added up must be in one account and about one promise; then the lines of the
     # certificate that say how settings came about are put right, and the digest comes last.
     document = released.certificate
-    parts = [choice.composition for choice in choices] + [
+    parts = [account_fields(choice.account) for choice in choices] + [
         one.certificate["composition"] for one in rejected
     ]
     _check_account(document, parts)
-    promises = [(one.unit, one.neighbours) for one in choices] + [
+    made = [choice.shape.guarantee for choice in choices]
+    promises = [(one.unit, one.relation) for one in made] + [
         _unit_and_relation(one.certificate) for one in rejected
     ]
     for promise in promises:
@@ -317,10 +327,10 @@ def _unit_and_relation(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def _choice_entries(
-    document: dict[str, Any], choices: Sequence[PaidOutcome], rejected: Sequence[ReleasedLabels]
+    document: dict[str, Any], choices: Sequence[Released], rejected: Sequence[ReleasedLabels]
 ) -> list[dict[str, Any]]:
     """Return everything that the release was chosen by, each reservation once."""
-    found = [*document.get("choices", ()), *(choice.to_certificate() for choice in choices)]
+    found = [*document.get("choices", ()), *map(choice_fields, choices)]
     for other in rejected:
         found += [_as_choice(other), *other.certificate.get("choices", ())]
     # the release's own reservation stands on its certificate already
@@ -336,7 +346,7 @@ def _choice_entries(
 def _listed_beside(models: Sequence[Any], ledger: Ledger) -> list[dict[str, Any]]:
     """Return what the certificate of a choice lists besides: the releases from the same ledger
     behind the candidates that are not chosen."""
-    account = composition_of(ledger, 0)
+    account = account_terms(ledger)
     found = [getattr(model, "released_labels_", None) for model in models]
     behind = [
         one
@@ -346,7 +356,7 @@ def _listed_beside(models: Sequence[Any], ledger: Ledger) -> list[dict[str, Any]
     ]
     if len(behind) == len(models):  # one of them is chosen
         behind.remove(min(behind, key=lambda one: len(one.queries)))
-    return _choice_entries({"composition": account}, (), behind)
+    return _choice_entries({"composition": {"reservation": 0}}, (), behind)
 
 
 def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
@@ -393,10 +403,10 @@ def _with_public_types(X: Any, X_public: Any) -> tuple[Any, Any]:
 
 
 def _chosen_candidate(
-    choice: PaidOutcome, names: Sequence[str], models: Sequence[Any]
+    choice: Released, names: Sequence[str], models: Sequence[Any]
 ) -> ChosenCandidate:
     """Return the outcome of a choice, with the releases behind those that were not chosen."""
-    place = choice.outcome
+    place = choice.values.item()
     others = (
         getattr(model, "released_labels_", None)
         for number, model in enumerate(models)

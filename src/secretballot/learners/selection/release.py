@@ -1,21 +1,25 @@
 """What leaves when a model was chosen by private records: its labels of public points."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from secretballot._typing import IntArray
 from secretballot.core.ledger import Ledger
-from secretballot.door import purchase
-from secretballot.door.outcomes import PaidOutcome
+from secretballot.core.releasing import Released
+from secretballot.door.outcomes import account_terms
 from secretballot.exceptions import ParameterError
 from secretballot.learners.selection.candidates import certified
-from secretballot.privacy.accounting import PrivacyBudget, price
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import build_certificate, describe_released
+from secretballot.report.certificate.build import (
+    account_fields,
+    certificate_of,
+    describe_released,
+)
 
 
 def chosen_release(
-    choice: PaidOutcome,
+    choice: Released,
     labels: IntArray,
     rows: IntArray,
     classes: Sequence[Any],
@@ -28,7 +32,7 @@ def chosen_release(
 
     Parameters
     ----------
-    choice : PaidOutcome
+    choice : Released
         An exponential choice, drawn and paid for.
     labels : ndarray of int64, shape (l,)
         Class of each public point, by the chosen model, as an index into `classes`.
@@ -45,24 +49,15 @@ def chosen_release(
     Unit, relation, price : those of the choice. Labels of public points by a model that depends on
         nothing else private are post-processing.
     """
-    # The noise source is asked for its description alone: nothing is drawn any more.
-    noise = purchase.exact_noise()
-    document = build_certificate(
-        mechanism=choice.mechanism,
-        shape=choice.shape,
-        public={**choice.public, **about},
-        budget=PrivacyBudget(choice.epsilon, choice.delta),
-        price=price((choice.event,), epsilon=choice.epsilon),
-        composition=choice.composition,
-        noise={"exact": noise.exact, "description": noise.description},
-        released=describe_released(rows, labels, classes, 0) | {"values": [[choice.outcome]]},
+    document = certificate_of(
+        replace(choice, purpose=purpose or choice.purpose),
+        describe_released(rows, labels, classes, 0) | {"values": choice.values.tolist()},
+        follows=about,
         declaration={
-            "unit": choice.unit,
+            "unit": choice.shape.guarantee.unit,
             "unit_column": unit_column,
-            "neighbours": choice.neighbours,
+            "neighbours": choice.shape.guarantee.relation,
         },
-        purpose=purpose or choice.purpose,
-        drawn=choice.drawn,
     )
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
 
@@ -76,13 +71,7 @@ def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
         Naming the account; nothing was spent.
     """
     # Their price would stand in no account that the certificate of the choice speaks of.
-    own = {
-        "kind": ledger.composition,
-        "dataset": ledger.dataset,
-        "unit": ledger.unit,
-        "neighbours": ledger.neighbours,
-        "budget": ledger.budget.to_json(),
-    }
+    own = account_terms(ledger)
     for model in candidates:
         released = getattr(model, "released_labels_", None)
         paid = released.certificate["composition"] if isinstance(released, ReleasedLabels) else own
@@ -96,7 +85,7 @@ def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
 
 
 def with_candidates(
-    released: ReleasedLabels, choice: PaidOutcome, candidates: Sequence[Any], index: int
+    released: ReleasedLabels, choice: Released, candidates: Sequence[Any], index: int
 ) -> ReleasedLabels:
     """Return the release with all that the candidates cost the same account on its certificate.
 
@@ -111,7 +100,7 @@ def with_candidates(
         place: one
         for place, one in found.items()
         if isinstance(one, ReleasedLabels)
-        and _same_account(one.certificate["composition"], choice.composition)
+        and _same_account(one.certificate["composition"], account_fields(choice.account))
     }
     if not own:
         return released

@@ -1,6 +1,7 @@
 """The semi-private learner: one of a class that public points make finite, by all records."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,10 +13,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import IntArray
-from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
+from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
-from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores
+from secretballot.core.releasing import Released
+from secretballot.door.outcomes import choose_by_scores
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
@@ -47,7 +50,6 @@ from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.students import HypothesisStudent
 
 
@@ -92,7 +94,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     student_ : the chosen classifier, to be published
     hypothesis_ : Hypothesis
         What was chosen of a class of hypotheses; says 1 for ``classes_[1]``.
-    choice_ : PaidOutcome
+    choice_ : Released
         The draw.
     released_labels_ : ReleasedLabels
         What left the door, as the labels that the chosen one gives to the public points.
@@ -294,16 +296,20 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         dichotomies = hypotheses.dichotomies(points)
         kept = slice(None) if units is None else one_record_each(units, n_rows(X))
         unit = self._protected_unit(units is not None)
-        scores = private_scores(
-            dichotomies, np.asarray(X)[kept], index[kept], unit, self.neighbours
-        )
+
+        def scores() -> Scores:
+            records = np.asarray(X)[kept]
+            return private_scores(dichotomies, records, index[kept], unit, self.neighbours)
+
         about = {
             "hypotheses": hypotheses.name,
             "n_public": len(rows),
             "points_sha256": doubles_digest(points),
         }
-        choice = self._drawn_choice(scores, account, about, names, unit_name)
-        self.hypothesis_ = dichotomies.hypothesis(choice.outcome)
+        choice = self._drawn_choice(
+            scores, len(dichotomies), account, about, names, unit, unit_name
+        )
+        self.hypothesis_ = dichotomies.hypothesis(choice.values.item())
         self.student_ = HypothesisStudent.of(self.hypothesis_, hypotheses, names, n_columns(X))
         if _has_names(X):
             self.student_.feature_names_in_ = np.asarray(X.columns, dtype=object)
@@ -320,24 +326,27 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
 
     def _drawn_choice(
         self,
-        scores: Scores,
+        scores: Callable[[], Scores],
+        n_candidates: int,
         account: Ledger,
         about: dict[str, Any],
         classes: list[Any],
+        unit: str,
         unit_name: str | None,
-    ) -> PaidOutcome:
+    ) -> Released:
         assert self.budget is not None
         return choose_by_scores(
             scores,
+            n_candidates,
             account,
             epsilon=self.budget.epsilon,
             classes=classes,
             about=about,
             request=self.request,
             purpose=self.purpose
-            or f"which of {scores.n_candidates} {about['hypotheses']} makes the fewest mistakes",
+            or f"which of {n_candidates} {about['hypotheses']} makes the fewest mistakes",
             declaration={
-                "unit": scores.shape.guarantee.unit,
+                "unit": unit,
                 "unit_column": unit_name,
                 "neighbours": self.neighbours,
             },
@@ -410,20 +419,18 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         """
         check_is_fitted(self, "choice_")
         assert self.budget is not None
-        mechanism = ExponentialMechanism(
-            self.budget.epsilon, monotone=self.neighbours == "add-remove"
-        )
-        return mechanism.score_loss(self.n_candidates_, beta)
+        moved = 1 if self.neighbours == "add-remove" else 2
+        # each candidate that falls short by more is drawn less often than beta / n_candidates
+        chances = self.n_candidates_ / check_probability("beta", beta)
+        return least_quotient(moved, self.budget.epsilon) * math.log(chances)
 
     def _open_account(self, by_unit: bool) -> Ledger:
         """Return the account that pays."""
         unit = self._protected_unit(by_unit)
         check_keeping(self.ledger, None, self.request)
-        account = account_of_fit(
+        return account_of_fit(
             self.ledger, required_budget(self.budget), unit=unit, neighbours=self.neighbours
         )
-        check_scores_account(account, guarantee_of(unit, self.neighbours))
-        return account
 
     def _protected_unit(self, by_unit: bool) -> str:
         return "user" if by_unit else "record"

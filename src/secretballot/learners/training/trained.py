@@ -15,6 +15,7 @@ from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
+from secretballot.core.types import Sample, VoteShape
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
@@ -79,8 +80,7 @@ class TrainedTeachers:
     takes_missing : bool
         Whether they take missing values.
     serial : str
-        Names these teachers and no others; drawn at random, never computed from data. Empty where
-        they are not kept.
+        Names these teachers and no others; drawn at random, never computed from data.
     vault : Path or None
         Where they are kept.
 
@@ -178,14 +178,33 @@ class TrainedTeachers:
         ParameterError
             If they learned from a sample that was drawn for another reservation.
         """
-        sample = self.declaration.get("sample")
-        if isinstance(sample, Mapping) and sample.get("plan") != request:
+        sample = self.sample
+        if sample is not None and sample.request != request:
             raise ParameterError(
                 "These teachers learned from a secret sample that was drawn for one reservation;"
                 " ask them through its labeler or its session, where what it costs is paid."
             )
-        made_for = guarantee_of(self.declaration["unit"], self.declaration["neighbours"])
-        return self.ensemble.vote_counts(points, classes=self.classes, guarantee=made_for)
+        shape = self.shape(1)
+        return self.ensemble.vote_counts(
+            points, classes=self.classes, guarantee=shape.guarantee, sample=shape.sample
+        )
+
+    @property
+    def sample(self) -> Sample | None:
+        """The secret sample that they learned from, None where they learned from all records."""
+        declared: Any = self.declaration.get("sample")
+        return None if declared is None else Sample(**declared, serial=self.serial)
+
+    def shape(self, n_queries: int) -> VoteShape:
+        """Return the public facts of their votes on so many points."""
+        return VoteShape(
+            guarantee=guarantee_of(self.declaration["unit"], self.declaration["neighbours"]),
+            n_queries=n_queries,
+            n_classes=len(self.classes),
+            n_teachers=self.n_teachers,
+            moved=n_queries,
+            sample=self.sample,
+        )
 
     def __repr__(self) -> str:
         return (
@@ -387,8 +406,9 @@ def keep_teachers(
         If the vault belongs to other data or settings, or was kept by other library versions; or if
         classes or columns cannot be kept.
     """
+    serial = entropy_bytes(16).hex()
     if vault is None:
-        return TrainedTeachers(fit(), classes, declaration, template, takes_missing)
+        return TrainedTeachers(fit(), classes, declaration, template, takes_missing, serial)
     digest = str(joblib.hash(identity, hash_name="sha1"))
     about = {
         "classes": list(classes),
@@ -401,7 +421,7 @@ def keep_teachers(
     if content is None:
         # The teachers are kept before the file that names them: a crash between the two leaves
         # teachers that nobody finds, and never a name without teachers.
-        ensemble, serial = fit(), entropy_bytes(16).hex()
+        ensemble = fit()
         ensemble.keep(vault, serial)
         about |= {"serial": serial, "n_teachers": ensemble.n_teachers}
         content = keep_secret(vault / FILE, json.dumps(about).encode())

@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from secretballot._validation import check_count, check_probability, shown
-from secretballot.aggregation import RelabelledAggregator
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, Sampled
 
 LEAST_SHARE = 0.1  # costs the first part a tenth of its sample and is always enough to be drawn
 OPEN_SHARE = 0.5  # where nobody knows how many questions will come
@@ -161,7 +160,7 @@ def best_share(constants: tuple[float, float], n_first: int, n_queries: int) -> 
 
 def split_budget(
     total: PrivacyBudget,
-    planned: Callable[[PrivacyBudget], tuple[RelabelledAggregator, int]],
+    planned: Callable[[PrivacyBudget], tuple[Sampled, int]],
     vc_dimension: int,
     n_first: int,
     *,
@@ -174,7 +173,7 @@ def split_budget(
     ----------
     total : PrivacyBudget
     planned : callable
-        Aggregator and number of teachers of an agnostic labeler of that budget.
+        Noise and sample, and number of teachers, of an agnostic labeler of that budget.
     vc_dimension, n_first : int
     n_queries : int or None
         All questions that are expected; None for many more than `n_first`.
@@ -184,7 +183,7 @@ def split_budget(
     Raises
     ------
     ParameterError
-        If the share is out of its range, or no aggregator fits the budget.
+        If the share is out of its range, or no noise fits the budget.
     """
     if epsilon_share is not None:
         return BudgetSplit.of(total, epsilon_share, n_first, "as given")
@@ -192,14 +191,14 @@ def split_budget(
         return BudgetSplit.of(total, OPEN_SHARE, n_first, "the number of questions is open")
     # The constants hardly depend on epsilon, so those of the largest first part serve for all.
     trial = PrivacyBudget(total.epsilon * (1 - LEAST_SHARE), total.delta)
-    aggregator, n_teachers = planned(trial)
+    event, n_teachers = planned(trial)
     constants = error_constants(
         vc_dimension,
         n_first,
         epsilon=trial.epsilon,
-        rate=aggregator.event.rate,
+        rate=event.rate,
         n_teachers=n_teachers,
-        neighbours=aggregator.event.relation,
+        neighbours=event.relation,
     )
     why = f"the least average error of {n_queries} questions"
     return BudgetSplit.of(total, best_share(constants, n_first, n_queries), n_first, why)

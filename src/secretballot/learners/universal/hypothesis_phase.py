@@ -1,14 +1,16 @@
 """The second part of a universal labeler: one hypothesis, chosen once by all private records,
 that answers for ever."""
 
+import contextlib
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.door.outcomes import PaidOutcome
-from secretballot.door.reserved_outcome import ReservedOutcome
+from secretballot.core.releasing import AnswerStream, Released
+from secretballot.exceptions import LedgerError
 from secretballot.hypotheses import Hypothesis, HypothesisClass
 from secretballot.hypotheses.finite import check_answers
 from secretballot.learners.selection.release import chosen_release
@@ -26,10 +28,9 @@ class EndlessPart:
 
     Parameters
     ----------
-    choice : PaidOutcome
-    about : mapping
-        As stored beside the choice: ``points``, and ``rows``, those of them that made the class
-        finite.
+    choice : Released
+        Its question holds ``n_candidates``, the public ``points``, and ``rows``, those of them that
+        made the class finite.
     hypotheses : HypothesisClass
 
     Attributes
@@ -40,40 +41,45 @@ class EndlessPart:
     n_candidates : int
     """
 
-    def __init__(
-        self, choice: PaidOutcome, about: dict[str, Any], hypotheses: HypothesisClass
-    ) -> None:
+    def __init__(self, choice: Released, hypotheses: HypothesisClass) -> None:
         self.choice, self._hypotheses = choice, hypotheses
+        about = json.loads(choice.questions[0])
         self.points = np.array(about["points"], dtype=np.float64)
         self._rows = np.array(about["rows"], dtype=np.int64)
         # representatives follow from the public points alone, so the number of one is enough to
         # find it again
         self.hypothesis: Hypothesis = hypotheses.dichotomies(self.points[self._rows]).hypothesis(
-            choice.outcome
+            choice.values.item()
         )
-        self.n_candidates = int(choice.public["n_candidates"])
+        self.n_candidates = int(about["n_candidates"])
 
     @classmethod
-    def begun(cls, reserved: ReservedOutcome, hypotheses: HypothesisClass) -> "EndlessPart | None":
+    def begun(cls, reserved: AnswerStream, hypotheses: HypothesisClass) -> "EndlessPart | None":
         """Return the part that was drawn before, or None."""
-        found = reserved.drawn()
-        return None if found is None else cls(*found, hypotheses)
+        if reserved.left:
+            return None
+        if not reserved.closed:
+            # the answer is stored: the end notes what drew it, and another process may have done so
+            with contextlib.suppress(LedgerError):
+                reserved.close()
+        return cls(reserved.released(), hypotheses)
 
     @classmethod
     def begin(
         cls,
-        reserved: ReservedOutcome,
+        reserved: AnswerStream,
         hypotheses: HypothesisClass,
         records: Callable[[], PrivateRecords],
         points: FloatArray,
         rows: IntArray,
+        neighbours: str,
     ) -> "EndlessPart":
         """Draw, or return what was drawn before.
 
         Parameters
         ----------
-        reserved : ReservedOutcome
-            What pays.
+        reserved : AnswerStream
+            What pays, as `reserve_choice` makes it.
         hypotheses : HypothesisClass
         records : callable
             Returns the private records; called only where there was no draw.
@@ -81,6 +87,7 @@ class EndlessPart:
             Public.
         rows : ndarray of int64
             Those that make the class finite.
+        neighbours : {"add-remove", "replace-one"}
 
         Privacy
         -------
@@ -89,15 +96,16 @@ class EndlessPart:
             follow from public points, which may themselves follow from earlier answers: these are
             paid for.
         """
-        found = reserved.drawn()
         # the records are opened only where there is something to draw
-        if found is None:
+        if reserved.left:
             dichotomies = hypotheses.dichotomies(points[rows])
-            scores = private_scores(
-                dichotomies, *records().open_for_scores(), reserved.unit, reserved.neighbours
-            )
-            found = reserved.draw(scores, {"points": points.tolist(), "rows": rows.tolist()})
-        return cls(*found, hypotheses)
+            scores = private_scores(dichotomies, *records().open_for_scores(), "record", neighbours)
+            fixed = {"points": points.tolist(), "rows": rows.tolist()}
+            question = json.dumps({"n_candidates": len(dichotomies), **fixed})
+            reserved.answer(scores, [question.encode()])
+        found = cls.begun(reserved, hypotheses)
+        assert found is not None  # it was drawn, here or elsewhere
+        return found
 
     def predict(self, points: FloatArray) -> IntArray:
         """Return 0 or 1 for every row of public points, shape (n,)."""
@@ -118,7 +126,12 @@ class EndlessPart:
             self.predict(points),
             np.arange(len(points)),
             classes,
-            about={**more, "n_public": len(self._rows), **about},
+            about={
+                **more,
+                "n_candidates": self.n_candidates,
+                "n_public": len(self._rows),
+                **about,
+            },
             unit_column=None,
             purpose=purpose,
         )

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
-from secretballot.aggregation import RelabelledAggregator
 from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL
@@ -50,7 +49,7 @@ from secretballot.learners.universal.service import (
     first_request,
 )
 from secretballot.learners.universal.voting_phase import FirstPart
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, Sampled
 from secretballot.students import HypothesisStudent
 from secretballot.vault import keep_secret, make_vault, read_secret
 
@@ -250,7 +249,8 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         records: PrivateRecords | None = PrivateRecords(points, index)
         if folder is not None and records is not None:
             # The records before the file that names the reservation: who finds it can go on.
-            if account.released(endless_request(self.request)) is None:
+            drawn = account.entry(endless_request(self.request))
+            if drawn is None or not drawn.parts:
                 records.keep(make_vault(folder))
             keep_secret(folder / _ABOUT, json.dumps(about).encode())
             records = None
@@ -450,7 +450,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
             public_points_needed(d, self.alpha, self.beta) if self.n_first is None else self.n_first
         )
 
-        def planned(budget: PrivacyBudget) -> tuple[RelabelledAggregator, int]:
+        def planned(budget: PrivacyBudget) -> tuple[Sampled, int]:
             return agnostic_terms(
                 budget,
                 n_first,

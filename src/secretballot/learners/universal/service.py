@@ -10,7 +10,8 @@ import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, ObjectArray
 from secretballot.core.ledger import Ledger
-from secretballot.door.reserved_outcome import ReservedOutcome
+from secretballot.door.outcomes import reserve_choice
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import BudgetError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.labelers.session import LabelingSession
@@ -159,12 +160,11 @@ class UniversalRun:
     ) -> None:
         self.terms, self.session = terms, session
         self._records, self._folder = records, folder
-        self._reserved = ReservedOutcome(
+        self._reserved = reserve_choice(
             ledger,
             epsilon=terms.split.endless,
             request=endless_request(terms.request),
-            unit="record",
-            neighbours=terms.neighbours,
+            guarantee=guarantee_of("record", terms.neighbours),
             purpose=terms.purpose or f"which of the {terms.hypotheses.name} answers for ever",
             classes=terms.classes,
         )
@@ -204,7 +204,12 @@ class UniversalRun:
         """
         rows = random_rows(len(points), self.terms.n_cover, self.terms.random_state)
         endless = EndlessPart.begin(
-            self._reserved, self.terms.hypotheses, self._open_records, points, rows
+            self._reserved,
+            self.terms.hypotheses,
+            self._open_records,
+            points,
+            rows,
+            self.terms.neighbours,
         )
         self._take_up(endless)
 

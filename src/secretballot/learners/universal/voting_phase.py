@@ -54,8 +54,8 @@ class FirstPart(AgnosticLabeler):
         first.split = split
         return first
 
-    def _public_declaration(self, aggregator: Any) -> dict[str, object]:
-        declared = super()._public_declaration(aggregator)
+    def _public_declaration(self, event: Any) -> dict[str, object]:
+        declared = super()._public_declaration(event)
         more = (
             "This is the first part of a universal labeler, reserved together with a second one:"
             f" {self.split}."

@@ -14,7 +14,6 @@ from secretballot.aggregation import (
     InteractiveAggregator,
     NoisyVoting,
 )
-from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.core.class_games import class_block
 from secretballot.core.label_games import GaussianChances, game_work
@@ -42,6 +41,7 @@ from secretballot.privacy.accounting import (
     teacher_shape,
 )
 from secretballot.privacy.accounting.recipes import deviation, table_deviation
+from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 
 ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 1.6  # between neighbouring numbers of teachers

@@ -25,7 +25,6 @@ from secretballot.aggregation import (
     InteractiveAggregator,
     NoisyVoting,
 )
-from secretballot.aggregation.confident import predicted_votes
 from secretballot.aggregation.streams import StreamAggregator
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.core.mechanisms import TableLabels, plurality, stability
@@ -35,6 +34,7 @@ from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import Stream
 from secretballot.privacy.accounting.recipes import kept_chances, laplace_cdf, laplace_deviation
+from secretballot.students.confirmed import predicted_votes
 
 NODES = 48  # of the quadrature over the noise of the true class
 LAPLACE_NODES = 200

@@ -8,8 +8,8 @@ import sklearn
 
 from secretballot._typing import IntArray
 from secretballot.aggregation import Aggregator, InteractiveAggregator, NoisyVoting
-from secretballot.aggregation.confident import ConfidentVoting
-from secretballot.core.mechanisms import NoisyVotes
+from secretballot.core.mechanisms import NoisyVotes, State
+from secretballot.core.types import Guarantee, VoteShape
 from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
@@ -18,9 +18,9 @@ from secretballot.planning.simulation.forecast import forecast
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.votes import RunOutcome, VoteSample
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
-from secretballot.released import ReleasedLabels
+from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
-from secretballot.students.confirmed import StudentInRounds
+from secretballot.students.confirmed import StudentInRounds, predicted_votes
 
 ROUNDS = 20  # of a strategy, as with real votes
 
@@ -136,7 +136,7 @@ class SimulatedRun:
         public: IntArray,
         setting: Setting,
         aggregator: Aggregator,
-        noise: SeededNoise,
+        noise: Any,
         rng: np.random.Generator,
     ) -> ReleasedLabels:
         """Answer random points; fewer points than queries are asked again, under fresh noise."""
@@ -146,15 +146,18 @@ class SimulatedRun:
         queries = np.concatenate([rng.permutation(len(public)) for _ in range(turns)])[
             : setting.n_queries
         ]
-        answers = aggregator.answer(self.sample.counts[public[queries]], setting.n_teachers, noise)
-        return self._as_released(queries, answers.labels, answers.noisy_counts, aggregator)
+        shape = self._shape(setting.n_queries)
+        votes = self.sample.counts[public[queries]].astype(np.int64)
+        mechanism = aggregator.core_mechanism(setting.n_teachers)
+        drawn, _ = mechanism.draw(shape, (votes, np.zeros_like(votes)), noise, State())
+        return self._as_released(queries[: len(drawn)], drawn, aggregator)
 
     def _asked_in_rounds(
         self,
         public: IntArray,
         setting: Setting,
         aggregator: Aggregator,
-        noise: SeededNoise,
+        noise: Any,
         rng: np.random.Generator,
         student: StudentInRounds | None,
     ) -> ReleasedLabels:
@@ -180,43 +183,50 @@ class SimulatedRun:
             int(rng.integers(2**31)),
         )
         selector = CheckedSelector(strategy, pool)
-        run = aggregator.start(setting.n_teachers, noise)
-        asked, labels, counts = list[IntArray](), list[IntArray](), list[IntArray]()
-        size, left = max(1, setting.n_queries // ROUNDS), setting.n_queries
-        while left and not run.stopped and len(proposed := selector.propose(min(size, left))):
-            rows = places[proposed]
-            votes = self.sample.counts[public[rows]]
-            if student is None:
-                answers = run.answer(votes)
-            else:
-                assert isinstance(run, ConfidentVoting)
-                predictions = student.predictions(rows)
-                answers = run.answer(votes, predictions)
-            reached = answers.n_reached
-            asked.append(proposed[:reached])
-            labels.append(answers.labels[:reached])
-            if student is not None:
-                student.tell(rows[:reached], answers.labels[:reached], predictions[:reached])
-            if answers.noisy_counts is not None:
-                counts.append(answers.noisy_counts[:reached])
-            left -= reached
-            so_far = (
-                np.concatenate(asked),
-                np.concatenate(labels),
-                np.concatenate(counts) if counts else None,
-            )
-            selector.receive(self._as_released(*so_far, aggregator))
-        # a stream may stop before its first answer, so there may be nothing to join
-        queries, given = (
-            np.concatenate([np.empty(0, dtype=np.int64), *parts]) for parts in (asked, labels)
+        shape, mechanism = (
+            self._shape(setting.n_queries),
+            aggregator.core_mechanism(setting.n_teachers),
         )
-        return self._as_released(
-            places[queries], given, np.concatenate(counts) if counts else None, aggregator
+        # a stream may stop before its first answer, so there may be nothing to join
+        asked = np.empty(0, dtype=np.int64)
+        given = np.empty((0, mechanism.answer_shape(shape)[1]), dtype=np.int64)
+        state, stops_at = State(), mechanism.stops_at
+        size, left = max(1, setting.n_queries // ROUNDS), setting.n_queries
+        while left and (stops_at is None or state.used < stops_at):
+            proposed = selector.propose(min(size, left))
+            if not len(proposed):
+                break
+            rows = places[proposed]
+            votes = self.sample.counts[public[rows]].astype(np.int64)
+            against = np.zeros_like(votes)
+            if student is not None:
+                predictions = student.predictions(rows)
+                against = predicted_votes(predictions, votes.shape, setting.n_teachers)
+            drawn, state = mechanism.draw(shape, (votes, against), noise, state)
+            reached = len(drawn)
+            asked = np.concatenate([asked, proposed[:reached]])
+            given = np.concatenate([given, drawn])
+            if student is not None:
+                student.tell(rows[:reached], drawn[:, 0], predictions[:reached])
+            left -= reached
+            selector.receive(self._as_released(asked, given, aggregator))
+        return self._as_released(places[asked], given, aggregator)
+
+    def _shape(self, n_queries: int) -> VoteShape:
+        return VoteShape(
+            guarantee=Guarantee(unit="record", relation="add-remove"),
+            n_queries=n_queries,
+            n_classes=self.sample.counts.shape[1],
+            n_teachers=self.sample.n_teachers,
+            moved=n_queries,
         )
 
     def _as_released(
-        self, queries: IntArray, labels: IntArray, counts: IntArray | None, aggregator: Aggregator
+        self, queries: IntArray, values: IntArray, aggregator: Aggregator
     ) -> ReleasedLabels:
+        k = self.sample.n_teachers
+        shape = self._shape(aggregator.n_queries)
+        labels, counts = labels_in(aggregator.core_mechanism(k), shape, values)
         return ReleasedLabels(
             queries=queries,
             labels=labels,

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import binom
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.core.streams import MAX_DISTANCE
 from secretballot.privacy.accounting import SparseStream, Stream, TableStream
 from secretballot.privacy.accounting.abstention_table import rough_chances
-from secretballot.theory.voting import capped_binomial_mean
 
 REACH = 35  # threshold scales; the noise lies beyond with chance exp(-35)
 REPEATS = 10_000  # streams drawn for the range of the number of answers
@@ -46,10 +46,9 @@ def expected_stream(
     """Return what becomes of a stream whose queries are drawn uniformly from given points.
 
     The expectations are exact. An epoch, from one abstention to the next, is a row of queries under
-    one threshold: given its noise a point is answered with a chance of its own. A threshold drawn
-    once makes the epochs of a stream alike; fresh ones make them independent, and their lengths are
-    convolved, as in `secretballot.theory.stream_forecast`. The quantiles come from `REPEATS`
-    streams drawn from the same distribution.
+    one threshold: given its noise a point is answered with a chance of its own. Epochs are
+    independent, and their lengths are convolved, as in `secretballot.theory.stream_forecast`. The
+    quantiles come from `REPEATS` streams drawn from the same distribution.
 
     Parameters
     ----------
@@ -92,10 +91,6 @@ def _table_chances(
     return np.array([answered.mean()]), np.array([float(answered @ right) / len(right)])
 
 
-def _is_refreshed(event: Stream) -> bool:
-    return isinstance(event, SparseStream) and event.refresh
-
-
 def _noise_reach(event: SparseStream) -> int:
     return int(np.ceil(REACH * event.threshold_scale)) + 1
 
@@ -136,12 +131,12 @@ def _expected_answers(
 ) -> FloatArray:
     """Return the expected numbers of queries counted before the T-th abstention, shape (ways,)."""
     refusal = np.maximum(1 - passing, 1e-300)
-    # one threshold for the whole stream: given its noise, queries are independent of each other
-    if not _is_refreshed(event):
-        stops = capped_binomial_mean(refusal, m, event.abstentions)
+    # a table hides no threshold: all queries are independent of each other
+    if isinstance(event, TableStream):
+        stops = _capped_binomial_mean(refusal, m, event.abstentions)
         asked = np.where(refusal > 1e-12, stops / refusal, m)
         return np.asarray((chances * asked) @ counted)
-    # fresh thresholds: one epoch is followed query by query under every noise at once, and what
+    # else one epoch is followed query by query under every noise at once, and what
     # it counts is added up over the places at which an epoch may begin
     alive, survival, hits = chances.copy(), np.zeros(m + 1), np.zeros((m, counted.shape[1]))
     for j in range(m):
@@ -153,6 +148,14 @@ def _expected_answers(
     # hits of an epoch with j queries left
     within = np.concatenate([np.zeros((1, hits.shape[1])), np.cumsum(hits, axis=0)])
     return np.asarray(_epoch_starts(length, event.abstentions) @ within[::-1])
+
+
+def _capped_binomial_mean(rate: FloatArray, n: int, cap: int) -> FloatArray:
+    """Return E[min(cap, Binomial(n, rate))] for every rate; shape as given."""
+    # the mean of min(cap, B), in two parts: n rate P[B' <= cap - 2] with B' of n - 1 trials, and
+    # cap P[B >= cap]
+    below = binom.cdf(cap - 2, n - 1, rate)
+    return np.asarray(n * rate * below + cap * binom.sf(cap - 1, n, rate), dtype=np.float64)
 
 
 def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
@@ -185,7 +188,7 @@ def _quantiles_of_answers(
     stops = min(event.abstentions, m)
     # as many streams as time allows: each takes as many draws as it has epochs
     repeats = max(200, min(REPEATS, MOST_STOPS // stops))
-    shape = (repeats, stops if _is_refreshed(event) else 1)
+    shape = (repeats, stops if isinstance(event, SparseStream) else 1)
     refusal = np.clip(1 - passing, 1e-12, 1.0)[rng.choice(len(chances), size=shape, p=chances)]
     ends = np.cumsum(
         rng.geometric(np.broadcast_to(refusal, (repeats, stops))).astype(np.float64), axis=1

@@ -43,6 +43,11 @@ from secretballot.privacy.accounting.recipes import (
     vote_quantiles,
 )
 from secretballot.privacy.accounting.sample_calibration import calibrate_relabelled
+from secretballot.privacy.accounting.stream_recipes import (
+    confident_labels,
+    sparse_vector,
+    table_of_abstentions,
+)
 from secretballot.privacy.accounting.table_calibration import (
     calibrate_abstention_table,
     calibrate_stream,
@@ -86,6 +91,7 @@ __all__ = [
     "calibrate_vector_sum",
     "calibrate_vote_table",
     "check_useful",
+    "confident_labels",
     "delta_upper",
     "epsilon_upper",
     "estimated_vote_table",
@@ -95,7 +101,9 @@ __all__ = [
     "noisy_means",
     "noisy_votes",
     "price",
+    "sparse_vector",
     "table_labels",
+    "table_of_abstentions",
     "teacher_shape",
     "vote_quantiles",
 ]

@@ -623,7 +623,6 @@ def _sparse_vector(
             query_scale=ratio * scale,
             threshold=0,
             abstentions=t,
-            refresh=True,
         )
 
     # of composed epochs only the loss counts, (1 + 2 / ratio) / scale: one search serves all ratios
@@ -652,7 +651,6 @@ def _pattern_scale(
             query_scale=ratio * scale,
             threshold=0,
             abstentions=t,
-            refresh=True,
         )
         return _pattern_delta(event, budget.epsilon, composed) <= budget.delta - failure
 

@@ -46,10 +46,9 @@ from secretballot.report.certificate.standing import (
 )
 
 if TYPE_CHECKING:  # it draws, and certificates are public
-    from secretballot.core.releasing import Released
+    from secretballot.core.releasing import AccountFacts, Released
 
-# "sample" is for the door alone (`door.purchase.check_sample`): the events state it, so the
-# certificate need not
+# "sample" is stated by the shape, so the certificate need not
 _DECLARED = ("unit", "unit_column", "neighbours", "assumptions", "not_protected", "sample")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 
@@ -275,23 +274,14 @@ def certificate_of(
     CertificateError, ParameterError
         As for `build_certificate`.
     """
-    account, noise = done.account, dict(done.noise)
+    noise = dict(done.noise)
     return build_certificate(
         mechanism=done.mechanism,
         shape=done.shape,
         public={**done.public, **(follows or {})},
         budget=done.budget,
         price=done.price,
-        composition={
-            "kind": account.composition,
-            "dataset": account.dataset,
-            "unit": account.guarantee.unit,
-            "neighbours": account.guarantee.relation,
-            "budget": account.budget.to_json(),
-            "spent_after": dict(zip(("epsilon", "delta"), account.spent_after, strict=True)),
-            "durable": account.durable,
-            "reservation": account.reservation,
-        },
+        composition=account_fields(done.account),
         noise={name: noise[name] for name in ("exact", "description")},
         released=described,
         declaration=declaration,
@@ -300,6 +290,35 @@ def certificate_of(
         choices=choices,
         drawn={"issued": done.issued, "software": noise["software"]},
     )
+
+
+def account_fields(account: "AccountFacts") -> dict[str, Any]:
+    """Return the account that paid, as a certificate states it."""
+    return {
+        "kind": account.composition,
+        "dataset": account.dataset,
+        "unit": account.guarantee.unit,
+        "neighbours": account.guarantee.relation,
+        "budget": account.budget.to_json(),
+        "spent_after": dict(zip(("epsilon", "delta"), account.spent_after, strict=True)),
+        "durable": account.durable,
+        "reservation": account.reservation,
+    }
+
+
+def choice_fields(done: "Released") -> dict[str, Any]:
+    """Return one released number as the ``choices`` of a certificate list it."""
+    return {
+        "purpose": done.purpose,
+        "mechanism": done.mechanism.model_dump(mode="json"),
+        "shape": done.shape.model_dump(mode="json"),
+        "public": dict(done.public),
+        "events": [done.event.model_dump(mode="json")],
+        "epsilon": done.budget.epsilon,
+        "delta": done.budget.delta,
+        "value": done.values.item(),
+        "reservation": done.account.reservation,
+    }
 
 
 def with_about(certificate: Mapping[str, Any], about: Mapping[str, str]) -> dict[str, Any]:

@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from tiny_sums import true_delta
 
 from made_events import sums_event
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
 from secretballot.privacy.accounting import delta_upper
 from secretballot.records import Records, Residuals, private_records
+from tiny_sums import true_delta
 
 BOUND, UNIT = 3, 4
 #: A coordinate of 1 moves the prediction by a quarter.

@@ -3,18 +3,18 @@ charge.
 
 Bassily, Thakurta, Thakkar 2018, remark 1, sets the number T of abstentions by a private estimate of
 how often the teachers disagree. Here it is one number over a fixed public pool
-(`StabilityQuantile`), read with a stated failure probability. All inputs are released numbers and
-public settings.
+(`StabilityQuantile` of `core.mechanisms`), read with a stated failure probability. All inputs are
+released numbers and public settings.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from secretballot._validation import check_count, check_finite, check_probability, shown
+from secretballot.core.exponential import least_quotient
 from secretballot.core.streams import false_answer, laplace_above
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import SparseStream
-from secretballot.privacy.mechanisms.pool_estimates import StabilityQuantile
 
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
 
@@ -35,8 +35,8 @@ class QuantileSlack:
 
     Examples
     --------
-    >>> from secretballot.privacy import mechanisms
-    >>> slack = mechanisms.QuantileSlack(estimate=4, stream=30, beta=0.05)
+    >>> from secretballot.privacy.accounting.error_level import QuantileSlack
+    >>> slack = QuantileSlack(estimate=4, stream=30, beta=0.05)
     >>> slack.total
     34
     """
@@ -52,14 +52,18 @@ class QuantileSlack:
 
 
 def quantile_slack(
-    quantile: StabilityQuantile, event: SparseStream, n_queries: int, beta: float
+    epsilon: float, event: SparseStream, n_queries: int, beta: float
 ) -> QuantileSlack:
     """Return the slack between a released quantile and the threshold of a planned stream.
 
+    If the quantile exceeds threshold and slack then, except with probability `beta`, the share of
+    the pool's points that it is about is answered wherever they stand in the stream, as long as it
+    runs. Else nothing is shown.
+
     Parameters
     ----------
-    quantile : StabilityQuantile
-        What the number was released by.
+    epsilon : float
+        Price of the number, in nats.
     event : SparseStream
         The planned stream, as `calibrate_sparse_vector` returns it.
     n_queries : int
@@ -78,53 +82,17 @@ def quantile_slack(
     noise Y is fresh. Later in an epoch Y is known only to have let the earlier queries pass, which
     is likelier for low Y, while failing is likelier for high Y; so (Chebyshev) reaching the query
     in this epoch and failing it has at most b(d) times the probability of reaching it, and over the
-    epochs b(d) at most. Threshold noise drawn once has b(d) outright. The sum over the queries
+    epochs b(d) at most. The sum over the queries
     bounds the stream.
     """
     n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2
-    estimate = _first_integer(
-        lambda votes: laplace_above(votes, quantile.scale) * _ROUNDING <= half
-    )
+    scale = least_quotient(1, epsilon)
+    estimate = _first_integer(lambda votes: laplace_above(votes, scale) * _ROUNDING <= half)
     # X - Y is symmetric: below at w + stream + 1 is as likely as above at w - stream
     stream = _first_integer(
         lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
     )
     return QuantileSlack(estimate, stream, beta)
-
-
-def answerable_fraction(
-    released: int,
-    quantile: StabilityQuantile,
-    event: SparseStream,
-    n_queries: int,
-    beta: float,
-) -> float:
-    """Return the share of the pool that a released quantile shows to be answerable.
-
-    1 - fraction, or 0.
-
-    Parameters
-    ----------
-    released : int
-        Released order statistic, in votes.
-    quantile : StabilityQuantile
-        What it was released by.
-    event : SparseStream
-        The planned stream.
-    n_queries : int
-        Length of the stream.
-    beta : float
-        Failure probability of the statement.
-
-    Returns
-    -------
-    float
-        1 - fraction if `released` > threshold + slack: then, except with probability `beta`, at
-        least this share of the pool's points is answered wherever they stand in the stream, as long
-        as it runs. Else 0: nothing is shown.
-    """
-    slack = quantile_slack(quantile, event, n_queries, beta)
-    return 1 - quantile.fraction if released > event.threshold + slack.total else 0.0
 
 
 def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> int:

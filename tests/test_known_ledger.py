@@ -9,26 +9,21 @@ from typing import Any
 import pytest
 
 import secretballot as sb
-from noisy_plans import noisy
 from secretballot.core.drafts import try_lock
-from secretballot.door import ReleaseStream
-from secretballot.door.known_ledger import keep_in_step
-from secretballot.vault import SeenHead
+from secretballot.core.mechanisms import NoisyVotes
+from secretballot.core.releasing import AnswerStream
+from secretballot.learners.training.label_stream import LabelStream
+from secretballot.vault import SeenHead, keep_in_step
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 COUNTS = sb.votes_of_counts([[250, 0], [0, 250]], classes=["no", "yes"])
-PLAN = noisy(40.0, 60, budget=BUDGET, n_teachers=250)
+SHAPE = COUNTS.shape.changed(n_queries=60, moved=60)
 
 
-def opened(folder: Path) -> ReleaseStream:
+def opened(folder: Path) -> AnswerStream:
     ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    terms: dict[str, Any] = {
-        "classes": ["no", "yes"],
-        "n_teachers": 250,
-        "request": "plan",
-        "vault": folder / "vault",
-    }
-    return ReleaseStream(PLAN, ledger, **terms)
+    terms: dict[str, Any] = {"classes": ["no", "yes"], "request": "plan", "vault": folder / "vault"}
+    return LabelStream(NoisyVotes(scale=40.0), SHAPE, ledger, BUDGET, **terms).stream
 
 
 def copied(folder: Path) -> Path:
@@ -73,7 +68,8 @@ def test_the_newest_copy_is_taken_and_goes_on(tmp_path: Path) -> None:
     # what others add to the ledger is no loss
     other = sb.Ledger.open_existing(tmp_path / "ledger.sqlite")
     with other.answering(again.reservation) as page:
-        page.add([(b"z", b'[0, null, 0, ""]')])
+        first = page.parts()[0][1]
+        page.add([(b"z", first)])
     assert opened(tmp_path).used == 3
 
 

@@ -1,0 +1,336 @@
+"""Labels that are asked for one by one: a stream of the core, and the certificate of all its
+answers."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from secretballot._typing import BoolArray, IntArray
+from secretballot._validation import check_instance
+from secretballot.core import releasing
+from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyVotes
+from secretballot.core.private import Votes
+from secretballot.core.releasing import Released
+from secretballot.core.types import VoteShape
+from secretballot.door import purchase
+from secretballot.door.batch import ASKED, unpaid
+from secretballot.door.outcomes import check_outcomes
+from secretballot.ensemble.votes import guarantee_of
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.recipes import Terms, check_useful, deviation
+from secretballot.privacy.accounting.stream_recipes import check_answerable
+from secretballot.released import ReleasedLabels, labels_in
+from secretballot.report.certificate.build import (
+    certificate_of,
+    check_declaration,
+    choice_fields,
+    describe_released,
+)
+from secretballot.report.certificate.labels_file import class_value
+from secretballot.report.certificate.terms import CONFIDENCE, VOTES
+from secretballot.students.confirmed import predicted_votes
+from secretballot.vault import VaultFiles, keep_in_step
+
+
+class LabelAnswers(NamedTuple):
+    """Answers to a few questions, public as soon as they are returned.
+
+    Attributes
+    ----------
+    labels : ndarray of int64, shape (n,)
+        Class index, -1 for an abstention or where no answer is given.
+    noisy_counts : ndarray of int64, shape (n,) or (n, n_classes), or None
+        Where counts are released; 0 where no answer is given.
+    given : ndarray of bool, shape (n,)
+        False for questions that came after the reservation was used up or had stopped.
+    left : int
+        Questions that may still be answered.
+    """
+
+    labels: IntArray
+    noisy_counts: IntArray | None
+    given: BoolArray
+    left: int
+
+
+class LabelStream:
+    """Reserve the right to ask teachers, or take up a reservation.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    shape : VoteShape
+        Of all questions together.
+    ledger : Ledger
+    budget : PrivacyBudget
+        What all questions cost.
+    classes : sequence
+        Class values; public.
+    request : str
+        Key of the reservation in the ledger.
+    teachers : str
+        Names the teachers: a reservation goes on only with those it began with. Not computed from
+        private data.
+    vault : Path, optional
+        Refuses older copies of the ledger, and keeps what the next answer depends on.
+    purpose : str
+    declaration, choices
+        As for `secretballot.release`.
+    confidence : float, optional
+        Of interactive voting: from which probability on a prediction that was not corrected counts
+        as confirmed.
+    plan : mapping, optional
+        What the certificate will say of a run that asks all questions.
+
+    Attributes
+    ----------
+    stream : AnswerStream
+    resumable : bool
+        Whether the reservation outlives this process: its vault and its ledger do.
+
+    Raises
+    ------
+    ParameterError
+        If the mechanism does not fit the votes, hardly answers even unanimous ones, or the request
+        was reserved with other terms.
+    BudgetError
+        If the mechanism costs more than `budget`, or the ledger does not admit it; nothing was
+        spent.
+    LedgerError
+        If the ledger cannot be used, is about another unit or relation, or is older than what the
+        vault has seen of it.
+
+    Privacy
+    -------
+    As for `core.releasing.stream`.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        shape: VoteShape,
+        ledger: Ledger,
+        budget: PrivacyBudget,
+        *,
+        classes: Sequence[Any],
+        request: str,
+        teachers: str = "",
+        vault: Path | None = None,
+        purpose: str = "",
+        declaration: Mapping[str, object] | None = None,
+        choices: Sequence[Released] = (),
+        confidence: float | None = None,
+        plan: Mapping[str, object] | None = None,
+    ) -> None:
+        check_terms(mechanism, ledger, budget)
+        declared = check_declaration(declaration)
+        if guarantee_of(declared["unit"], declared["neighbours"]) != shape.guarantee:
+            raise ParameterError(
+                "The votes were made for another unit or relation than is declared; declare what"
+                " they were made for. Nothing was spent."
+            )
+        ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
+        check_outcomes(choices, ledger, declared)
+        check_answerable(mechanism, shape.n_teachers or 0)
+        check_useful(mechanism, shape)
+        self.ledger, self.request = ledger, request
+        public: dict[str, Any] = {"method": VOTES}
+        if confidence is not None:
+            public[CONFIDENCE] = confidence
+        asked = {
+            "classes": [class_value(value) for value in classes],
+            "teachers": teachers,
+            "declaration": None if declaration is None else dict(declaration),
+            "choices": [choice_fields(choice) for choice in choices],
+        }
+        if vault is not None:
+            # an older copy of the ledger has lost answers, and would give them anew
+            keep_in_step(vault, ledger)
+        if ledger.entry(request) is None:
+            purchase.check_readable(
+                _dummy_certificate(
+                    Terms(mechanism, shape, budget, public),
+                    ledger,
+                    {**asked, "request": request, "purpose": purpose},
+                    plan,
+                )
+            )
+        self.stream = releasing.stream(
+            shape,
+            mechanism,
+            ledger,
+            budget,
+            request=request,
+            public={**public, ASKED: asked},
+            vault=None if vault is None else VaultFiles(vault),
+            purpose=purpose,
+        )
+        self.mechanism, self.shape, self.budget = mechanism, shape, budget
+        self.classes, self.confidence = tuple(classes), confidence
+        self.resumable = vault is not None and ledger.durable
+
+    @property
+    def sigma(self) -> float | None:
+        """Standard deviation of the noise on released counts, in votes; None for labels alone."""
+        return _deviation(self.mechanism)
+
+    def find(self, questions: Sequence[bytes]) -> LabelAnswers:
+        """Return the stored answers; it costs nothing and draws nothing."""
+        return self._read(self.stream.find(questions))
+
+    def answer(
+        self, votes: Votes, questions: Sequence[bytes], predictions: ArrayLike | None = None
+    ) -> LabelAnswers:
+        """Return what `AnswerStream.answer` does.
+
+        Parameters
+        ----------
+        votes : Votes
+            Secret; one row for each question.
+        questions : sequence of bytes
+        predictions : array of shape (n, n_classes), optional
+            Class probabilities of a student of released labels.
+
+        Raises
+        ------
+        ParameterError, DataError, LedgerError
+            As for `AnswerStream.answer` and `check_predictions`.
+        """
+        against = self.check_predictions(predictions, len(questions))
+        given = votes if against is None else votes.against(against)
+        return self._read(self.stream.answer(given, questions))
+
+    def check_predictions(self, predictions: ArrayLike | None, n_questions: int) -> IntArray | None:
+        """Return predictions in votes, shape (n_questions, n_classes), None where there are none.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If they are no probabilities of this shape, or the stream takes none.
+        """
+        if predictions is None:
+            return None
+        if self.confidence is None:
+            raise ParameterError(
+                Parameter("predictions"),
+                " are given, and these answers contradict no student; leave them out, or use"
+                " confident labels with a confidence. Nothing was spent.",
+            )
+        shape = n_questions, self.shape.n_classes
+        return predicted_votes(predictions, shape, self.shape.n_teachers or 0)
+
+    def released(
+        self,
+        rows: Mapping[bytes, int],
+        plan: Mapping[str, object] | None = None,
+        *,
+        by_value: bool = True,
+    ) -> ReleasedLabels:
+        """Return every answer so far, with the certificate of the whole reservation; parameters
+        and errors are those of `certified_labels`."""
+        return certified_labels(self.stream.released(), rows, plan, by_value=by_value)
+
+    def _read(self, answers: releasing.Answers) -> LabelAnswers:
+        labels, counts = labels_in(self.mechanism, self.shape, answers.values)
+        labels = np.where(answers.given, labels, -1)
+        return LabelAnswers(labels, counts, answers.given, answers.left)
+
+
+def check_terms(mechanism: object, ledger: object, budget: object) -> None:
+    """Refuse, with `ParameterError`, what is no mechanism, no account or no budget."""
+    check_instance("mechanism", mechanism, Mechanism, hint="give one of secretballot.mechanisms")
+    purchase.check_ledger(ledger)
+    check_instance("budget", budget, PrivacyBudget, hint="give a PrivacyBudget")
+
+
+def certified_labels(
+    done: Released,
+    rows: Mapping[bytes, int] | None = None,
+    plan: Mapping[str, object] | None = None,
+    *,
+    by_value: bool = True,
+) -> ReleasedLabels:
+    """Return what a stream has released, with its certificate.
+
+    Parameters
+    ----------
+    done : Released
+    rows : mapping of bytes to int, optional
+        The row of the public pool that each question stands for; by default each for itself.
+    plan : mapping, optional
+        What was planned and what was used, for the certificate.
+    by_value : bool
+        Whether questions are digests of the points' values, which then tie the labels to them on
+        the certificate.
+
+    Raises
+    ------
+    DataError
+        If a question was answered that `rows` does not know.
+    """
+    row_of = {one: row for row, one in enumerate(done.questions)} if rows is None else rows
+    # a certificate lists every answer that was given, never a part of them
+    unknown = sum(question not in row_of for question in done.questions)
+    if unknown:
+        raise DataError(
+            f"{unknown} of the {len(done.questions)} answers of {done.request!r} are to other"
+            " points; give all the points that were asked."
+        )
+    assert isinstance(done.shape, VoteShape)
+    public, queries = dict(done.public), np.array([row_of[one] for one in done.questions], np.int64)
+    asked, teachers = public.pop(ASKED), done.shape.n_teachers or 0
+    labels, counts = labels_in(done.mechanism, done.shape, done.values)
+    points = hashlib.sha256(b"".join(done.questions)).hexdigest() if by_value else None
+    certificate = certificate_of(
+        replace(done, public=public),
+        describe_released(queries, labels, asked["classes"], teachers, counts, points),
+        declaration=asked["declaration"],
+        plan=plan,
+        choices=asked["choices"] or None,
+    )
+    return ReleasedLabels(
+        queries=queries,
+        labels=labels,
+        classes=tuple(asked["classes"]),
+        n_teachers=teachers,
+        sigma=_deviation(done.mechanism),
+        noisy_counts=counts,
+        certificate=certificate,
+    )
+
+
+def _deviation(mechanism: Mechanism) -> float | None:
+    if isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
+        return deviation(mechanism)
+    return None
+
+
+def _dummy_certificate(
+    terms: Terms,
+    ledger: Ledger,
+    asked: Mapping[str, Any],
+    plan: Mapping[str, object] | None,
+) -> dict[str, Any]:
+    """Return the certificate of a stream that gave all its answers; of them the digest alone
+    stands there, so one is enough."""
+    mechanism, shape, n = terms.mechanism, terms.shape, terms.shape.n_queries
+    first = np.zeros((1, mechanism.answer_shape(shape)[1]), dtype=np.int64)
+    labels, counts = labels_in(mechanism, shape, first)
+    told = describe_released(
+        np.zeros(1, np.int64), labels, asked["classes"], shape.n_teachers or 0, counts, "0" * 64
+    )
+    given = min(mechanism.stops_at or n, n) if isinstance(mechanism, ConfidentLabels) else n
+    return certificate_of(
+        unpaid(terms, ledger, asked["request"], asked["purpose"]),
+        {**told, "queries": n, "answered": given},
+        declaration=asked["declaration"],
+        plan=plan,
+        choices=asked["choices"] or None,
+    )

@@ -1,0 +1,413 @@
+"""Check a release folder by a second program, of Python's standard library alone.
+
+    python -m secretballot_verify FOLDER [--minutes N]
+
+It was written from docs/explanation/prices.md and docs/reference/certificate.md and shares no line
+with the program that makes releases. It reads the folder, compares every file with the digest that
+the certificate lists, compares every row of labels.csv with what was paid for, and prices every
+event by its own methods: sums in place of tables, integers in place of arrays.
+
+A price comes with an error: closed forms agree with the truth to one part in a million. The price
+of labels alone is the value of a game, of which it computes two numbers: one that is certainly not
+too small, and one that is certainly not too large, what the best of a few simple attacks reaches.
+A game that would take more than two minutes, or N, is not played.
+
+Exit codes: 0 everything is in order; 2 there is nothing to check; 4 something is wrong; 5 nothing
+is wrong, but the promise lies within the error of the price, so that it is neither confirmed nor
+refused.
+"""
+
+import codecs
+import csv
+import hashlib
+import os
+import re
+import stat
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from secretballot_verify import certificate, games
+from secretballot_verify.certificate import TABLES, WrongError, require, shown
+from secretballot_verify.games import MINUTES, UndecidedError
+from secretballot_verify.prices import ERROR, price_of
+
+CONFIRMED, REFUSED, UNDECIDED = "ok", "FAILED", "unsure"
+WAIT = "wait"  # no verdict: what follows takes long
+_CODES = {REFUSED: 4, UNDECIDED: 5, CONFIRMED: 0}
+_MAX_LABELS = 250 * 10**6  # bytes
+_MAX_TOTAL = 2 * 10**9
+_FILES = re.compile(
+    r"README\.txt|model-card\.md|(?:labels|answers)\.csv|schema\.json"
+    r"|student\.(skops|onnx)|report\.html"
+    r"|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
+)
+_SIGNATURE, _SIGNATURE_BYTES = "certificate.sig", 64
+
+#: One thing that was looked at: a word for it, a verdict, and one sentence.
+Finding = namedtuple("Finding", "name verdict detail")
+
+
+# --- The folder -----------------------------------------------------------------------------------
+
+
+def blocks_of(path: str, limit: int) -> Iterator[bytes]:
+    """Yield the content of a regular file of bounded size; links, pipes and devices are not
+    opened.
+
+    Raises
+    ------
+    WrongError
+        If the file is not regular, too large, changing or unreadable.
+    """
+    name = shown(os.path.basename(path))
+    flags = os.O_RDONLY | sum(
+        getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+    )
+    try:
+        require(stat.S_ISREG(os.lstat(path).st_mode), f"{name} is no regular file.")
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            # asked again of the open file, as another one may have taken the name since
+            about = os.fstat(file.fileno())
+            fits = stat.S_ISREG(about.st_mode) and about.st_size <= limit
+            require(fits, f"{name} is no regular file of at most {limit} bytes.")
+            left = about.st_size
+            while left > 0 and (block := file.read(min(1 << 20, left))):
+                left -= len(block)
+                yield block
+            require(not left and not file.read(1), f"{name} changed while it was read.")
+    except (OSError, ValueError) as error:
+        raise WrongError(f"{name} cannot be read ({type(error).__name__}).") from None
+
+
+def digest_of(path: str, limit: int) -> tuple[str, int]:
+    """Return the SHA-256 of a file, and its number of bytes."""
+    digest, size = hashlib.sha256(), 0
+    for block in blocks_of(path, limit):
+        digest.update(block)
+        size += len(block)
+    return digest.hexdigest(), size
+
+
+def check_files(document: dict[str, Any], folder: str) -> str:
+    """Refuse a folder that is not, file by file, the one that the certificate lists."""
+    listed = document["files"]
+    # a folder of millions of names is not read to its end
+    with os.scandir(folder) as entries:
+        found = {entry.name for entry in islice(entries, certificate.MAX_FILES + 2)}
+    # a signature is of 64 bytes, and no other content; whose it is, other programs tell
+    signed = _SIGNATURE in found
+    if signed:
+        _, size = digest_of(os.path.join(folder, _SIGNATURE), _MAX_TOTAL)
+        require(size == _SIGNATURE_BYTES, f"{_SIGNATURE} has {size} bytes; a signature has 64.")
+    for name in sorted((found - {"certificate.json", _SIGNATURE}) ^ set(listed)):
+        what = "not listed by the certificate" if name in found else "missing"
+        raise WrongError(f"{shown(name)} is {what}.")
+    for name, about in listed.items():
+        require(_FILES.fullmatch(name), f"{shown(name)} is no file of a release.")
+        certificate.check_shape(about, certificate.FILE_FIELDS, f"files.{name}")
+    # before any file is read: what is claimed bounds what is read
+    whole = sum(about["bytes"] for about in listed.values())
+    require(whole <= _MAX_TOTAL, f"The files have more than {_MAX_TOTAL} bytes together.")
+    for name, about in listed.items():
+        same = digest_of(os.path.join(folder, name), about["bytes"])
+        changed = same != (about["sha256"], about["bytes"])
+        require(not changed, f"{name} is not the file that was released.")
+    # the answers of a table stand on the certificate itself, and need no digest
+    table = document["public"]["method"] in TABLES
+    values = ("answers.csv" in listed) == table and ("labels.csv" in listed) != table
+    require(values, "The certificate lists another file of values than its mechanism has.")
+    labels = table or listed["labels.csv"]["sha256"] == document["released"]["labels_sha256"]
+    require(labels, "The certificate states another digest of labels.csv.")
+    note = f" {_SIGNATURE} was not checked: any 64 bytes look like one." if signed else ""
+    return f"{len(listed)} files and no other, each the one that was released.{note}"
+
+
+def row_of(cells: Iterable[object]) -> str:
+    """Return one line of a CSV file as a release writes it."""
+    return ",".join(
+        '"' + text.replace('"', '""') + '"'
+        if any(mark in text for mark in ',"\r\n') or text != text.strip()
+        else text
+        for text in map(str, cells)
+    )
+
+
+def check_labels(document: dict[str, Any], folder: str) -> str:
+    """Refuse rows of labels.csv that the mechanism did not pay for, and every other way to write
+    them."""
+    released, mechanism = document["released"], document["mechanism"]
+    most_silent = {**mechanism, **(mechanism.get("stream") or {})}.get("max_abstentions", 0)
+    names = list(map(certificate.class_text, released["classes"]))
+    columns = released["count_columns"]
+    counted = names[1:] if columns == 1 else names[:columns]
+    header = ["query", "label", "abstained", *(f"noisy_count[{name}]" for name in counted)]
+    first = row_of(header) + "\n"
+    longest = max(len(first), 64 * (columns + 4) + 4 * max(map(len, names)))
+    # every row is written anew and both digests compared, so that no second spelling carries more
+    # than the rows say
+    stated, found = hashlib.sha256(first.encode("utf-8", "surrogatepass")), hashlib.sha256()
+    index = {name: place for place, name in enumerate(names)}
+    asked = Asked()
+    answered, abstained, problem = 0, 0, ""
+    stops = mechanism["kind"] != certificate.ANSWERS_SOME
+    try:
+        rows = csv.reader(lines_of(os.path.join(folder, "labels.csv"), longest, found))
+        next(rows, None)
+        for row in rows:
+            query, label, silent = int(row[0]), row[1], row[2] == "true"
+            counts = [int(count) for count in row[3:]]
+            told = ["", "true"] if silent else [label, "false"]
+            line = row_of([query, *told, *counts]) + "\n"
+            stated.update(line.encode("utf-8", "surrogatepass"))
+            asked.add(query)
+            if silent:
+                abstained += 1
+                continue
+            answered += 1
+            place = f"Row {asked.count} of labels.csv"
+            given = len(counts) == columns and (
+                not columns or index[label] == label_of(counts, released["n_teachers"])
+            )
+            require(given, f"{place} has a label that its counts do not give.")
+            require(label in index, f"{place} has a label that is no class.")
+            goes_on = not (stops and abstained and abstained >= most_silent)
+            require(goes_on, f"{place} is answered after the stream had stopped.")
+            certificate.check_range(counts, document)
+    except (csv.Error, ValueError, LookupError):
+        problem = f"Row {asked.count + 1} of labels.csv is no row of a release."
+    # raised after the handler, as the error at hand may quote the file
+    require(not problem, problem)
+    require(stated.hexdigest() == found.hexdigest(), "labels.csv is not as a release writes it.")
+    counted_rows = (asked.count, answered) == (released["queries"], released["answered"])
+    require(counted_rows, "labels.csv holds another number of rows or answers than is stated.")
+    return f"labels.csv holds {asked.count} rows, {answered} answered, as a release writes them."
+
+
+def check_answers(document: dict[str, Any], folder: str) -> str:
+    """Refuse an answers.csv that is not, byte by byte, the answers of the certificate."""
+    certificate.check_part(document)
+    certificate.check_public(document["mechanism"], document["public"])
+    certificate.check_values(document)
+    stated, released = hashlib.sha256(), document["released"]
+    numbers = document["public"]["method"] == "votes-of-numbers"
+    for cells in (number_rows if numbers else set_rows)(document):
+        stated.update(f"{row_of(cells)}\n".encode("utf-8", "surrogatepass"))
+    found, _ = digest_of(os.path.join(folder, "answers.csv"), _MAX_LABELS)
+    require(stated.hexdigest() == found, "answers.csv does not hold the certificate's answers.")
+    return f"answers.csv holds the {len(released['rows'])} answers of the certificate."
+
+
+def number_rows(document: dict[str, Any]) -> Iterator[list[object]]:
+    """Yield the rows of answers.csv of a table of numbers."""
+    (low, high), shape = document["public"]["target_range"], document["shape"]
+    released, width = document["released"], (high - low) / (shape["n_classes"] - 1)
+    votes = shape["n_teachers"] if document["mechanism"]["kind"] == "noisy-means" else 1
+    yield ["query", "value"]
+    for row, answer in zip(released["rows"], released["values"], strict=True):
+        yield [row, repr(low + answer[0] / votes * width)]
+
+
+def set_rows(document: dict[str, Any]) -> Iterator[list[object]]:
+    """Yield the rows of answers.csv of a table of sets of labels."""
+    public, released = document["public"], document["released"]
+    labels, counts = public["labels"], document["mechanism"]["release"] == "counts"
+    places, teachers = range(len(labels)), document["shape"]["n_teachers"]
+    members = [[k] for k in places]  # of each count, the labels that it is about
+    if counts and public["ballot"] == "sets":
+        members = [[k for k in places if number & 2**k] for number in range(2 ** len(labels))]
+    counted = ["+".join(labels[k] for k in one) for one in members] if counts else []
+    yield ["query", *labels, *(f"noisy_count[{name}]" for name in counted)]
+    for row, answer in zip(released["rows"], released["values"], strict=True):
+        votes = [0] * len(labels)
+        for count, one in zip(answer, members, strict=True):
+            for k in one:
+                votes[k] += count
+        named = [int(2 * vote >= teachers) for vote in votes] if counts else votes
+        yield [row, *named, *(answer if counts else [])]
+
+
+def lines_of(path: str, longest: int, digest: Any) -> Iterator[str]:
+    """Yield the lines of labels.csv, none of which is longer than a release writes, and digest
+    them."""
+    decode = codecs.getincrementaldecoder("utf-8")("surrogatepass").decode
+    rest = ""
+    for block in blocks_of(path, _MAX_LABELS):
+        digest.update(block)
+        *whole, rest = (rest + decode(block)).split("\n")
+        for line in (*whole, rest):
+            require(len(line) <= longest, "labels.csv has a line that is longer than any.")
+        for line in whole:
+            yield f"{line}\n"
+    rest += decode(b"", final=True)
+    if rest:
+        yield rest
+
+
+class Asked:
+    """The queries of labels.csv: how many there are, and which, in a bit for each."""
+
+    PAGE = 1 << 16  # queries, in 8 kB
+    MOST = 25_000 * PAGE
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._pages: dict[int, bytearray] = {}
+
+    def add(self, query: int) -> None:
+        """Take one query more, or refuse one that was named before or is no row of a public
+        pool."""
+        self.count += 1
+        require(0 <= query < self.MOST, "labels.csv names a row of no public pool.")
+        number, place = divmod(query, self.PAGE)
+        page = self._pages.setdefault(number, bytearray(self.PAGE // 8))
+        bit = 1 << place % 8
+        require(not page[place // 8] & bit, "labels.csv names a query twice.")
+        page[place // 8] |= bit
+
+
+def label_of(counts: list[int], n_teachers: int) -> int:
+    """Return the class that noisy counts give.
+
+    At least half of two classes, else the largest, the first of ties.
+    """
+    if len(counts) == 1:
+        return int(2 * counts[0] >= n_teachers)
+    return counts.index(max(counts))
+
+
+# --- All of it ------------------------------------------------------------------------------------
+
+
+def check_release(folder: str, minutes: float = MINUTES) -> list[Finding]:
+    """Check a release folder and return what was found, thing by thing.
+
+    Parameters
+    ----------
+    folder : str
+        With certificate.json and the files that it lists.
+    minutes : float
+        That one game may take, about; longer ones are left undecided.
+    """
+    return [one for one in each_finding(folder, minutes) if one.verdict != WAIT]
+
+
+def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
+    """Yield what `check_release` returns, each as soon as it is found, and before what may take
+    minutes a line with the verdict `WAIT`."""
+    before = games.minutes_allowed.set(minutes)
+    try:
+        yield from findings_of(folder)
+    finally:
+        games.minutes_allowed.reset(before)
+
+
+def findings_of(folder: str) -> Iterator[Finding]:
+    try:
+        blocks = blocks_of(os.path.join(folder, "certificate.json"), certificate.MAX_CERTIFICATE)
+        document = certificate.certificate_in(b"".join(blocks))
+    except WrongError as error:
+        yield Finding("certificate", REFUSED, str(error))
+        return
+    yield Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")
+    name, look = "labels", check_labels
+    if document["public"]["method"] in TABLES:
+        name, look = "answers", check_answers
+    found = [
+        looked("files", lambda: check_files(document, folder)),
+        looked(name, lambda: look(document, folder)),
+        *terms_of(document),
+    ]
+    yield from found
+    # prices are taken of what is known to be in range
+    if all(finding.verdict == CONFIRMED for finding in found):
+        yield from prices_of(document)
+
+
+def terms_of(document: dict[str, Any]) -> list[Finding]:
+    """Return what there is to find in a certificate itself, but for its prices."""
+    optional = {"plan", "choices"} - set(document)
+    looks = [(name, look) for name, look in certificate.CHECKS.items() if name not in optional]
+    return [looked(name, partial(look, document)) for name, look in looks]
+
+
+def check_certificate(content: bytes) -> list[Finding]:
+    """Return what is found in a certificate.json by itself, but for prices that take seconds.
+
+    Parameters
+    ----------
+    content : bytes
+        Of the file.
+    """
+    try:
+        document = certificate.certificate_in(content)
+    except WrongError as error:
+        return [Finding("certificate", REFUSED, str(error))]
+    found = terms_of(document)
+    if any(finding.verdict != CONFIRMED for finding in found):
+        return found
+    parts = [document, *document.get("choices", ())]
+    slow = any(part["events"][0]["kind"] in certificate.SLOW for part in parts)
+    return found if slow else [*found, *prices_of(document)]
+
+
+def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
+    """Yield what the release costs: all of it, and each choice."""
+    if document["events"][0]["kind"] in certificate.SLOW:
+        yield Finding("price", WAIT, f"A game may take {games.minutes_allowed.get():g} minutes.")
+    yield safely("price", lambda: priced("price", document))
+    for number, choice in enumerate(document.get("choices", ()), 1):
+        yield safely(f"choice {number}", partial(priced, f"choice {number}", choice))
+
+
+def priced(name: str, part: dict[str, Any]) -> Finding:
+    """Return whether the event of a release or a choice costs what it promises."""
+    epsilon, promised = part["epsilon"], part["delta"]
+    try:
+        price = price_of(part["events"][0], epsilon, promised)
+    except UndecidedError as reason:
+        return Finding(name, UNDECIDED, str(reason))
+    stated = part["price"]["delta_recomputed"] if "price" in part else promised
+    words = (
+        f"delta {price.upper:.6g} at epsilon {epsilon:.6g} (at least {price.lower:.6g};"
+        f" {price.method})"
+    )
+    # a stated price below a proved lower bound is false, whatever was promised
+    if stated < price.lower * (1 - ERROR):
+        return Finding(name, REFUSED, f"It costs {words}; stated as its price is {stated:.6g}.")
+    if price.upper <= promised * (1 + ERROR):
+        return Finding(name, CONFIRMED, f"At most {words}, within the promised {promised:.6g}.")
+    if price.lower > promised:
+        return Finding(name, REFUSED, f"It costs {words}; promised was {promised:.6g}.")
+    return Finding(
+        name,
+        UNDECIDED,
+        f"It costs at most {words}; whether the promised {promised:.6g} holds is not known. Games"
+        f" of more than {games.minutes_allowed.get():g} minutes (--minutes gives it more) were not"
+        " played.",
+    )
+
+
+def looked(name: str, look: Callable[[], str]) -> Finding:
+    return safely(name, lambda: Finding(name, CONFIRMED, look()))
+
+
+def safely(name: str, look: Callable[[], Finding]) -> Finding:
+    """Return what a look finds; whatever a stranger's numbers make it raise is a refusal."""
+    try:
+        return look()
+    except WrongError as error:
+        return Finding(name, REFUSED, str(error))
+    except (
+        *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError, OSError),
+        *(MemoryError, RecursionError),
+    ) as error:
+        return Finding(name, REFUSED, f"This could not be evaluated ({type(error).__name__}).")
+
+
+def exit_code(found: list[Finding]) -> int:
+    """Return 0, 5 or 4: the worst of the verdicts."""
+    verdicts = {finding.verdict for finding in found}
+    return next(code for verdict, code in _CODES.items() if verdict in verdicts)

@@ -1,0 +1,861 @@
+"""What a certificate says: its shape, and whether its parts fit each other."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable
+from datetime import datetime
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+MAX_CERTIFICATE = 10 * 10**6  # bytes
+MAX_FILES = 1000
+_MAX_INTEGER = 2**53
+_HALF = 2**52  # chances of a table are whole numbers of 2^-53
+_MOST = 10**12  # of whatever an event counts
+_BLINDLY = " and every parameter of the mechanism were fixed without looking at private data."
+_OR_PAID = ", or chosen by a step listed under choices, at its own price."
+_WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
+#: Events whose price may take minutes.
+SLOW = ("binary-labels", "class-labels", "confident", "sampled")
+_MOST_SLOW = 10
+
+
+class WrongError(Exception):
+    """Something does not hold; the message is one sentence."""
+
+
+def require(holds: object, message: str) -> None:
+    """Refuse what does not hold.
+
+    Raises
+    ------
+    WrongError
+        If it does not hold.
+    """
+    if not holds:
+        raise WrongError(message)
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+def shown(value: object) -> str:
+    """Return how a message quotes a value: printable, on one line and short."""
+    text = value if isinstance(value, str) else repr(value)[:200]
+    text = "".join(character if character.isprintable() else "?" for character in text)
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, or refuse one that names a field twice.
+
+    Raises
+    ------
+    ValueError
+        If a field is named twice.
+    """
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError
+    return dict(pairs)
+
+
+def check_json(value: object, depth: int = 0, longest: int = 10_000) -> None:
+    """Refuse JSON that is nested too deeply, or holds numbers or strings beyond bounds."""
+    require(depth <= 32, "The certificate is nested more than 32 deep.")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            # the weights of a table of abstentions are one text
+            check_json(item, depth + 1, 2**20 if key == "weights" else 10_000)
+    elif isinstance(value, list):
+        for item in value:
+            check_json(item, depth + 1)
+    elif isinstance(value, str):
+        require(len(value) <= longest, "The certificate holds a string that is too long.")
+    elif isinstance(value, float):
+        require(math.isfinite(value), "The certificate holds a number that is not finite.")
+    elif isinstance(value, int):
+        require(abs(value) <= _MAX_INTEGER, "The certificate holds an integer beyond 2^53.")
+
+
+def certificate_in(content: bytes) -> dict[str, Any]:
+    """Return the certificate that a file holds, whose digest fits and whose fields are all there.
+
+    Raises
+    ------
+    WrongError
+        If the file is no certificate of this format.
+    """
+    require(len(content) <= MAX_CERTIFICATE, "The certificate is too long.")
+    try:
+        text = content.decode("utf-8")
+        document: dict[str, Any] = json.loads(text, object_pairs_hook=no_repeated_field)
+    except (ValueError, RecursionError):
+        raise WrongError("certificate.json is not JSON.") from None
+    stated = document.get("format") if isinstance(document, dict) else None
+    require(stated == "secretballot/certificate", "certificate.json is no certificate.")
+    version = document.get("version")
+    # 3.0 is equal to 3
+    read = type(version) is int and version == 3
+    require(read, f"The certificate has version {shown(version)}; this program reads version 3.")
+    check_json(document)
+    body = {key: value for key, value in document.items() if key != "digest"}
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    digest = hashlib.sha256(canonical.encode("ascii")).hexdigest()
+    require(digest == document.get("digest"), "The digest does not fit the certificate's text.")
+    check_shape(document, FIELDS, "certificate")
+    require(document.get("about") != {}, "certificate.about says nothing.")
+    return document
+
+
+# --- The shape of a certificate -------------------------------------------------------------------
+
+Rule = Callable[[Any], bool]
+
+
+def a_count(least: int = 0, most: int = _MAX_INTEGER) -> Rule:
+    return lambda value: type(value) is int and least <= value <= most
+
+
+def a_number(least: float, most: float = math.inf) -> Rule:
+    return lambda value: type(value) in (int, float) and least <= value <= most
+
+
+def a_float(least: float, most: float) -> Rule:
+    return lambda value: type(value) is float and least <= value <= most
+
+
+def a_list(rule: Rule, least: int = 0, most: float = math.inf) -> Rule:
+    return lambda value: (
+        isinstance(value, list) and least <= len(value) <= most and all(map(rule, value))
+    )
+
+
+def one_of(*words: str) -> Rule:
+    return lambda value: isinstance(value, str) and value in words
+
+
+def or_none(rule: Rule) -> Rule:
+    return lambda value: value is None or rule(value)
+
+
+def is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def is_digest(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+def is_name(value: object) -> bool:
+    return isinstance(value, str) and value.strip() != ""
+
+
+def is_sentence(value: object) -> bool:
+    return isinstance(value, str) and value.strip() != "" and value.isprintable()
+
+
+def has_name(value: object) -> bool:
+    return isinstance(value, dict) and is_sentence(value.get("name"))
+
+
+def is_moment(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def class_text(value: object) -> str:
+    """Return how labels.csv writes a class: a string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def are_classes(value: list[Any]) -> bool:
+    scalars = all(isinstance(item, str | int | float) for item in value)
+    return scalars and len(value) != 1 and len(set(map(class_text, value))) == len(value)
+
+
+def are_names(value: Any) -> bool:
+    return a_list(is_sentence, 1)(value) and len(set(value)) == len(value)
+
+
+def is_range(value: Any) -> bool:
+    """Return whether a value is two numbers, the smaller first, and a finite way apart."""
+    return a_list(a_number(-math.inf), 2, 2)(value) and 0 < value[1] - value[0] < math.inf
+
+
+is_count, _AT_LEAST_ONE, _COUNTED = a_count(), a_count(1), a_count(1, _MOST)
+_IS_EPSILON, _IS_DELTA = a_number(5e-324), a_number(0, 1 - 2.0**-53)
+_IS_SCALE, _IS_LOSS = a_float(1e-6, 1e12), a_float(2.0**-39, 1e6)
+_IS_SHARE = a_float(5e-324, 1 - 2.0**-53)
+_ARE_SENTENCES, _IS_LIST = a_list(is_sentence, 1), a_list(lambda _: True)
+_UNIT = one_of("record", "user", "label")
+_RELATION = one_of("add-remove", "replace-one")
+_PROMISE = {"epsilon": _IS_EPSILON, "delta": _IS_DELTA}
+_PART: dict[str, Any] = {
+    **_PROMISE,
+    **dict.fromkeys(("mechanism", "shape"), is_object),
+    "public": lambda value: is_object(value) and is_sentence(value.get("method")),
+    "events": a_list(is_object, 1, 1),
+}
+#: What every certificate holds, object by object, and nothing else; a ``?`` marks what may be
+#: missing.
+FIELDS: dict[str, Any] = {
+    **_PART,
+    "format": is_name,
+    "version": is_count,
+    "issued": is_moment,
+    "purpose": lambda value: isinstance(value, str),
+    "unit": _UNIT,
+    "unit_column": or_none(is_name),
+    "neighbours": _RELATION,
+    "price": {
+        **_PROMISE,
+        "delta_recomputed": _IS_DELTA,
+        **dict.fromkeys(("method", "source", "library", "library_version"), is_sentence),
+    },
+    "composition": {
+        "kind": one_of("basic", "renyi"),
+        "dataset": is_name,
+        "unit": _UNIT,
+        "neighbours": _RELATION,
+        "budget": _PROMISE,
+        "spent_after": dict.fromkeys(("epsilon", "delta"), a_number(0)),
+        "durable": is_flag,
+        "reservation": _AT_LEAST_ONE,
+    },
+    "assumptions": _ARE_SENTENCES,
+    "not_protected": _ARE_SENTENCES,
+    "noise": {"exact": lambda value: value is True, "description": is_sentence},
+    "software": lambda value: (
+        is_object(value)
+        and all(map(is_sentence, value.values()))
+        and is_sentence(value.get("opendp"))
+    ),
+    "released": {
+        **dict.fromkeys(("queries", "answered", "n_teachers", "count_columns"), is_count),
+        "classes": lambda value: isinstance(value, list) and are_classes(value),
+        "labels_sha256": is_digest,
+        "points_sha256?": is_digest,
+        "rows?": _IS_LIST,
+        "values?": _IS_LIST,
+    },
+    "plan?": {
+        "planned": _AT_LEAST_ONE,
+        "used": is_count,
+        "rounds": a_list(_AT_LEAST_ONE),
+        "strategy": has_name,
+        "left": one_of("kept", "returned", "forfeited", "none"),
+    },
+    "choices?": a_list(lambda _: True, 0, 100),
+    "files": lambda value: is_object(value) and 1 <= len(value) <= MAX_FILES,
+    "about?": dict.fromkeys(("title?", "controller?", "contact?"), is_sentence),
+    "digest": is_digest,
+}
+FILE_FIELDS = {"sha256": is_digest, "bytes": is_count}
+_CHOICE_SHAPE = {
+    **_PART,
+    "purpose": is_name,
+    "reservation": _AT_LEAST_ONE,
+    "value?": lambda value: type(value) is int,
+    "labels_sha256?": is_digest,
+}
+
+
+def check_shape(value: Any, shape: dict[str, Any], place: str) -> None:
+    """Refuse an object that lacks a field, has one too many, or holds one of the wrong kind."""
+    require(is_object(value), f"{place} is no JSON object.")
+    for unknown in sorted(set(value) - {name.rstrip("?") for name in shape}):
+        raise WrongError(f"{place} has a field {shown(unknown)}, which no certificate has.")
+    for name, rule in shape.items():
+        key = name.rstrip("?")
+        if key not in value:
+            require(name != key, f"{place} has no field {key!r}.")
+        elif isinstance(rule, dict):
+            check_shape(value[key], rule, f"{place}.{key}")
+        else:
+            require(rule(value[key]), f"{place}.{key} is not what it must be.")
+
+
+# --- Mechanisms and their events ------------------------------------------------------------------
+
+ANSWERS_SOME = "confident-labels"
+_ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
+_MOMENTS = ("record-moments", "record-moments-of-a-number", "record-moments-of-labels")
+TABLES = ("votes-of-labels", "votes-of-numbers")
+_SUMMED: dict[str, Any] = {
+    "residual_units": a_list(a_count(1, 2**20)),
+    "mark_weight": is_count,
+    "marks": _IS_LIST,
+    "expected_uncovered": a_number(0, 1),
+    "n_records": or_none(_AT_LEAST_ONE),
+    "basis": has_name,
+    "basis_sha256": is_digest,
+    "weights": _IS_LIST,
+    "covered_only": a_list(is_flag),
+}
+_OF_CLASSES = {
+    "start?": {"certificate": is_digest, "weights": _IS_LIST},
+    "class_weights?": a_list(a_number(5e-324)),
+}
+_OF_LABELS = {"ballot": one_of("labels", "sets"), "most_named": or_none(_AT_LEAST_ONE)}
+#: By method: kinds of mechanisms, and public settings.
+_METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "votes": (
+        ("noisy-votes", "table-labels", ANSWERS_SOME, *_ABSTAINS),
+        {"confidence?": _IS_SHARE},
+    ),
+    "record-votes": (("noisy-votes",), {"expected_uncovered?": a_number(0, 1)}),
+    "record-moments": (("noisy-sums",), _SUMMED | _OF_CLASSES),
+    "record-moments-of-a-number": (("noisy-sums",), _SUMMED | {"target_range": is_range}),
+    "record-moments-of-labels": (("noisy-sums",), _SUMMED | {"labels": are_names}),
+    "votes-of-labels": (("noisy-votes",), _OF_LABELS | {"labels": are_names}),
+    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"target_range": is_range}),
+    "exponential-choice": (("exponential-choice",), {"n_candidates": _AT_LEAST_ONE}),
+    "stability-quantile": (("stability-quantile",), {}),
+}
+#: Methods whose outcome is no label.
+_WITHOUT_CLASSES = {*_MOMENTS, *TABLES} - {"record-moments"}
+_STREAM_SHAPE: dict[str, dict[str, Rule]] = {
+    "sparse-vector": {
+        **dict.fromkeys(("threshold_scale", "query_scale"), _IS_SCALE),
+        "threshold": a_count(0, 10**15),
+        "max_abstentions": _COUNTED,
+    },
+    "abstention-table": {
+        "order": a_float(1 + 2.0**-10, 2.0**13),
+        "charge": a_float(2.0**-44, 64),
+        "false_answer": a_float(2.0**-56, 0.5),
+        "weights": lambda value: (
+            isinstance(value, str)
+            and re.fullmatch("([0-3][0-9a-f]{15}){1,32769}", value) is not None
+        ),
+        "max_abstentions": _COUNTED,
+    },
+}
+_KINDS: dict[str, dict[str, Rule]] = {
+    "noisy-votes": {
+        "noise": one_of("gaussian", "laplace"),
+        "scale": _IS_SCALE,
+        "release": one_of("labels", "counts"),
+    },
+    "table-labels": {"weights": a_list(_AT_LEAST_ONE, 1, 10_000)},
+    "confident-labels": {
+        **dict.fromkeys(("threshold", "max_answers"), _COUNTED),
+        **dict.fromkeys(("threshold_sigma", "sigma"), _IS_SCALE),
+    },
+    **_STREAM_SHAPE,
+    "relabelled-sample": {"stream": is_object},
+    "noisy-means": {"sigma": _IS_SCALE},
+    "vote-quantiles": {"epsilon": _IS_LOSS, "rank": _COUNTED},
+    "stability-quantile": {"epsilon": _IS_LOSS, "fraction": _IS_SHARE},
+    "noisy-sums": {"sigmas": a_list(_IS_SCALE, 1, 1000)},
+    "exponential-choice": {
+        "epsilon": _IS_LOSS,
+        "rule": one_of("exponential", "permute-and-flip"),
+    },
+}
+_GUARANTEE = {"guarantee": {"unit": _UNIT, "relation": _RELATION}}
+_VOTE_SHAPE = {
+    **_GUARANTEE,
+    **dict.fromkeys(("n_queries", "moved"), _COUNTED),
+    "n_classes": a_count(2, 2**16),
+    "n_teachers": or_none(_COUNTED),
+    "spare_rows": a_count(0, _MOST),
+    "sample": or_none(is_object),
+}
+_SHAPES: dict[str, dict[str, Any]] = {
+    "exponential-choice": _GUARANTEE,
+    "noisy-sums": {
+        **_GUARANTEE,
+        "coordinates": _COUNTED,
+        "squared_sensitivity": a_count(1, _MAX_INTEGER - 1),
+    },
+}
+_SAMPLE = {
+    **dict.fromkeys(("sampled", "out_of"), _COUNTED),
+    "relabel_epsilon": a_float(2.0**-20, 100),
+    **dict.fromkeys(("request", "serial"), is_name),
+}
+
+
+def check_model(value: dict[str, Any], place: str) -> None:
+    """Refuse a mechanism of no known kind, or with other fields."""
+    kind = value.get("kind")
+    fields = _KINDS.get(kind) if isinstance(kind, str) else None
+    if fields is None:
+        raise WrongError(f"{place} {shown(kind)} is of no known kind.")
+    check_shape({key: one for key, one in value.items() if key != "kind"}, fields, place)
+
+
+def check_part(part: dict[str, Any]) -> None:
+    """Refuse mechanism, shape and event of a release, or of a choice, that do not fit each
+    other."""
+    mechanism, shape = part["mechanism"], part["shape"]
+    check_model(mechanism, "The mechanism")
+    check_shape(shape, _SHAPES.get(mechanism["kind"], _VOTE_SHAPE), "shape")
+    if "moved" in shape:
+        check_votes(mechanism, shape)
+        every = part["public"]["method"] != "votes" or shape["moved"] == shape["n_queries"]
+        require(every, "A teacher may vote otherwise at every query.")
+    came = (shape["guarantee"]["unit"], shape["guarantee"]["relation"]) == ("label", "add-remove")
+    require(not came, "Labels are replaced; they do not come and go.")
+    event = event_of(mechanism, shape)
+    # in Python 2.0 and true equal 2 and 1, so texts are compared
+    stated = json.dumps(part["events"][0], sort_keys=True)
+    require(
+        stated == json.dumps(event, sort_keys=True), "The event is not the one of the mechanism."
+    )
+    counted = max(event.get("shifts", 1), event.get("count", 1))
+    within = counted <= _MOST and event.get("squared_sensitivity", 1) < _MAX_INTEGER
+    require(within, "The event counts more than any release.")
+
+
+def check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
+    """Refuse votes that are no votes of teachers or of records, or not what a mechanism takes."""
+    teachers, sample, kind = shape["n_teachers"], shape["sample"], mechanism["kind"]
+    if teachers is None:
+        counted = sample is None and mechanism.get("release") == "counts"
+        require(counted, "Votes of records are released as counts.")
+    else:
+        once = shape["moved"] <= shape["n_queries"] and not shape["spare_rows"]
+        require(once, "Teachers vote once in each row, and only in those of queries.")
+    sampled = kind == "relabelled-sample"
+    require(sampled == (sample is not None), "A relabelled sample alone prices a secret sample.")
+    if sampled:
+        check_model(mechanism["stream"], "The stream")
+        check_shape(sample, _SAMPLE, "shape.sample")
+        require(sample["sampled"] <= sample["out_of"], "More was sampled than there is.")
+        asked = mechanism["stream"]["kind"] in _STREAM_SHAPE and shape["n_classes"] == 2
+        require(asked, "A relabelled sample is asked a stream, of two classes.")
+        require(shape["guarantee"]["unit"] != "user", "A relabelled sample is of single records.")
+    if kind == "table-labels":
+        require(shape["n_classes"] == 2, "A table of chances is for two classes.")
+        check_chances(mechanism["weights"], teachers)
+    if kind == ANSWERS_SOME:
+        require(mechanism["threshold"] <= teachers, "The threshold is above the teachers' number.")
+        require(mechanism["max_answers"] <= shape["n_queries"], "Too many queries are answered.")
+    if kind == "vote-quantiles":
+        require(mechanism["rank"] <= teachers, "The rank is that of no teacher.")
+
+
+def check_chances(weights: list[int], n_teachers: int) -> None:
+    """Refuse a table that is not that of a minority's chances, margin by margin."""
+    require(len(weights) <= n_teachers // 2 + 1, "The table has more chances than margins.")
+    falls = all(later <= earlier for earlier, later in pairwise(weights))
+    require(falls, "A chance of the minority's label grows with the margin.")
+    least = weights[0] <= _HALF and weights[-1] < _HALF
+    require(least, "The minority's label has a chance of more than one half, or never less.")
+    coin = n_teachers % 2 == 1 or weights[0] == _HALF
+    require(coin, "An even vote is no fair coin in the table.")
+
+
+def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+    """Return the one event that a whole release is: what was drawn, and how far one unit moves
+    it."""
+    kind, moved, teachers = mechanism["kind"], shape.get("moved", 0), shape.get("n_teachers")
+    classes = shape.get("n_classes", 0)
+    # a teacher that changes its vote moves one count of two classes, and two counts of more; a
+    # record moves so many cells as the shape says
+    shifts = moved if classes == 2 or teachers is None else 2 * moved
+
+    def told(*names: str) -> dict[str, Any]:
+        return {name: mechanism[name] for name in names}
+
+    match kind:
+        case "noisy-votes" if mechanism["noise"] == "laplace":
+            return pure(least_quotient(1, mechanism["scale"]), shifts)
+        case "noisy-votes" if mechanism["release"] == "counts":
+            return {"kind": "counts", "sigma": mechanism["scale"], "shifts": shifts}
+        case "noisy-votes" if classes != 2:
+            return {"kind": "class-labels", "sigma": mechanism["scale"], "queries": moved}
+        case "noisy-votes" | "table-labels":
+            drawn = {"sigma": mechanism["scale"]} if kind == "noisy-votes" else told("weights")
+            chances = {**drawn, "n_teachers": teachers}
+            return {"kind": "binary-labels", "chances": chances, "queries": moved}
+        case "confident-labels":
+            answers = min(mechanism["max_answers"], moved)
+            counted = {"queries": moved, "answers": answers, "n_classes": classes}
+            noise = told("threshold_sigma", "sigma", "threshold")
+            return {"kind": "confident", **noise, **counted, "n_teachers": teachers}
+        case "sparse-vector":
+            noise = told("threshold_scale", "query_scale", "threshold")
+            stops = {"abstentions": mechanism["max_abstentions"]}
+            return {"kind": "sparse-stream", **noise, **stops}
+        case "abstention-table":
+            stops = {"abstentions": mechanism["max_abstentions"]}
+            return {"kind": "table-stream", **told("order", "charge", "false_answer"), **stops}
+        case "relabelled-sample":
+            sample = {key: shape["sample"][key] for key in ("sampled", "out_of", "relabel_epsilon")}
+            sample["relation"] = shape["guarantee"]["relation"]
+            return {"kind": "sampled", "stream": event_of(mechanism["stream"], shape), **sample}
+        case "noisy-means":
+            squared = moved * (classes - 1) ** 2
+            return sums([mechanism["sigma"]], squared, shape["n_queries"])
+        case "noisy-sums":
+            return sums(mechanism["sigmas"], shape["squared_sensitivity"], shape["coordinates"])
+    if kind == "stability-quantile" or mechanism.get("rule") == "permute-and-flip":
+        return pure(mechanism["epsilon"], 1)
+    count = moved if kind == "vote-quantiles" else 1
+    return {**pure(mechanism["epsilon"], count), "kind": "bounded-range"}
+
+
+def pure(epsilon: float, count: int) -> dict[str, Any]:
+    return {"kind": "pure", "epsilon": epsilon, "count": count}
+
+
+def sums(sigmas: list[float], squared: int, coordinates: int) -> dict[str, Any]:
+    stated = {"sigmas": sigmas, "squared_sensitivity": squared, "coordinates": coordinates}
+    return {"kind": "vector-sum", **stated, "count": 1}
+
+
+def least_quotient(numerator: int, denominator: float) -> float:
+    """Return the smallest float whose product with `denominator` is at least `numerator`."""
+    found = numerator / denominator
+    while Fraction(found) * Fraction(denominator) < numerator:
+        found = math.nextafter(found, math.inf)
+    return found
+
+
+def check_mechanism(document: dict[str, Any]) -> str:
+    """Refuse a mechanism that is unknown, whose event is another one than the certificate states,
+    or whose settings contradict it."""
+    check_part(document)
+    mechanism, shape, released = document["mechanism"], document["shape"], document["released"]
+    public, guarantee = document["public"], document["shape"]["guarantee"]
+    method = public["method"]
+    same = (guarantee["unit"], guarantee["relation"]) == (document["unit"], document["neighbours"])
+    require(same, "The shape is about another unit or relation than the certificate.")
+    check_public(mechanism, public)
+    labelled = (not released["classes"]) == (method in _WITHOUT_CLASSES)
+    require(labelled, "Labels have two or more classes, and sums or tables alone have none.")
+    voted = released["n_teachers"] == (shape.get("n_teachers") or 0)
+    require(voted, "The mechanism was priced for another number of teachers than voted.")
+    if "moved" in shape:
+        of_labels = document["unit"] == "label" and method != "votes"
+        known = (shape["n_teachers"] is None) == (method == "record-votes") and not of_labels
+        require(known, "The votes are neither those of teachers nor those of records.")
+        counted = method in TABLES or shape["n_classes"] == len(released["classes"])
+        require(counted, "The shape states another number of classes than the certificate.")
+    if method == "record-votes":
+        check_records(document)
+    if method in _MOMENTS:
+        check_moments(document)
+    return f"The event is that of the mechanism {mechanism['kind']!r}."
+
+
+def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
+    """Refuse settings of no known method, or of another one."""
+    kinds, fields = _METHODS.get(public["method"], ((), {}))
+    known = mechanism["kind"] in kinds
+    require(known, f"The method {shown(public['method'])} has no such mechanism.")
+    if public["method"] == "exponential-choice":  # whatever describes candidates may stand
+        fields = {**dict.fromkeys(public, lambda _: True), **fields}
+    check_shape(public, {**fields, "method": is_sentence}, "public")
+    unsure = "confidence" not in public or mechanism["kind"] == ANSWERS_SOME
+    require(unsure, "The settings state a confidence that nothing has.")
+
+
+def check_moments(document: dict[str, Any]) -> None:
+    """Refuse settings of sums over records that contradict the sums."""
+    mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
+    sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
+    stages, stated, classes = len(sigmas), public["n_records"], document["released"]["classes"]
+    alike = len(set(sigmas)) == 1 and stages <= 100
+    require(alike, "The stages have noise of several sizes, or are too many.")
+    weight, of_labels = public["mark_weight"], document["unit"] == "label"
+    of_classes = not of_labels or public["method"] == "record-moments"
+    require(of_classes, "Where labels alone are private, each is one of some classes.")
+    marked = (weight == 0) == of_labels
+    require(marked, "What counts a record adds nothing, or something where none is counted.")
+    of_public_number = [] if of_labels else ["uncovered"]
+    counted = marks == (["records", "uncovered"] if stated is None else of_public_number)
+    require(counted, "The sums count records where their number is public, or do not.")
+    secret = (stated is None) == (document["neighbours"] == "add-remove")
+    require(secret, "The number of records is private where one comes or goes, and only there.")
+    # a record that is replaced moves a sum by twice its longest vector
+    replaced = 4 if document["neighbours"] == "replace-one" else 1
+    light = weight <= math.isqrt(shape["squared_sensitivity"] // replaced) // 4
+    require(light, "A mark adds more than a quarter of the bound.")
+    weights = coordinates - len(marks)
+    whole = weights > 0 and weights % columns_of(document) == 0
+    require(whole, "The coordinates are no whole number for each column of the model.")
+    check_lists(public["weights"], stages, weights, "weights")
+    if "start" in public:
+        require(not of_labels, "Sums of labels have no stage that could start from something.")
+        check_lists([public["start"]["weights"]], 1, weights, "weights of the start")
+    of_each = len(public.get("class_weights", classes)) == len(classes)
+    require(of_each, "The weights of classes are not one for each class.")
+    lengths = {len(public["covered_only"]), len(public["residual_units"])}
+    require(lengths == {stages}, "The settings of stages are not one for each stage.")
+
+
+def check_lists(values: Any, rows: int, columns: int, name: str) -> None:
+    """Refuse what is not so many lists of so many integers."""
+    integers = a_list(a_count(1 - _MAX_INTEGER, _MAX_INTEGER - 1), columns, columns)
+    held = a_list(integers, rows, rows)(values)
+    require(held, f"The {name} are not {rows} lists of {columns} integers each.")
+
+
+def columns_of(document: dict[str, Any]) -> int:
+    """Return how many columns the model of noisy sums has.
+
+    Raises
+    ------
+    WrongError
+        If labels of points stand beside targets that have none.
+    """
+    public, released = document["public"], document["released"]
+    if public["method"] == "record-moments":
+        classes = len(released["classes"])
+        return 1 if classes == 2 else classes
+    require(not released["queries"], "Sums were paid for, and no labels of points.")
+    return len(public.get("labels", [0]))
+
+
+def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
+    """Return for how many points a table is paid, how many integers answer each, and between which
+    numbers they lie.
+
+    Raises
+    ------
+    WrongError
+        If its settings contradict its shape.
+    """
+    mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
+    released, teachers, queries = document["released"], shape["n_teachers"], shape["n_queries"]
+    alone = not (released["queries"] or released["answered"] or "plan" in document)
+    require(alone, "The answers are one table, without rounds, and list no labels.")
+    if public["method"] == "votes-of-numbers":
+        require(shape["moved"] == queries, "A teacher may change its number at every point.")
+        steps = shape["n_classes"] - 1
+        if mechanism["kind"] == "vote-quantiles":
+            return queries, 1, 0, steps
+        far = 40 * (mechanism["sigma"] + 1)
+        return queries, 1, -far, teachers * steps + far
+    labels, cap = public["labels"], public["most_named"]
+    sets = public["ballot"] == "sets"
+    least, most = (2, 8) if sets else (1, 10_000)
+    require(least <= len(labels) <= most, "The labels are too many or too few.")
+    capped = cap is None or (not sets and cap <= len(labels))
+    require(capped, "The cap on the labels of a teacher is none.")
+    # two sets of one teacher differ in no more labels than there are, or than both name together
+    rows = 1 if sets else len(labels)
+    moved = min(rows, 2 * cap) if cap is not None else rows
+    points, counts = queries // rows, 2 ** len(labels) if sets else len(labels)
+    votes = (points * rows, points * moved, counts if sets else 2, "gaussian")
+    same = votes == (queries, shape["moved"], shape["n_classes"], mechanism["noise"])
+    require(same, "The votes are not those of these labels, this ballot and this cap.")
+    if mechanism["release"] == "labels":
+        return points, len(labels), 0, 1
+    far = 40 * (mechanism["scale"] + 1)
+    return points, counts, -far, teachers + far
+
+
+def check_values(document: dict[str, Any]) -> None:
+    """Refuse released integers that are no labels, and more or other than the event pays for."""
+    mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
+    values, rows = (document["released"].get(name) for name in ("values", "rows"))
+    if public["method"] in TABLES:
+        points, width, low, high = table_of(document)
+        paid = a_list(is_count, 1, points)(rows) and len(set(rows)) == len(rows)
+        require(paid, "Other rows were answered than paid for, or one was answered twice.")
+        check_lists(values, len(rows), width, "answers")
+        drawn = all(low <= one <= high for answer in values for one in answer)
+        require(drawn, "An answer is none that the mechanism could have drawn.")
+        return
+    require(rows is None, "Tables alone name rows.")
+    if mechanism["kind"] == "noisy-sums":
+        check_lists(values, len(mechanism["sigmas"]), shape["coordinates"], "sums")
+    elif mechanism["kind"] == "exponential-choice":
+        check_lists(values, 1, 1, "choices")
+        candidates = public["n_candidates"]
+        require(0 <= values[0][0] < candidates, "The choice fell on a candidate that there is not.")
+        every = a_list(lambda _: True, candidates, candidates)
+        require(or_none(every)(public.get("candidates")), "The candidates have not one name each.")
+    elif "expected_uncovered" in public:
+        check_lists(values, 1, 1, "votes of uncovered records")
+        # one cell for each vote of a record
+        check_range([values[0][0] // votes_of(shape)], document)
+    else:
+        require(values is None, "Labels and their counts are all that the mechanism draws.")
+
+
+def check_range(counts: list[int], document: dict[str, Any]) -> None:
+    """Refuse counts of one query that the stated noise does not reach."""
+    mechanism, teachers = document["mechanism"], document["shape"].get("n_teachers")
+    # Laplace noise of a scale goes beyond sixty times of it with probability e^-60
+    wide = 1.5 if mechanism.get("noise") == "laplace" else 1
+    far = 40 * (wide * mechanism.get("scale", 0) + 1)
+    # how many records voted is private, so a rule bounds their counts
+    most = _MOST if teachers is None else teachers
+    reached = all(-far <= count <= most + far for count in counts)
+    require(reached, "A count was released that noise of the stated size does not reach.")
+
+
+def votes_of(shape: dict[str, Any]) -> int:
+    """Return how many votes a record casts; one that is replaced takes as many away."""
+    return int(shape["moved"] // (2 if shape["guarantee"]["relation"] == "replace-one" else 1))
+
+
+def check_records(document: dict[str, Any]) -> None:
+    """Refuse votes of records that do not fit in a table of these points."""
+    shape, votes = document["shape"], votes_of(document["shape"])
+    each = 2 if document["neighbours"] == "replace-one" else 1
+    fits = shape["moved"] == each * votes and 1 <= votes <= shape["n_queries"]
+    require(fits, "A record votes at no public point, or at more than there are.")
+    spare = -(-votes // shape["n_classes"]) if "expected_uncovered" in document["public"] else 0
+    require(shape["spare_rows"] == spare, "Uncovered records have too many or few rows.")
+    require("plan" not in document, "Votes of records are one table, without rounds.")
+
+
+def check_counts(document: dict[str, Any]) -> str:
+    """Refuse more queries, counts or abstentions than the mechanism pays for."""
+    released, mechanism, shape = document["released"], document["mechanism"], document["shape"]
+    check_values(document)
+    table = document["public"]["method"] in TABLES
+    # the number of columns follows from the mechanism; the certificate's own word is only compared
+    columns = 0
+    if mechanism.get("release") == "counts" and not table:
+        one = shape["n_classes"] == 2 and shape["n_teachers"] is not None
+        columns = 1 if one else shape["n_classes"]
+    found = released["count_columns"]
+    require(found == columns, f"{found} counts a query were released, and {columns} paid for.")
+    queries, answered = released["queries"], released["answered"]
+    within = answered <= queries <= shape.get("n_queries", queries)
+    require(within, "More was answered than asked, or more asked than planned.")
+    paid = answered <= mechanism.get("max_answers", answered)
+    require(paid, "More was answered than paid for.")
+    every = mechanism["kind"] in (ANSWERS_SOME, *_ABSTAINS) or answered == queries
+    require(every, "The mechanism answers every query, and not all were answered.")
+    if table:
+        return f"{len(released['rows'])} answers, as paid for."
+    return f"{answered} of {queries} queries answered, as planned and paid for."
+
+
+# --- Account, plan, choices -----------------------------------------------------------------------
+
+
+def adds_to(part: dict[str, Any], unit: str, relation: str) -> bool:
+    """Return whether the promise of a release, or of a choice, holds for another one.
+
+    Votes of teachers about all records of a user are about each; what else a user adds may change
+    by more. A record replaced is more than its label.
+    """
+    own = part["shape"]["guarantee"]
+    if own["relation"] != relation or own["unit"] == unit:
+        return bool(own["relation"] == relation)
+    if relation == "add-remove":
+        by_teachers = part["shape"].get("n_teachers") is not None
+        return by_teachers and (own["unit"], unit) == ("user", "record")
+    return (own["unit"], unit) == ("record", "label")
+
+
+def check_account(document: dict[str, Any]) -> str:
+    """Refuse units, relations and sums that do not fit the dataset's budget."""
+    composition, price = document["composition"], document["price"]
+    column = (document["unit"] == "user") == (document["unit_column"] is not None)
+    require(column, "A promise to users, and no other one, names their column.")
+    about = composition["unit"], composition["neighbours"]
+    require(about != ("label", "add-remove"), "Labels are replaced; they do not come and go.")
+    require(adds_to(document, *about), "The budget is about another unit or relation.")
+    parts = [document, *document.get("choices", ())]
+    for key in ("epsilon", "delta"):
+        # under basic composition prices add up, so the total cannot be below them
+        whole = math.fsum(part[key] for part in parts) if composition["kind"] == "basic" else 0
+        spent, budget = composition["spent_after"][key], composition["budget"][key]
+        covered = whole <= spent * (1 + 1e-9) and spent <= budget * (1 + 1e-9)
+        require(covered, f"The {key} spent is less than the release's, or more than the budget.")
+    for key in ("epsilon", "delta"):
+        require(price[key] == document[key], f"The price states another {key} than the promise.")
+    within = price["delta_recomputed"] <= document["delta"] * (1 + 1e-9)
+    require(within, "The price is above the promise.")
+    return (
+        f"Epsilon {composition['spent_after']['epsilon']:.6g} of"
+        f" {composition['budget']['epsilon']:.6g} is spent."
+    )
+
+
+def check_software(document: dict[str, Any]) -> str:
+    """Refuse noise of a version of OpenDP that is known to draw another distribution."""
+    version = document["software"]["opendp"]
+    found = re.match(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?", version)
+    wrong = found and tuple(int(part or 0) for part in found.groups()) in _WRONG_OPENDP
+    require(not wrong, f"OpenDP {shown(version)} is known to draw other noise than it states.")
+    return f"OpenDP {shown(version)} drew the noise."
+
+
+def check_plan(document: dict[str, Any]) -> str:
+    """Refuse a plan that does not fit what was released."""
+    plan, used = document["plan"], document["released"]["queries"]
+    planned, renyi = document["shape"].get("n_queries"), document["composition"]["kind"] == "renyi"
+    adds_up = (plan["planned"], plan["used"], sum(plan["rounds"])) == (planned, used, used)
+    require(adds_up, "Plan, rounds, mechanism and released queries do not add up.")
+    left = (plan["left"] == "none") == (used == planned)
+    require(left, "The plan says something else of what was left than its numbers.")
+    require(renyi or plan["left"] != "returned", "Only a renyi ledger takes queries back.")
+    return f"{used} of {plan['planned']} planned queries used."
+
+
+def check_assumptions(document: dict[str, Any]) -> str:
+    """Refuse assumptions on choices that are not listed, and silence on choices that are."""
+    lines, chosen = document["assumptions"], bool(document.get("choices"))
+    listed = any(line.endswith(_OR_PAID) for line in lines)
+    denied = chosen and any(line.endswith(_BLINDLY) for line in lines)
+    same = listed == chosen and not denied
+    require(same, "Assumptions and choices say different things of what was chosen.")
+    return f"{len(lines)} assumptions are stated, and {len(document['not_protected'])} limits."
+
+
+def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
+    """Refuse a choice whose outcome is more than the one number, or the labels, that its event
+    is about."""
+    check_shape(choice, _CHOICE_SHAPE, f"Choice {number}")
+    require(("value" in choice) != ("labels_sha256" in choice), f"Choice {number} has no outcome.")
+    check_part(choice)
+    same = adds_to(choice, document["unit"], document["neighbours"])
+    require(same, f"Choice {number} is about another unit or relation.")
+    # of labels, which are checked with their release, the digest alone is stated
+    if "value" not in choice:
+        return
+    public, value = choice["public"], choice["value"]
+    known = public["method"] in ("stability-quantile", "exponential-choice")
+    require(known, f"Choice {number} was drawn by no known mechanism.")
+    check_public(choice["mechanism"], public)
+    among = 0 <= value < public["n_candidates"] if "n_candidates" in public else True
+    require(among, f"Choice {number} fell on a candidate that there is not.")
+
+
+def check_choices(document: dict[str, Any]) -> str:
+    """Refuse choices that are no choices, that share a reservation, or that would take hours to
+    price."""
+    choices = document["choices"]
+    for number, choice in enumerate(choices, 1):
+        check_choice(number, choice, document)
+    slow = sum(choice["events"][0]["kind"] in SLOW for choice in choices)
+    require(slow <= _MOST_SLOW, f"More than {_MOST_SLOW} choices are games.")
+    paid = [document["composition"]["reservation"], *(choice["reservation"] for choice in choices)]
+    require(
+        len(set(paid)) == len(paid), "Two choices, or a choice and the release, were paid once."
+    )
+    return f"{len(choices)} listed, each under a reservation of its own."
+
+
+#: What there is to find in a certificate itself, but for its prices; plans and choices may be
+#: missing.
+CHECKS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "mechanism": check_mechanism,
+    "queries": check_counts,
+    "account": check_account,
+    "software": check_software,
+    "assumptions": check_assumptions,
+    "plan": check_plan,
+    "choices": check_choices,
+}

@@ -1,0 +1,250 @@
+"""Sums over records of a tiny world: what all neighbours tell apart; and how they are released."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from made_events import sums_event
+from secretballot.audit import ScriptedNoise
+from secretballot.bases import TableBasis
+from secretballot.bases.integer_model import IntegerModel, with_constant
+from secretballot.bases.rotation import UNIT as UNIT_OF_COORDINATES
+from secretballot.core import releasing
+from secretballot.core.types import Guarantee
+from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.learners.moments import release as release_module
+from secretballot.learners.moments.release import release_moments
+from secretballot.learners.moments.stages import MomentStages, staged_sums
+from secretballot.learners.moments.start import released_start
+from secretballot.learners.moments.targets import ClassTarget
+from secretballot.privacy.accounting import PrivacyBudget, delta_upper
+from secretballot.records import Records, Residuals, private_records
+from secretballot.released import ReleasedLabels
+from secretballot.students.moment_links import ClassesLink
+from tiny_sums import true_delta
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+BOUND, UNIT = 3, 2
+#: A coordinate of 2 is a logit of 4.
+STEEP = 2**31
+
+
+def model_after(sums: Sequence[np.ndarray]) -> IntegerModel:
+    """Return what the next stage predicts by: nothing at first, then by the sign of a sum."""
+    weights = [0, 0] if not sums else [STEEP if sums[-1][0] > 0 else 0, STEEP]
+    return IntegerModel(np.array(weights).reshape(2, 1))
+
+
+def records_of(rows: Sequence[tuple[int, int, int]]) -> Records:
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return private_records(table[:, :2], table[:, 2], 2)
+
+
+# --- the guarantee ---
+
+
+def staged(sign: int | None) -> Residuals:
+    """Return what the first stage asks, or the second, by the sign of the first sum."""
+    sums = [] if sign is None else [np.array([sign, 0])]
+    return Residuals(model_after(sums), UNIT, BOUND)
+
+
+def test_all_neighbours_of_a_tiny_world_stay_within_the_promise() -> None:
+    epsilon, sigma = 1.0, 4.5
+    promise = delta_upper([sums_event(sigma, BOUND**2, 2, 2)], epsilon)
+    alphabet = [(a, b, label) for a in (-2, 0, 2) for b in (0, 2) for label in (0, 1)]
+    worst = 0.0
+    pairs = 0
+    for own in alphabet:
+        for others in ([], [alphabet[0]], [alphabet[3], alphabet[8]]):
+            one, other = records_of([own, *others]), records_of(others)
+            for pair in ((one, other), (other, one)):
+                found = true_delta(*pair, staged, sigma, epsilon)
+                assert found <= promise
+                worst, pairs = max(worst, found), pairs + 1
+    assert pairs == 72
+    # and the promise is not far from the worst of them: the price is no idle bound
+    assert worst > promise / 4
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 0, 0], [0, 1, 1, 1]])
+def test_all_neighbours_stay_within_the_promise_where_a_release_is_the_start(
+    labels: list[int],
+) -> None:
+    """The first stage asks for what a model of released labels misses; the price is the same."""
+    pool = np.array([[2, 2], [2, 0], [-2, 2], [0, 2]]) * UNIT_OF_COORDINATES
+    start = released_start(
+        ReleasedLabels(
+            range(4),
+            labels,
+            ("no", "yes"),
+            0,
+            certificate={"public": {"method": "none"}, "digest": "0" * 64},
+        ),
+        pool,
+        ClassesLink(2),
+    )
+    assert start is not None
+    weights = np.array(start.to_json()["weights"]).reshape(2, 1)
+    begun = IntegerModel(weights * UNIT_OF_COORDINATES)  # these coordinates are whole numbers
+    assert weights.any()
+
+    def from_start(sign: int | None) -> Residuals:
+        return Residuals(begun, UNIT, BOUND) if sign is None else staged(sign)
+
+    epsilon, sigma = 1.0, 4.5
+    promise = delta_upper([sums_event(sigma, BOUND**2, 2, 2)], epsilon)
+    alphabet = [(a, b, label) for a in (-2, 0, 2) for b in (0, 2) for label in (0, 1)]
+    found = [
+        true_delta(*pair, from_start, sigma, epsilon)
+        for own in alphabet
+        for others in ([], [alphabet[3], alphabet[8]])
+        for pair in itertools.permutations((records_of([own, *others]), records_of(others)))
+    ]
+    assert len(found) == 48
+    assert promise / 10 < max(found) <= promise
+
+
+def test_less_noise_than_stated_would_be_seen() -> None:
+    epsilon, sigma = 1.0, 4.5
+    promise = delta_upper([sums_event(sigma, BOUND**2, 2, 2)], epsilon)
+    one, other = records_of([(-2, 2, 0)]), records_of([])
+    assert true_delta(one, other, staged, 0.7 * sigma, epsilon) > promise
+
+
+# --- releases ---
+
+
+X = np.random.default_rng(0).normal(size=(900, 2))
+BASIS = TableBasis().fit(X[:300])
+POOL, MAPPED = (with_constant(BASIS.integers(part)) for part in (X[:300], X[300:]))
+Y = (X[300:, 0] > 0).astype(np.int64)
+
+
+def guarantee(unit: Any = "record", relation: Any = "add-remove") -> Guarantee:
+    return Guarantee(unit=unit, relation=relation)
+
+
+RECORD = guarantee()
+
+
+def stages_of(about: Guarantee, classes: tuple[str, ...] = ("no", "yes")) -> MomentStages:
+    return staged_sums(
+        POOL,
+        ClassTarget(classes),
+        BUDGET,
+        n_stages=2,
+        n_records=600 if about.relation == "replace-one" else None,
+        guarantee=about,
+        expected_uncovered=0.0,
+    )
+
+
+def people(about: Guarantee = RECORD, n: int = 600) -> Records:
+    marks = np.column_stack([np.ones(n), np.zeros(n)]).astype(np.int64)
+    persons = np.arange(n) // 2 if about.unit == "user" else None
+    return private_records(MAPPED[:n], Y[:n], 2, persons, marks, about.relation)
+
+
+def account(path: Path | None = None, **terms: Any) -> sb.Ledger:
+    given = {"dataset": "people", "budget": PrivacyBudget(3.0, 1e-4), **terms}
+    return sb.Ledger.in_memory(**given) if path is None else sb.Ledger(path, **given)
+
+
+def released(ledger: sb.Ledger, records: Records | None = None, **more: Any) -> ReleasedLabels:
+    about = more.pop("about", guarantee())
+    given = {
+        "basis": {"name": "TableBasis"},
+        "points_sha256": "0" * 64,
+        "request": "a",
+        "purpose": "try",
+        "declaration": {"unit": about.unit, "neighbours": about.relation},
+        **more,
+    }
+    stages = given.pop("stages", None) or stages_of(about)
+    found = release_moments(records or people(), stages, ledger, BUDGET, **given)
+    assert isinstance(found, ReleasedLabels)
+    return found
+
+
+def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, stages = account(), stages_of(guarantee())
+    noise = np.arange(2 * stages.shape.coordinates)
+    scripted = ScriptedNoise(noise.tolist(), exact=True)
+    monkeypatch.setattr(releasing, "noise_source", lambda: scripted)
+    found, sums = released(ledger, stages=stages), list[np.ndarray]()
+    for added in np.split(noise, 2):
+        sums.append(people().sums(stages.asked_after(sums))._unseal()[0] + added)
+    assert found.certificate["released"]["values"] == [one.tolist() for one in sums]
+    assert (found.n_teachers, found.certificate["purpose"]) == (0, "try")
+    assert ledger.spent().epsilon == pytest.approx(1.0)
+
+
+def test_a_known_request_gets_its_answer_and_other_terms_are_refused(tmp_path: Path) -> None:
+    ledger = account(tmp_path / "l")
+    one = released(ledger)
+    assert released(account(tmp_path / "l"), people(n=1)) == one
+    for other in (
+        {"basis": {"name": "other"}},
+        {"points_sha256": "1" * 64},
+        {"stages": stages_of(guarantee(), ("yes", "no"))},
+        {"declaration": {"unit_column": "patient", "unit": "user"}},
+    ):
+        with pytest.raises(ParameterError, match="begun with other"):
+            released(ledger, **other)
+    assert ledger.releases() == 1
+
+
+def test_sums_by_user_are_refused_in_an_account_about_records() -> None:
+    # one more record of a user, who stays, moves the sum by more than the bound
+    stage = Residuals(IntegerModel.of(np.zeros((1, 1))), 2, 10_000, 1000, 2)
+    rows, classes, marks = (
+        np.array([[5000], [20_000]]),
+        np.array([0, 1]),
+        np.array([[0, 0], [1, 1]]),
+    )
+    one_user = np.zeros(2, dtype=np.int64)
+    sums = [
+        private_records(rows[:n], classes[:n], 2, one_user[:n], marks[:n]).sums(stage)._unseal()[0]
+        for n in (1, 2)
+    ]
+    assert np.square(sums[1] - sums[0]).sum() > stage.bound**2
+
+    users = guarantee("user")
+    ledger = account()
+    with pytest.raises(LedgerError, match="is about records"):
+        released(ledger, people(users), about=users)
+    assert ledger.releases() == 0
+    found = released(account(unit="user"), people(users), about=users)
+    assert found.certificate["composition"]["unit"] == "user"
+
+
+def test_a_promise_about_something_else_is_refused_before_anything_is_spent() -> None:
+    replaced, users = guarantee(relation="replace-one"), guarantee("user")
+    for ledger, about in (
+        (account(neighbours="replace-one"), replaced),
+        (account(unit="user"), users),
+    ):
+        with pytest.raises(ParameterError, match=r"not of the shape|do not fit the records"):
+            released(ledger, people(), about=about)
+        with pytest.raises(LedgerError):
+            released(ledger, people())
+        assert ledger.releases() == 0
+    with pytest.raises(ParameterError, match="another unit or relation"):
+        released(ledger := account(), declaration={"unit": "user"})
+    assert ledger.releases() == 0
+
+
+def test_the_certificate_that_is_read_before_payment_is_no_shorter_than_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[Any] = []
+    monkeypatch.setattr(release_module, "check_readable", read.append)
+    found = released(account())
+    assert len(json.dumps(read[0])) >= len(json.dumps(found.certificate))

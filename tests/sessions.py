@@ -1,0 +1,91 @@
+"""Sessions at the price of their mechanism."""
+
+from typing import Any
+
+import numpy as np
+
+import secretballot as sb
+from secretballot.core.mechanisms import Mechanism, SparseVector, State
+from secretballot.core.types import VoteShape
+from secretballot.learners.training.label_stream import LabelStream
+from secretballot.privacy.accounting import epsilon_upper, teacher_shape
+from secretballot.released import labels_in
+from secretballot.students.confirmed import predicted_votes
+
+
+def sparse(scale: float, threshold: int, most: int) -> SparseVector:
+    return SparseVector(
+        threshold_scale=scale, query_scale=scale, threshold=threshold, max_abstentions=most
+    )
+
+
+def price_of(mechanism: Mechanism, shape: VoteShape, delta: float = 1e-6) -> sb.PrivacyBudget:
+    return sb.PrivacyBudget(epsilon_upper((mechanism.event(shape),), delta), delta)
+
+
+def session(
+    teachers: sb.TrainedTeachers,
+    mechanism: Mechanism,
+    ledger: sb.Ledger,
+    n_queries: int,
+    *,
+    delta: float = 1e-6,
+    **more: Any,
+) -> sb.LabelingSession:
+    budget = price_of(mechanism, teachers.shape(n_queries), delta)
+    return sb.LabelingSession(teachers, mechanism, ledger, budget, n_queries=n_queries, **more)
+
+
+def session_of(
+    teachers: sb.TrainedTeachers, plan: Any, ledger: sb.Ledger, **more: Any
+) -> sb.LabelingSession:
+    """Return a session on the terms of an aggregator."""
+    return sb.LabelingSession(
+        teachers,
+        plan.core_mechanism(teachers.n_teachers),
+        ledger,
+        plan.budget,
+        n_queries=plan.n_queries,
+        confidence=plan.public.get("confidence"),
+        **more,
+    )
+
+
+def stream_of(
+    plan: Any, ledger: sb.Ledger, classes: Any, n_teachers: int, **more: Any
+) -> LabelStream:
+    """Return a stream on the terms of an aggregator."""
+    return LabelStream(
+        plan.core_mechanism(n_teachers),
+        teacher_shape(plan.n_queries, len(classes), n_teachers),
+        ledger,
+        plan.budget,
+        classes=classes,
+        confidence=plan.public.get("confidence"),
+        **{"request": "plan", **more},
+    )
+
+
+def labels_drawn(
+    mechanism: Mechanism, votes: Any, noise: Any, state: State | None = None, predicted: Any = None
+) -> tuple[list[int], State]:
+    """Return the labels of some votes as far as they are told, and the state after them."""
+    counts = np.asarray(votes)
+    shape = teacher_shape(10**6, counts.shape[1], int(counts[0].sum()))
+    against = np.zeros_like(counts) if predicted is None else predicted
+    drawn, after = mechanism.draw(shape, (counts, against), noise, state or State())
+    return drawn[:, 0].tolist(), after
+
+
+def told_labels(plan: Any, votes: Any, noise: Any, shares: Any = None) -> Any:
+    """Return the labels that an aggregator, or noisy counts, give all votes; -1 after a stop."""
+    counts = np.asarray(votes).astype(np.int64)
+    shape = teacher_shape(len(counts), counts.shape[1], int(counts[0].sum()))
+    against = np.zeros_like(counts)
+    if shares is not None:
+        against = predicted_votes(shares, counts.shape, shape.n_teachers or 0)
+    mechanism = plan.core_mechanism(shape.n_teachers)
+    drawn, _ = mechanism.draw(shape, (counts, against), noise, State())
+    labels = np.full(len(counts), -1)
+    labels[: len(drawn)] = labels_in(mechanism, shape, drawn)[0]
+    return labels
