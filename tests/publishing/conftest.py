@@ -24,7 +24,7 @@ def make_released(points: np.ndarray) -> Callable[..., ReleasedLabels]:
     def make(release: str = "counts", classes: tuple[str, str] = ("no", "yes")) -> ReleasedLabels:
         yes = np.where(points[:, 0] > 0, 180, 20)
         counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), list(classes))
-        aggregator = noisy(12.0, len(points), release=release, delta=1e-6, n_teachers=100)
+        aggregator = noisy(12.0, len(points), release=release, delta=1e-6, n_teachers=200)
         account = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(90.0, 1e-5))
         return sb.release(counts, aggregator, account)
 

@@ -66,10 +66,10 @@ def given(tmp_path: Path) -> Path:
     counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), ["no", "yes"])
     ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(500.0, 1e-3))
     released: dict[str, Any] = {
-        kind: sb.release(counts, noisy(12.0, 60, release=kind, delta=1e-6, n_teachers=100), ledger)
+        kind: sb.release(counts, noisy(12.0, 60, release=kind, delta=1e-6, n_teachers=200), ledger)
         for kind in ("counts", "labels")
     }
-    plan = noisy(12.0, 30, release="counts", delta=1e-6, n_teachers=100)
+    plan = noisy(12.0, 30, release="counts", delta=1e-6, n_teachers=200)
     released["rounds"] = sb.label_actively(
         counts, points, plan, ledger, sb.queries.MarginSampling(), round_size=5
     ).released

@@ -83,6 +83,7 @@ def main() -> None:
         "budget": sb.PrivacyBudget(4.0, 1e-5),
         "ledger": account,
         "request": "once",
+        "release": "counts",
         "random_state": 0,
     }
     model = sb.PATEClassifier(student=LogisticRegression(), n_teachers=20, **settings)

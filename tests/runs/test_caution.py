@@ -78,7 +78,7 @@ def test_noise_that_drowns_unanimous_votes_is_asked_about() -> None:
         ("labels", 2, ["noise"]),
         ("labels", 2_000, []),
     ):
-        aggregator = calibrated(USUAL, 100, release=release, n_teachers=250)
+        aggregator = calibrated(USUAL, 100, release=release, n_teachers=teachers)
         found = cautions_of_noise(aggregator, teachers)
         assert [caution.name for caution in found] == names, (release, teachers)
 
