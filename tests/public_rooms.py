@@ -13,7 +13,6 @@ PUBLIC_ROOMS = (
     "planning",
     "privacy.accounting",
     "core.ledger",
-    "core.mechanisms",
     "queries",
     "records",
     "released",

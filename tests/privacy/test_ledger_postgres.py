@@ -15,7 +15,6 @@ import psycopg
 import pytest
 from campaigns.postgres_proxy import PostgresProxy
 from campaigns.postgres_server import PostgresServer
-from secretballot.door.known_ledger import keep_in_step
 from typer.testing import CliRunner
 
 import secretballot as sb
@@ -28,6 +27,7 @@ from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.vault import keep_in_step
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)

@@ -18,24 +18,23 @@ import numpy as np
 import pytest
 
 import secretballot_verify as second
-from made_events import abstention_event, json_of, sampled_event, sparse_event
+from made_events import abstention_event, json_of, sparse_event
 from noisy_plans import calibrated, noisy, priced
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     ConfidentAggregator,
     InteractiveAggregator,
-    RelabelledAggregator,
     SparseVectorAggregator,
 )
 from secretballot.core.mechanisms import (
     ExponentialChoice,
     NoisySums,
     NoisyVotes,
+    RelabelledSample,
     StabilityQuantile,
     TableLabels,
 )
-from secretballot.core.types import Guarantee, ScoreShape, SumShape, VoteShape
-from secretballot.door.purchase import terms_of
+from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
 from secretballot.ensemble.record_votes import record_votes_shape
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.privacy.accounting import (
@@ -48,6 +47,7 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.privacy.accounting.recipes import Terms
+from secretballot.privacy.accounting.stream_recipes import stream_mechanism
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -95,6 +95,17 @@ ACCOUNT = {
 }
 
 
+def votes_shape(n_classes: int, guarantee: Guarantee, n_teachers: int, **more: Any) -> VoteShape:
+    return VoteShape(
+        guarantee=guarantee,
+        n_queries=N,
+        n_classes=n_classes,
+        n_teachers=n_teachers,
+        moved=N,
+        **more,
+    )
+
+
 def issue(
     aggregator: Any,
     labels: np.ndarray,
@@ -111,10 +122,11 @@ def issue(
     budget, public, sigma = aggregator.budget, aggregator.public, None
     if isinstance(aggregator, Terms):
         mechanism, shape = aggregator.mechanism, aggregator.shape
-        sigma = mechanism.scale
+        sigma = None if counts is None else mechanism.scale
     else:
-        n_classes, sigma = aggregator.n_classes, aggregator.sigma_of_counts
-        mechanism, shape = terms_of(aggregator, n_classes, n_teachers, declared, "request")
+        sigma = aggregator.sigma_of_counts
+        mechanism = aggregator.core_mechanism(n_teachers)
+        shape = votes_shape(aggregator.n_classes, guarantee_of(unit, neighbours), n_teachers)
     queries, classes = 3 * np.arange(len(labels)), list("abc")[: shape.n_classes]
     values = {} if outcome is None else {"values": [[outcome]]}
     certificate = build_certificate(
@@ -221,11 +233,12 @@ def pure(release: str) -> ReleasedLabels:
 
 def relabelled(neighbours: str, stream: Stream | None = None) -> ReleasedLabels:
     stream = stream or sparse_event(*STREAM.values())
-    event = sampled_event(stream, 10, 1000, neighbours)
+    sample = Sample(sampled=10, out_of=1000, relabel_epsilon=1.0, request="request", serial="a")
+    shape = votes_shape(2, guarantee_of("record", neighbours), 250, sample=sample)
+    mechanism = RelabelledSample(stream=stream_mechanism(stream, 250))
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
-    return issue(
-        RelabelledAggregator(event, n_queries=N, budget=BUDGET), labels, neighbours=neighbours
-    )
+    terms = Terms(mechanism, shape, BUDGET, {"method": "votes"})
+    return issue(terms, labels, neighbours=neighbours)
 
 
 def in_rounds() -> ReleasedLabels:
