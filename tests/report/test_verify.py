@@ -264,7 +264,7 @@ def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
     if held:
         assert "noisy-votes" in second.certificate.check_mechanism(document)
     else:
-        with pytest.raises(second.WrongError, match="not the one"):
+        with pytest.raises(second.WrongError, match="not the mechanism's"):
             second.certificate.check_mechanism(document)
 
 
