@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.planning.plan.model import (
     Candidate,
     Estimate,
@@ -385,11 +386,14 @@ def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(
     assert CliRunner().invoke(app, made).exit_code == 0
     shared = ("--ledger", str(account), "--dataset", "registry")
     with monkeypatch.context() as patched:
-        patched.setattr(Ledger, "commit", failing(KeyboardInterrupt()))
+        patched.setattr(AnswerPage, "commit", failing(KeyboardInterrupt()))
         assert learn(files, *shared).exit_code == 130
+    ledger = Ledger.open_existing(account)
+    assert [entry.state for entry in ledger.history()] == ["reserved"]
     result = learn(files, *shared, "--json")
     assert result.exit_code == 0, result.stderr
-    assert Ledger.open_existing(account).spent().epsilon == pytest.approx(4.0)
+    assert [entry.state for entry in ledger.history()] == ["committed"]
+    assert ledger.spent().epsilon == pytest.approx(4.0)
 
 
 # --- by a plan ---

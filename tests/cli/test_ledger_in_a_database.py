@@ -17,6 +17,7 @@ import secretballot as sb
 from noisy_plans import calibrated
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.ledger.urls import DatabasePlace
 from sessions import session_of
 
@@ -123,7 +124,7 @@ def test_a_run_whose_answer_could_not_be_stored_goes_on_and_pays_once(
         raise sb.LedgerError("The disk is full.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "commit", full)
+        patch.setattr(AnswerPage, "commit", full)
         assert label(tmp_path, *words).exit_code == 2
     done = label(tmp_path, *words)
     assert done.exit_code == 0, done.output

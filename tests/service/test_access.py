@@ -234,11 +234,11 @@ def test_a_draw_that_breaks_off_is_counted_back_where_the_ledger_says_that_nothi
     headers = place.key(quota=100)
     app = application(place.settings, opened=True)
     stream = app.service.datasets["registry"].sessions["session"].session._stream
-    find = stream.find_with_left
+    find = stream.find
 
     def broken(*_: Any) -> Any:
         if not can_look:
-            monkeypatch.setattr(stream, "find_with_left", broken)
+            monkeypatch.setattr(stream, "find", broken)
         raise LedgerError(f"{place.folder} is gone")
 
     with TestClient(app) as client:
@@ -247,7 +247,7 @@ def test_a_draw_that_breaks_off_is_counted_back_where_the_ledger_says_that_nothi
             found = client.post(QUESTIONS, json={"points": points(3)}, headers=headers)
         assert str(place.folder) not in found.text
         problem(found, "ledger-unavailable")
-        monkeypatch.setattr(stream, "find_with_left", find)
+        monkeypatch.setattr(stream, "find", find)
         asked = client.get("/v1/key", headers=headers).json()["asked"]
         assert asked == {"registry": 0 if can_look else 3}
         again = client.post(QUESTIONS, json={"points": points(3)}, headers=headers)
