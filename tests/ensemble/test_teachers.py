@@ -55,7 +55,9 @@ def votes_of(ensemble, X=X_PUBLIC):
     for number in range(ensemble.n_teachers):
         alone = TeacherEnsemble([None] * ensemble.n_teachers, ensemble.n_classes)
         alone._teachers[number] = ensemble._teachers[number]
-        fixed = counts_of(TeacherEnsemble([None] * ensemble.n_teachers, ensemble.n_classes), X)
+        fixed = counts_of(
+            TeacherEnsemble([None] * ensemble.n_teachers, ensemble.n_classes), X
+        ).copy()
         fixed[:, number % ensemble.n_classes] -= 1
         columns.append((counts_of(alone, X) - fixed).argmax(axis=1))
     return np.stack(columns, axis=1)
