@@ -396,7 +396,7 @@ def test_ensemble_shows_its_shape_and_refuses_to_leave():
 
 def test_classes_are_handed_on():
     counts = fitted(BlackBox(), *sample()).vote_counts(X_PUBLIC, classes=["a", "b", "c"])
-    assert counts.classes == ["a", "b", "c"]
+    assert counts.classes == ("a", "b", "c")
 
 
 @pytest.mark.parametrize(
