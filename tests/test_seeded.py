@@ -274,6 +274,7 @@ def test_a_missing_value_in_one_private_record_leaves_the_student_alone(
 ) -> None:
     """What is released is given, so that the two fits may differ by nothing but what was done
     with the record."""
+
     def given(_: Any, votes: Callable[[], Any], *__: Any, **___: Any) -> Any:
         votes()  # teachers are trained, as in a release
         return RELEASED

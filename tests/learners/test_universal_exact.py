@@ -21,7 +21,6 @@ from made_events import pure_event, sampled_event, sparse_event
 from secretballot.audit import discrete_laplace_distribution
 from secretballot.core import releasing
 from secretballot.core.mechanisms import plurality, stability
-from secretballot.door import purchase
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
 from secretballot.learners.universal.budget_split import BudgetSplit
@@ -123,7 +122,6 @@ class World:
             lambda: self.relabelling,
         )
         monkeypatch.setattr(releasing, "noise_source", lambda: self.choice)
-        monkeypatch.setattr(purchase, "noise_source", lambda: self.choice)
         monkeypatch.setattr(agnostic, "agnostic_terms", self.plan)
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))
         self.told = cache(self._told)

@@ -20,6 +20,7 @@ from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.recipes import laplace_deviation
 from secretballot.runs.plan_agreement import settings_of
+from sessions import told_labels
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5)
 CURVE = {50: 0.75, 400: 0.85}
@@ -127,10 +128,9 @@ def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
     rng = np.random.default_rng(3)
     for _ in range(10):
         rows = rng.integers(len(sample.truth), size=found.setting.n_queries)
-        answers = noise.calibrated(found.setting).answer(
-            sample.counts[rows], sample.n_teachers, SeededNoise(rng)
-        )
-        n_right += int((answers.labels == sample.truth[rows]).sum())
+        plan = noise.calibrated(found.setting)
+        labels = told_labels(plan, sample.counts[rows], SeededNoise(rng))
+        n_right += int((labels == sample.truth[rows]).sum())
     measured = n_right / (10 * found.expected.answered.value)
     assert measured == pytest.approx(found.expected.label_accuracy.value, abs=0.02)
     assert found.expected.label_accuracy.low <= measured <= found.expected.label_accuracy.high

@@ -136,7 +136,7 @@ class Event(Model, ABC):
 class Counts(Event):
     """Integers released with discrete Gaussian noise, each moved by at most one.
 
-    Parameters
+    Attributes
     ----------
     sigma : float
         Scale of the discrete Gaussian, P(x) proportional to exp(-x^2 / (2 sigma^2)), in votes.
@@ -166,7 +166,7 @@ class Counts(Event):
 class VectorSum(Event):
     """Sums of bounded integer vectors with discrete Gaussian noise on each coordinate.
 
-    Parameters
+    Attributes
     ----------
     sigmas : sequence of float
         Scales of the noise on each coordinate, in units of the grid.
@@ -221,7 +221,7 @@ class VectorSum(Event):
 class BinaryLabels(Event):
     """Labels of two classes released alone, adaptively chosen.
 
-    Parameters
+    Attributes
     ----------
     chances : GaussianChances or TableChances
         How each label is drawn from the votes.
@@ -276,7 +276,7 @@ class ClassLabels(Event):
     """Labels of more than two classes released alone: the class with the most votes after discrete
     Gaussian noise on each.
 
-    Parameters
+    Attributes
     ----------
     sigma : float
         Scale of the noise on every class's count, in votes.
@@ -328,7 +328,7 @@ class Confident(Event):
     fixed beforehand: an adaptive composition of its `parts`. Of two classes a query is a step of a
     game by itself as well, which is cheaper where a threshold keeps uncertain labels back.
 
-    Parameters
+    Attributes
     ----------
     threshold_sigma, sigma : float
         Scales of the noise on the highest count, and on the counts that a label is read off, in
@@ -434,7 +434,7 @@ class _Parts(Event):
 class Pure(_Parts):
     """Parts of which nothing more is known than that each is epsilon-DP.
 
-    Parameters
+    Attributes
     ----------
     epsilon : float
         Pure privacy loss of one part, in nats.
@@ -455,7 +455,7 @@ class BoundedRange(_Parts):
     """Draws whose privacy loss lies in an interval of length epsilon, which holds 0: those of the
     exponential mechanism (prices.md, section 16).
 
-    Parameters
+    Attributes
     ----------
     epsilon : float
         Length of the interval, in nats.
@@ -485,7 +485,7 @@ class StableTests(Event):
     """Distance-to-instability tests: the value itself where distance + discrete Laplace noise >
     threshold.
 
-    Parameters
+    Attributes
     ----------
     scale : float
         Scale of the discrete Laplace noise, P(x) proportional to exp(-|x| / scale), in votes.
@@ -524,7 +524,7 @@ class StableTests(Event):
 class SparseStream(Event):
     """A stream of such tests under the sparse vector, stopped at the last of its abstentions.
 
-    Parameters
+    Attributes
     ----------
     threshold_scale, query_scale : float
         Scales of the discrete Laplace noise on the threshold and on every query's distance, in
@@ -579,7 +579,7 @@ class TableStream(Event):
     at the order a. Every table that keeps them, and answers at d = 0 with a chance of at most
     `false_answer`, has the same price.
 
-    Parameters
+    Attributes
     ----------
     order : float
         Order a of the inequalities, above 1.
@@ -629,7 +629,7 @@ class Sampled(Event):
     mistakes / 2) among those that a class of hypotheses gives; one record of the relabelled sample
     reaches one teacher.
 
-    Parameters
+    Attributes
     ----------
     stream : SparseStream or TableStream
         What the teachers are asked by.
