@@ -10,6 +10,7 @@ from secretballot.planning import Setting
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.stand_in import StandInModel
 from secretballot.privacy.accounting import PrivacyBudget
+from sessions import told_labels
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 LOGISTIC = teacher_by_name("logistic")
@@ -46,9 +47,8 @@ def figures(counts, truth, aggregator):
     ordered = np.sort(counts, axis=1)
     margin = (ordered[:, -1] - ordered[:, -2]) / n_teachers
     asked = slice(aggregator.n_queries)
-    labels = aggregator.answer(
-        counts[asked], n_teachers, SeededNoise(np.random.default_rng(0))
-    ).labels
+    noise = SeededNoise(np.random.default_rng(0))
+    labels = told_labels(aggregator, counts[asked], noise)
     right = counts[np.arange(len(truth)), truth] / n_teachers
     exact = (counts.argmax(axis=1) == truth).mean()
     return [exact, right.mean(), margin.mean(), margin.std(), (labels == truth[asked]).mean()]
