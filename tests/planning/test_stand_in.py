@@ -71,7 +71,7 @@ def real():
         X, y = X[N_RECORDS:], y[N_RECORDS:]
         counts = fitted.vote_counts(X)._unseal()[0]
         found.append(figures(counts, y, LABELS))
-        labels = LABELS.answer(counts[:400], K, SeededNoise(np.random.default_rng(run))).labels
+        labels = told_labels(LABELS, counts[:400], SeededNoise(np.random.default_rng(run)))
         students.append(
             LogisticRegression(max_iter=1000).fit(X[:400], labels).score(X[400:], y[400:])
         )
