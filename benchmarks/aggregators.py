@@ -16,10 +16,12 @@ from secretballot.aggregation import (
     ConfidentAggregator,
     NoisyVoting,
 )
+from secretballot.core.mechanisms import State
 from secretballot.datasets import adult_votes, mnist, mnist_votes
 from secretballot.datasets.uci_adult import ADULT_TARGET, adult
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget, noisy_votes, teacher_shape
+from secretballot.released import labels_in
 
 DELTA, TEACHERS, THRESHOLD = 1e-5, 250, 200
 EPSILONS, ANSWERS = (0.5, 1.0, 2.0, 4.0), (25, 50, 100, 200)
@@ -64,10 +66,14 @@ def accuracies(
 ) -> tuple[float, float]:
     """Return the mean number of answers and the share of them that are right."""
     counts, truth = votes
-    given, right = 0, 0
+    given, right, mechanism = 0, 0, aggregator.core_mechanism(TEACHERS)
     for _ in range(n_runs):
         rows = rng.permutation(len(truth))[:asked]
-        labels = aggregator.answer(counts[rows], TEACHERS, SeededNoise(rng)).labels
+        shape = teacher_shape(asked, counts.shape[1], TEACHERS)
+        opened = counts[rows], np.zeros_like(counts[rows])
+        drawn, _ = mechanism.draw(shape, opened, SeededNoise(rng), State())
+        labels = np.full(asked, -1)
+        labels[: len(drawn)] = labels_in(mechanism, shape, drawn)[0]
         given += int((labels >= 0).sum())
         right += int((labels == truth[rows]).sum())
     return given / n_runs, right / max(1, given)

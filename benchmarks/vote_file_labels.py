@@ -47,9 +47,9 @@ def main(runs: int) -> None:
         aggregator = choose_aggregator(
             "gaussian",
             budget,
-            n_teachers=votes.n_teachers,
-            n_classes=votes.n_classes,
-            n_public=votes.n_queries,
+            n_teachers=votes.shape.n_teachers,
+            n_classes=votes.shape.n_classes,
+            n_public=votes.shape.n_queries,
             n_queries=n_queries,
             max_unstable=None,
             release="labels",
@@ -59,7 +59,7 @@ def main(runs: int) -> None:
         agree, right, best = [], [], []
         for run in range(runs):
             asked = np.random.default_rng(run).choice(
-                votes.n_queries, aggregator.n_queries, replace=False
+                votes.shape.n_queries, aggregator.n_queries, replace=False
             )
             released = release(
                 votes, aggregator, Ledger.in_memory(dataset=name, budget=budget), queries=asked

@@ -285,7 +285,7 @@ def test_modules_that_cannot_share_a_stack_are_trained_alone(make: Any) -> None:
     for name in ("three records", "not a number", "another value"):
         after = bits(fitted(*changed_shards()[name], learner))
         assert [n for n in range(N_TEACHERS) if after[n] != before[n]] == [2], name
-    assert fitted(*records(), learner).vote_counts(records(9)[0]).n_queries == 140
+    assert fitted(*records(), learner).vote_counts(records(9)[0]).shape.n_queries == 140
 
 
 def test_a_shard_that_makes_the_stack_fail_fails_alone() -> None:
