@@ -18,7 +18,10 @@ PLANS = pytest.mark.parametrize("plan", ["gaussian", "sparse"])
 
 def books(verb: str, folder: Path, plan: str, number: int) -> dict[str, Any]:
     command = [sys.executable, "-W", "error", str(VICTIM), verb, str(folder), plan, str(number)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    helpers = {**os.environ, "PYTHONPATH": str(VICTIM.parents[1])}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=900, check=False, env=helpers
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

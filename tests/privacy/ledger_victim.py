@@ -20,7 +20,7 @@ from typing import Any
 
 import psycopg
 
-from made_events import pure_event
+from secretballot.core.events import Pure
 from secretballot.core.ledger import Ledger, postgres
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.exceptions import BudgetError, LedgerError
@@ -31,7 +31,9 @@ BUDGET = PrivacyBudget(1.0, 1e-5)
 
 def buy(ledger: Ledger, request: str, epsilon: float, room: int = 0) -> int:
     price = PrivacyBudget(epsilon, 1e-12)
-    return ledger.reserve([pure_event(epsilon, 1)], price, request=request, purpose="", room=room)
+    return ledger.reserve(
+        [Pure(epsilon=epsilon, count=1)], price, request=request, purpose="", room=room
+    )
 
 
 def answer_to(request: str) -> bytes:
