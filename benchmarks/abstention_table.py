@@ -12,14 +12,14 @@ import argparse
 import math
 from collections.abc import Callable
 
-from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     PrivacyBudget,
     Stream,
     calibrate_abstention_table,
     calibrate_sparse_vector,
     needed_distance,
 )
+from secretballot.exceptions import ParameterError
 
 Calibrate = Callable[[PrivacyBudget, int], Stream]
 

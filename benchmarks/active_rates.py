@@ -37,10 +37,10 @@ from secretballot import (
     label_actively,
     train_teachers,
 )
+from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.aggregation import NoisyVoting
 from secretballot.datasets import synthetic_massart
 from secretballot.hypotheses import HypothesisClass, Intervals, Thresholds
-from secretballot.privacy.accounting import noisy_votes, teacher_shape
 from secretballot.queries import (
     CheckedSelector,
     DisagreementSampling,

@@ -35,10 +35,10 @@ from secretballot import (
     train_teachers,
     votes_of_counts,
 )
+from secretballot.accounting import noisy_votes
 from secretballot.aggregation import NoisyVoting
 from secretballot.datasets import mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_label_queries, choose_teachers
-from secretballot.privacy.accounting import noisy_votes
 from secretballot.queries import strategy_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.students import GraphCountsClassifier, fit_student

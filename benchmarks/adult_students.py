@@ -27,10 +27,10 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from secretballot import PATEClassifier, PrivacyBudget
+from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.uci_adult import ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot.learners.pate.defaults import choose_teachers
-from secretballot.privacy.accounting.gaussian import gaussian_mu
 
 DELTA = 1e-5
 SPLIT_SEED = 2026

@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 
+from secretballot.accounting import PrivacyBudget, noisy_votes, teacher_shape
 from secretballot.aggregation import (
     Aggregator,
     ConfidentAggregator,
@@ -20,7 +21,6 @@ from secretballot.core.mechanisms import State
 from secretballot.datasets import adult_votes, mnist, mnist_votes
 from secretballot.datasets.uci_adult import ADULT_TARGET, adult
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.privacy.accounting import PrivacyBudget, noisy_votes, teacher_shape
 from secretballot.released import labels_in
 
 DELTA, TEACHERS, THRESHOLD = 1e-5, 250, 200

@@ -98,7 +98,7 @@ def questions(engine: str, workers: int, n_teachers: int, n_points: int) -> None
         counts = ensemble.vote_counts(points, n_jobs=how.get("n_jobs"))
         voted = time.perf_counter()
         ledger = sb.Ledger.in_memory(dataset="many", budget=budget)
-        mechanism = sb.privacy.accounting.noisy_votes(budget, counts.shape)
+        mechanism = sb.accounting.noisy_votes(budget, counts.shape)
         released = sb.release(counts, mechanism, ledger, budget)
         done = time.perf_counter()
         print(f"released {len(released.labels):,} labels in {done - voted:.1f} s", end="; ")

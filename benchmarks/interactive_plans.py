@@ -23,6 +23,7 @@ from sklearn.decomposition import PCA
 
 from mnist_students import orientation_histograms
 from plan_accuracy import DELTA, Job, adult_job, normal, synthetic_job
+from secretballot.accounting import PrivacyBudget
 from secretballot.datasets import mnist, mnist_votes
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Setting
@@ -30,7 +31,6 @@ from secretballot.planning.search.settings import Noise
 from secretballot.planning.simulation.simulated_run import SimulatedRun
 from secretballot.planning.simulation.stand_in import StandInModel
 from secretballot.planning.simulation.votes import RunOutcome, VoteSample
-from secretballot.privacy.accounting import PrivacyBudget
 
 K = 250
 EPSILONS = {"adult": (0.5, 2.0), "normal": (0.5, 2.0), "mnist": (1.0, 2.0)}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from scipy.special import ndtri
 
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     BinaryLabels,
     ClassLabels,
     Counts,
@@ -33,7 +33,7 @@ CALIBRATIONS = [
 ]
 TIMED = """
 import sys, time
-from secretballot.privacy import accounting
+from secretballot import accounting
 kind, epsilon, delta, queries, teachers = sys.argv[1:]
 budget = accounting.PrivacyBudget(float(epsilon), float(delta))
 start = time.process_time()

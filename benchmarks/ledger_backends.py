@@ -20,9 +20,9 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaigns.postgres_server import PostgresServer, reason_for_none
 
+from secretballot.accounting import BinaryLabels, GaussianChances, PrivacyBudget, Pure
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.privacy.accounting import BinaryLabels, GaussianChances, PrivacyBudget, Pure
 
 BUDGET = PrivacyBudget(1000.0, 1e-2)
 PRICE = PrivacyBudget(1e-3, 1e-10)

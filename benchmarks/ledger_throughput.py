@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from secretballot.accounting import Counts, PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import Purchase
-from secretballot.privacy.accounting import Counts, PrivacyBudget
 
 BUDGET = PrivacyBudget(100.0, 2e-5)
 EVENTS = (Counts(sigma=50_000.0, shifts=1),)

@@ -27,9 +27,9 @@ from scipy.special import softmax
 from sklearn.svm import SVC
 
 from secretballot import PrivacyBudget, RecordMomentsClassifier
+from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.bases import GraphBasis
 from secretballot.datasets.reference import mnist
-from secretballot.privacy.accounting.gaussian import gaussian_mu
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0)

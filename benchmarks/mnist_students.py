@@ -34,8 +34,8 @@ from secretballot import (
     release,
     votes_of_counts,
 )
+from secretballot.accounting import noisy_votes
 from secretballot.datasets.reference import mnist, mnist_votes
-from secretballot.privacy.accounting import noisy_votes
 from secretballot.students import GraphCountsClassifier, fit_student
 
 DELTA = 1e-5

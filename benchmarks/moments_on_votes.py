@@ -29,7 +29,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import secretballot as sb
 from record_moments import DELTA, Half, half
-from secretballot.privacy.accounting.gaussian import gaussian_mu
+from secretballot.accounting.gaussian import gaussian_mu
 
 EPSILONS = (0.5, 1.0)
 #: Points at which teachers are asked where the moments are least sure.

@@ -49,12 +49,12 @@ from secretballot import (
     release,
     votes_of_counts,
 )
+from secretballot.accounting import WeakSignalWarning
+from secretballot.accounting.recipes import paper_sigma
 from secretballot.aggregation import NoisyVoting
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.datasets import TsybakovThresholds
 from secretballot.hypotheses import Thresholds
-from secretballot.privacy.accounting import WeakSignalWarning
-from secretballot.privacy.accounting.recipes import paper_sigma
 from secretballot.queries import DisagreementSampling
 
 DELTA = 1e-8  # below 1 / n for all n here, as the theorems have it

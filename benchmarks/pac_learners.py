@@ -42,9 +42,9 @@ from typing import Any
 import numpy as np
 
 import secretballot as sb
+from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
-from secretballot.privacy.accounting import noisy_votes, teacher_shape
 from secretballot.students import HypothesisStudent
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

@@ -37,11 +37,11 @@ import numpy as np
 from sklearn.base import clone
 
 from secretballot import PrivacyBudget, RecordMomentsClassifier, ReleasedLabels
+from secretballot.accounting.calibration import calibrate_gaussian
 from secretballot.datasets.schema import Schema
 from secretballot.ensemble.ballots import fixed_vote
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.privacy.accounting.calibration import calibrate_gaussian
 from secretballot.students import default_student, fit_student
 from strangers_day import Files, cut_adult, cut_mushrooms
 

@@ -42,6 +42,7 @@ from sklearn.datasets import make_blobs, make_moons
 
 import secretballot as sb
 from adult_students import on_log_scale
+from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
 from secretballot.datasets import (
     ADULT_SCHEMA,
@@ -56,7 +57,6 @@ from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Plan, Setting
 from secretballot.planning.simulation.forecast import forecast
 from secretballot.planning.simulation.stand_in import StandInModel
-from secretballot.privacy.accounting import noisy_votes, teacher_shape
 from secretballot.students import default_student, fit_student
 
 DELTA = 1e-5

@@ -32,9 +32,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
 from secretballot import PrivacyBudget, RecordMomentsClassifier
+from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.bases import TableBasis
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.privacy.accounting.gaussian import gaussian_mu
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

@@ -20,10 +20,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from secretballot.accounting import PrivacyBudget, teacher_shape
 from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.noise import ExactNoise
-from secretballot.privacy.accounting import PrivacyBudget, teacher_shape
 
 N_TEACHERS = 250
 # the noise below is given, not calibrated: only the drawing is timed

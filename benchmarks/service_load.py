@@ -68,7 +68,7 @@ def prepare(folder: Path, ledger_at: str | None = None) -> str:
     )
     counts = NoisyVotes(scale=9.0 * PLANNED**0.5, release="counts")
     event = counts.event(teachers.shape(PLANNED))
-    price = sb.PrivacyBudget(sb.privacy.accounting.epsilon_upper((event,), 1e-6), 1e-6)
+    price = sb.PrivacyBudget(sb.accounting.epsilon_upper((event,), 1e-6), 1e-6)
     ledger = sb.Ledger(
         ledger_at or folder / "x.ledger", dataset="x", budget=sb.PrivacyBudget(1e4, 0.1)
     )

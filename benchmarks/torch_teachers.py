@@ -104,7 +104,7 @@ def main() -> None:
     # All public images are asked, and the counts released, as in mnist_students.py. The ledger is
     # one in memory: MNIST is public.
     budget = sb.PrivacyBudget(chosen.epsilon, 1e-5)
-    mechanism = sb.privacy.accounting.noisy_votes(budget, votes.shape, release="counts")
+    mechanism = sb.accounting.noisy_votes(budget, votes.shape, release="counts")
     features = orientation_histograms(data.X_test.reshape(-1, 28, 28) / 255.0)
     scores = []
     for _ in range(chosen.runs):

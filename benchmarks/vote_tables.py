@@ -15,9 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from secretballot.core.mechanisms import Mechanism, NoisyVotes, TableLabels
-from secretballot.datasets import data_folder
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     CHANCE_BITS,
     BinaryLabels,
     PrivacyBudget,
@@ -27,9 +25,11 @@ from secretballot.privacy.accounting import (
     table_labels,
     teacher_shape,
 )
-from secretballot.privacy.accounting.calibration import _order_of_table as order_of_table
-from secretballot.privacy.accounting.recipes import right_chance
-from secretballot.privacy.accounting.table_weights import table_weights
+from secretballot.accounting.calibration import _order_of_table as order_of_table
+from secretballot.accounting.recipes import right_chance
+from secretballot.accounting.table_weights import table_weights
+from secretballot.core.mechanisms import Mechanism, NoisyVotes, TableLabels
+from secretballot.datasets import data_folder
 
 BUDGET, TEACHERS, MARGIN = PrivacyBudget(1.0, 1e-6), 250, 150
 ERRORS = (0.1, 0.05, 0.01, 0.001)
@@ -38,7 +38,7 @@ ASKED = (50, 200)
 TIMED = """
 import sys, time
 import secretballot_verify
-from secretballot.privacy.accounting import BinaryLabels, PrivacyBudget, calibrate_vote_table
+from secretballot.accounting import BinaryLabels, PrivacyBudget, calibrate_vote_table
 start = time.process_time()
 table = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), int(sys.argv[1]), 250)
 found = time.process_time() - start

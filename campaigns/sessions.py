@@ -3,8 +3,8 @@
 from typing import Any
 
 import secretballot as sb
+from secretballot.accounting import epsilon_upper
 from secretballot.core.mechanisms import Mechanism
-from secretballot.privacy.accounting import epsilon_upper
 
 
 def begun(

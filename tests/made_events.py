@@ -2,7 +2,7 @@
 
 from functools import reduce
 
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     BinaryLabels,
     BoundedRange,
     ClassLabels,

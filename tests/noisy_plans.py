@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from secretballot.accounting import PrivacyBudget, teacher_shape
 from secretballot.aggregation import NoisyVoting
 from secretballot.core.mechanisms import NoisyVotes, TableLabels
 from secretballot.core.price import epsilon_upper
-from secretballot.privacy.accounting import PrivacyBudget, teacher_shape
 
 
 def noisy(

@@ -2,6 +2,7 @@
 
 #: Their public classes have an example each.
 PUBLIC_ROOMS = (
+    "accounting",
     "aggregation",
     "audit",
     "bases",
@@ -11,7 +12,6 @@ PUBLIC_ROOMS = (
     "hypotheses",
     "learners",
     "planning",
-    "privacy.accounting",
     "core.ledger",
     "queries",
     "records",

@@ -29,7 +29,7 @@ from secretballot.core import noise
 USUAL_SEED = "0"
 SEED = os.environ.get("SECRETBALLOT_TEST_SEED", USUAL_SEED)
 # the sampler itself; each of these tests states how often it fails, at most once in 10^9 runs
-REAL = ("tests/privacy/test_noise.py", "tests/privacy/test_sampler_check.py")
+REAL = ("tests/core/test_noise.py", "tests/core/test_sampler_check.py")
 
 draw_ready, entropy = noise._draw_ready, noise.secrets
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 import secretballot as sb
+from secretballot.accounting import epsilon_upper, teacher_shape
 from secretballot.core.mechanisms import Mechanism, SparseVector, State
 from secretballot.core.types import VoteShape
 from secretballot.learners.training.label_stream import LabelStream
-from secretballot.privacy.accounting import epsilon_upper, teacher_shape
 from secretballot.released import labels_in
 from secretballot.students.confirmed import predicted_votes
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.drafts import draft_file, draft_folder, sweep_drafts
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.vault import read_secret, write_secret
 
 KILLED = """

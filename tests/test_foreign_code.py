@@ -16,13 +16,13 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.ensemble import TeacherEnsemble, training
 from secretballot.exceptions import ResourceError
 from secretballot.foreign_code import resource_failure, result_of, results_of, rows_alone
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.selection.candidates import choose_candidate
-from secretballot.privacy.accounting import PrivacyBudget
 
 MARK = "private 4711"
 K = 4

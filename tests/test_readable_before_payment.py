@@ -21,12 +21,12 @@ import secretballot_verify as second
 from made_events import json_of, sums_event
 from noisy_plans import calibrated
 from secretballot._validation import MOST_ROWS
+from secretballot.accounting import event_in, noisy_means, noisy_votes
+from secretballot.accounting.recipes import Terms
 from secretballot.cli import app
 from secretballot.core.types import LARGEST, Guarantee
 from secretballot.door.outcomes import reserve_choice
 from secretballot.exceptions import CertificateError, DataError, ParameterError
-from secretballot.privacy.accounting import event_in, noisy_means, noisy_votes
-from secretballot.privacy.accounting.recipes import Terms
 from secretballot.report.certificate.build import certificate_digest
 from sessions import session_of
 
@@ -144,7 +144,7 @@ def long_table(ledger: sb.Ledger) -> object:
     public = {"method": "votes-of-numbers", "target_range": [0.0, 1.0]}
     terms = Terms(noisy_means(BUDGET, cast.shape), cast.shape, BUDGET, public)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sb.privacy.accounting.WeakSignalWarning)
+        warnings.simplefilter("ignore", sb.accounting.WeakSignalWarning)
         return sb.door.release_table(terms, cast, ledger)
 
 
@@ -152,7 +152,7 @@ def long_labels(ledger: sb.Ledger) -> object:
     n = 30_000
     cast = sb.votes_of_counts(np.full((n, 2), 50), classes=["no", LONG[:9000]])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sb.privacy.accounting.WeakSignalWarning)
+        warnings.simplefilter("ignore", sb.accounting.WeakSignalWarning)
         return sb.release(cast, noisy_votes(BUDGET, cast.shape), ledger, BUDGET)
 
 

@@ -40,10 +40,7 @@ from made_events import (
     table_event,
 )
 from noisy_plans import calibrated
-from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import NoisyVotes, mechanism_in, shape_in
-from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     Event,
     PrivacyBudget,
     calibrate_confident,
@@ -52,6 +49,9 @@ from secretballot.privacy.accounting import (
     calibrate_vote_table,
     delta_upper,
 )
+from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import NoisyVotes, mechanism_in, shape_in
+from secretballot.exceptions import ParameterError
 from secretballot.publishing.release import write_release
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID

@@ -533,7 +533,7 @@ def _read_session(folder: Path) -> None:
 def _genuine_ledger(folder: Path) -> bytes:
     place = folder / "genuine.sqlite"
     ledger = sb.Ledger(place, dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3))
-    from secretballot.privacy.accounting import Pure
+    from secretballot.accounting import Pure
 
     for number in range(3):
         bought = ledger.reserve(
@@ -594,7 +594,7 @@ def _edit_cells(connection: sqlite3.Connection, in_cells: list[tuple[int, int, A
 
 
 def _read_ledger(folder: Path) -> None:
-    from secretballot.privacy.accounting import Pure
+    from secretballot.accounting import Pure
 
     ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
     ledger.history()

@@ -81,7 +81,7 @@ def made_dataset(
     # so much noise that a question which is drawn twice has two answers
     counts = NoisyVotes(scale=9.0 * planned**0.5, release="counts")
     event = counts.event(teachers.shape(planned))
-    budget = sb.PrivacyBudget(sb.privacy.accounting.epsilon_upper((event,), 1e-6), 1e-6)
+    budget = sb.PrivacyBudget(sb.accounting.epsilon_upper((event,), 1e-6), 1e-6)
     ledger = sb.Ledger(ledger_at or folder / "registry.ledger", dataset="registry", budget=budget)
     sb.LabelingSession(teachers, counts, ledger, budget, n_queries=planned)
     config = folder / "service.toml"

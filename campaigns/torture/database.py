@@ -12,8 +12,8 @@ from pathlib import Path
 
 import secretballot as sb
 from campaigns.postgres_server import PostgresServer
+from secretballot.accounting import Pure
 from secretballot.core.ledger import Ledger
-from secretballot.privacy.accounting import Pure
 
 PRICE = sb.PrivacyBudget(0.001, 1e-9)
 #: Purchases that one ledger admits, and questions to its one plan, which is the first of them.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import secretballot as sb
 from campaigns.torture.commands import PRICE, clear, command, leftovers, open_books, run_forked
-from secretballot.privacy.accounting import Pure
+from secretballot.accounting import Pure
 
 
 def _wait_all(children: list[int]) -> Counter[int]:

@@ -11,7 +11,7 @@ Rooms are used by their own names, without an import of their own:
 - `sb.planning.plan_text`: the text of a `plan`; `sb.theory.sample_sizes`: how many records the
   theorems ask for;
 - `sb.write_release`, `sb.load_student`: a release on disk, and its student read back;
-- `sb.aggregation`, `sb.door`, `sb.privacy`, `sb.ensemble`, `sb.queries`, `sb.hypotheses`,
+- `sb.accounting`, `sb.aggregation`, `sb.door`, `sb.ensemble`, `sb.queries`, `sb.hypotheses`,
   `sb.datasets`, `sb.audit`, `sb.report`, `sb.runs`: the parts that the estimators are made of.
 
 Names load on first use, so that importing the package costs nothing.
@@ -22,6 +22,9 @@ from typing import TYPE_CHECKING, Any
 from secretballot._lazy import load_name
 
 if TYPE_CHECKING:
+    from secretballot import (
+        accounting as accounting,
+    )
     from secretballot import (
         aggregation as aggregation,
     )
@@ -47,9 +50,6 @@ if TYPE_CHECKING:
         planning as planning,
     )
     from secretballot import (
-        privacy as privacy,
-    )
-    from secretballot import (
         publishing as publishing,
     )
     from secretballot import (
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from secretballot import (
         theory as theory,
     )
+    from secretballot.accounting import PrivacyBudget
     from secretballot.aggregation import (
         AbstentionTableAggregator,
         ConfidentAggregator,
@@ -121,7 +122,6 @@ if TYPE_CHECKING:
     from secretballot.learners.training.trained import TrainedTeachers, train_teachers
     from secretballot.learners.universal.labeler import UniversalLabeler
     from secretballot.planning.plan.model import Plan
-    from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.publishing.release import write_release
     from secretballot.publishing.signing import new_signing_key, sign_release
     from secretballot.released import ReleasedLabels
@@ -170,7 +170,7 @@ _HOMES = {
     "Released": "core.releasing",
     "Plan": "planning.plan.model",
     "ParameterError": "exceptions",
-    "PrivacyBudget": "privacy.accounting",
+    "PrivacyBudget": "accounting",
     "RecordMomentsClassifier": "learners.moments.classifier",
     "RecordMomentsMultiLabelClassifier": "learners.moments.multi_label",
     "RecordMomentsRegressor": "learners.moments.regressor",
@@ -217,6 +217,7 @@ _HOMES = {
 
 # Rooms that are used by their own names, as in secretballot.queries.MarginSampling.
 _ROOMS = (
+    "accounting",
     "aggregation",
     "audit",
     "bases",
@@ -228,7 +229,6 @@ _ROOMS = (
     "hypotheses",
     "learners",
     "planning",
-    "privacy",
     "publishing",
     "queries",
     "records",

@@ -13,14 +13,7 @@ from mpmath import mp, mpf
 from scipy.stats import binomtest
 
 from made_events import abstention_event, admits, counts_event, pure_event, sampled_event
-from secretballot.aggregation import AbstentionTableAggregator
-from secretballot.audit import ScriptedNoise, all_counts, neighbouring_counts
-from secretballot.core import streams
-from secretballot.core.mechanisms import State, plurality, stability
-from secretballot.core.noise import ExactNoise
-from secretballot.core.streams import BITS, keeps_inequalities
-from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     PrivacyBudget,
     TableStream,
     abstention_table,
@@ -32,11 +25,18 @@ from secretballot.privacy.accounting import (
     filter_for,
     needed_distance,
 )
-from secretballot.privacy.accounting.abstention_table import (
+from secretballot.accounting.abstention_table import (
     answer_chances,
     answer_weights,
 )
-from secretballot.privacy.accounting.stream_recipes import answer_chance
+from secretballot.accounting.stream_recipes import answer_chance
+from secretballot.aggregation import AbstentionTableAggregator
+from secretballot.audit import ScriptedNoise, all_counts, neighbouring_counts
+from secretballot.core import streams
+from secretballot.core.mechanisms import State, plurality, stability
+from secretballot.core.noise import ExactNoise
+from secretballot.core.streams import BITS, keeps_inequalities
+from secretballot.exceptions import ParameterError
 from sessions import labels_drawn
 
 BUDGET = PrivacyBudget(1.0, 1e-6)

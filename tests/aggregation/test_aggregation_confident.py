@@ -9,6 +9,14 @@ import numpy as np
 import pytest
 
 from made_events import admits, class_event, confident_event, counts_event, label_event
+from secretballot.accounting import (
+    BinaryLabels,
+    PrivacyBudget,
+    delta_upper,
+    epsilon_upper,
+    event_in,
+    filter_for,
+)
 from secretballot.aggregation import ConfidentAggregator, InteractiveAggregator
 from secretballot.audit import (
     ScriptedNoise,
@@ -19,14 +27,6 @@ from secretballot.audit import (
 )
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.privacy.accounting import (
-    BinaryLabels,
-    PrivacyBudget,
-    delta_upper,
-    epsilon_upper,
-    event_in,
-    filter_for,
-)
 from secretballot.students.confirmed import predicted_votes
 from sessions import labels_drawn
 

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from made_events import sparse_event
+from secretballot.accounting import PrivacyBudget, delta_upper
+from secretballot.accounting.stream_recipes import bassily_noise, liu_noise
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.audit import ScriptedNoise, outcomes_p_value, stream_law
 from secretballot.core.mechanisms import stability
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, delta_upper
-from secretballot.privacy.accounting.stream_recipes import bassily_noise, liu_noise
 from sessions import labels_drawn
 
 BUDGET = PrivacyBudget(1.0, 1e-6)

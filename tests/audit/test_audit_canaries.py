@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 
+from secretballot.accounting import PrivacyBudget, calibrate_gaussian
 from secretballot.audit import audit_canaries, canary_bound
 from secretballot.audit.canaries import CanaryTask
 from secretballot.exceptions import DataError
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_gaussian
 
 RNG = np.random.default_rng(20240209)
 DELTA, QUERIES = 1e-6, 40

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from made_events import sparse_event
+from secretballot.accounting import teacher_shape
 from secretballot.audit import MechanismsAudit, audit_mechanisms
 from secretballot.audit.distributions import discrete_laplace_distribution
 from secretballot.audit.mechanisms_audit import (
@@ -25,7 +26,6 @@ from secretballot.core.mechanisms import (
     VoteQuantiles,
 )
 from secretballot.core.noise import ExactNoise
-from secretballot.privacy.accounting import teacher_shape
 
 
 def test_a_sound_mechanism_passes_and_the_attack_says_what_it_would_catch():

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from made_events import counts_event
+from secretballot.accounting import PrivacyBudget
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.privacy.accounting import PrivacyBudget
 
 
 @pytest.fixture

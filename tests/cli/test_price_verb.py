@@ -9,10 +9,10 @@ import pytest
 from patients import N_PUBLIC, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
+from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.recipes import laplace_deviation
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.accounting.recipes import laplace_deviation
 from secretballot.report.certificate.terms import stated
 
 

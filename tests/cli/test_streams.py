@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from secretballot._validation import plain_line, shown, without_controls
+from secretballot.accounting import PrivacyBudget
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.privacy.accounting import PrivacyBudget
 
 NASTY = "\x1b[31mred\x1b[0m\nsecretballot: done\x9b1A\u202e"
 

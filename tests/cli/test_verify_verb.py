@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from secretballot.accounting import PrivacyBudget, price
 from secretballot.cli import app
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee, VoteShape
-from secretballot.privacy.accounting import PrivacyBudget, price
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (

@@ -66,7 +66,7 @@ def opened(
     shape = votes(0).shape.changed(n_queries=queries, moved=queries)
     if budget is None:
         event = mechanism.event(shape)
-        budget = sb.PrivacyBudget(sb.privacy.accounting.epsilon_upper([event], 1e-4), 1e-4)
+        budget = sb.PrivacyBudget(sb.accounting.epsilon_upper([event], 1e-4), 1e-4)
     return releasing.stream(
         shape,
         mechanism,

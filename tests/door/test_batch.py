@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.accounting import noisy_votes
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisySums, NoisyVotes, TableLabels
 from secretballot.core.noise import ExactNoise
-from secretballot.privacy.accounting import noisy_votes
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 

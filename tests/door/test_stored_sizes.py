@@ -8,12 +8,12 @@ import pytest
 
 import secretballot as sb
 from noisy_plans import noisy, priced
+from secretballot.accounting import table_labels, teacher_shape
 from secretballot.core import releasing
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
 from secretballot.door import choose_by_scores
 from secretballot.door.outcomes import reserve_choice
-from secretballot.privacy.accounting import table_labels, teacher_shape
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)

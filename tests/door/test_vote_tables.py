@@ -12,14 +12,14 @@ import pytest
 
 import secretballot as sb
 import secretballot_verify as second
+from secretballot.accounting import noisy_means, noisy_votes, teacher_shape, vote_quantiles
+from secretballot.accounting.recipes import Terms
 from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee
 from secretballot.ensemble.vote_tables import label_shape
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.privacy.accounting import noisy_means, noisy_votes, teacher_shape, vote_quantiles
-from secretballot.privacy.accounting.recipes import Terms
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
 from secretballot_verify.certificate import FIELDS

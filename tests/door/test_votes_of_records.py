@@ -9,13 +9,13 @@ import pytest
 
 import secretballot as sb
 from secretballot._nearest_points import NearestPoints
+from secretballot.accounting import noisy_votes
 from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, TableLabels
 from secretballot.core.types import Guarantee
 from secretballot.ensemble.record_votes import votes_of_records
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import noisy_votes
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 POINTS = np.arange(30)[:, None]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from golden.lists import NeutralEvent
-from secretballot.privacy import accounting as now
+from secretballot import accounting as now
 
 
 def events_of(one: NeutralEvent) -> list[now.Event]:

@@ -18,9 +18,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import secretballot as sb
 from golden import data
 from golden.seam import GoldenNoise, fixed_bytes, golden, whole
+from secretballot.accounting import epsilon_upper, noisy_votes, teacher_shape
 from secretballot.core.mechanisms import NoisyVotes, StableValue, State
 from secretballot.exceptions import BudgetError, DataError
-from secretballot.privacy.accounting import epsilon_upper, noisy_votes, teacher_shape
 from sessions import session_of
 
 HERE = Path(__file__).parent

@@ -144,12 +144,12 @@ def golden(noise: str) -> Iterator[Trace]:
 
 
 def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> None:
+    from secretballot.accounting import delta_upper
     from secretballot.core import private, releasing
     from secretballot.core.ledger import Ledger
     from secretballot.learners.labelers import relabel, subsample
     from secretballot.learners.selection import hold_out
     from secretballot.learners.training import one_of_each_unit, shards
-    from secretballot.privacy.accounting import delta_upper
 
     for module, name in (
         (releasing, "noise_source"),

@@ -16,6 +16,8 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from made_events import sparse_event
+from secretballot.accounting import PrivacyBudget, sparse_vector
+from secretballot.accounting.stream_recipes import stream_mechanism
 from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
@@ -28,8 +30,6 @@ from secretballot.learners.labelers.stream_sizes import (
     teachers_for,
     tight_stream,
 )
-from secretballot.privacy.accounting import PrivacyBudget, sparse_vector
-from secretballot.privacy.accounting.stream_recipes import stream_mechanism
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.students import HypothesisStudent
 

@@ -14,6 +14,14 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from noisy_plans import calibrated, noisy
+from secretballot.accounting import (
+    WeakSignalWarning,
+    calibrate_label_gaussian,
+    calibrate_sparse_vector,
+    recipes,
+    stream_recipes,
+)
+from secretballot.accounting.error_level import quantile_slack
 from secretballot.audit import discrete_gaussian_distribution, hockey_stick
 from secretballot.core import releasing
 from secretballot.core.exponential import least_quotient
@@ -22,14 +30,6 @@ from secretballot.core.streams import laplace_above
 from secretballot.learners.pate import estimated_size as estimates
 from secretballot.learners.pate.defaults import choose_label_queries
 from secretballot.learners.pate.estimated_size import BETA, EstimatedSize
-from secretballot.privacy.accounting import (
-    WeakSignalWarning,
-    calibrate_label_gaussian,
-    calibrate_sparse_vector,
-    recipes,
-    stream_recipes,
-)
-from secretballot.privacy.accounting.error_level import quantile_slack
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.terms import stated
@@ -37,7 +37,7 @@ from secretballot.report.certificate.terms import stated
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calibrate_label_gaussian)
 # noise may leave a fit here with too little to plan by, now and then
-pytestmark = pytest.mark.filterwarnings("ignore::secretballot.privacy.accounting.WeakSignalWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::secretballot.accounting.WeakSignalWarning")
 
 
 def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> EstimatedSize:

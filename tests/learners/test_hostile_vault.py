@@ -16,6 +16,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from secretballot._json_files import json_fields
+from secretballot.accounting import PrivacyBudget
 from secretballot.cli.outcome import failure_of
 from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import _SecretStates
@@ -26,7 +27,6 @@ from secretballot.learners.universal.asked_points import AskedPoints
 from secretballot.learners.universal.budget_split import BudgetSplit
 from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.learners.universal.labeler import _about_of
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.folder import RunFolder
 from secretballot.vault import VaultFiles
 from sessions import session, sparse

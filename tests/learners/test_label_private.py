@@ -17,11 +17,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from noisy_plans import calibrated
+from secretballot.accounting import WeakSignalWarning
 from secretballot.audit.distributions import Distribution, discrete_gaussian_distribution
 from secretballot.audit.games import hockey_stick
 from secretballot.core.noise import ExactNoise
 from secretballot.learners.pate import classifier as pate
-from secretballot.privacy.accounting import WeakSignalWarning
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 LABELS = {"unit": "label", "neighbours": "replace-one"}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from made_events import sums_event
+from secretballot.accounting import PrivacyBudget, delta_upper
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.core.private import RecordSums
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.privacy.accounting import PrivacyBudget, delta_upper
 from secretballot.records import Residuals, label_records
 from tiny_sums import mass
 

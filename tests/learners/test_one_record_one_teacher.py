@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.pate.classifier import PATEClassifier
@@ -24,7 +25,6 @@ from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.learners.training import shards
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.trained import train_teachers
-from secretballot.privacy.accounting import PrivacyBudget
 
 K, N = 6, 24
 MARK = "4711"

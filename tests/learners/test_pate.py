@@ -20,10 +20,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
+from secretballot.accounting import WeakSignalWarning
 from secretballot.learners.pate import classifier as pate
 from secretballot.learners.training import trained
 from secretballot.learners.training.inputs import with_public_types
-from secretballot.privacy.accounting import WeakSignalWarning
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 # With it 50 teachers teach a student that is right on 0.991 at least, in each of 120 trial runs;

@@ -28,6 +28,7 @@ from test_one_record_one_teacher import (
 
 import secretballot as sb
 from reference_data import reference
+from secretballot.accounting import delta_upper, noisy_votes
 from secretballot.audit import discrete_gaussian_distribution
 from secretballot.audit.games import hockey_stick
 from secretballot.audit.statistics import delta_lower
@@ -41,7 +42,6 @@ from secretballot.ensemble.votes import guarantee_of
 from secretballot.learners.record_votes import coordinates
 from secretballot.learners.record_votes.classifier import default_votes
 from secretballot.learners.training import one_of_each_unit
-from secretballot.privacy.accounting import delta_upper, noisy_votes
 from secretballot.report.certificate.terms import stated
 
 # records in worlds of some dozen points, where there are no others to be public

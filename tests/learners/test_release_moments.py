@@ -11,6 +11,7 @@ import pytest
 
 import secretballot as sb
 from made_events import sums_event
+from secretballot.accounting import PrivacyBudget, delta_upper
 from secretballot.audit import ScriptedNoise
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
@@ -23,7 +24,6 @@ from secretballot.learners.moments.release import release_moments
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import released_start
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.privacy.accounting import PrivacyBudget, delta_upper
 from secretballot.records import Records, Residuals, private_records
 from secretballot.released import ReleasedLabels
 from secretballot.students.moment_links import ClassesLink

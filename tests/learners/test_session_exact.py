@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.accounting import delta_upper
 from secretballot.audit import (
     Distribution,
     discrete_gaussian_distribution,
@@ -28,7 +29,6 @@ from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
 from secretballot.core.releasing import AnswerStream
 from secretballot.learners.labelers import session as session_room
-from secretballot.privacy.accounting import delta_upper
 from sessions import session as begun_session
 from sessions import sparse
 

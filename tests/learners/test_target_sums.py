@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from made_events import sums_event
+from secretballot.accounting import delta_upper
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
-from secretballot.privacy.accounting import delta_upper
 from secretballot.records import Records, Residuals, private_records
 from tiny_sums import true_delta
 

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
 from secretballot.learners.universal import labeler as universal
 from secretballot.learners.universal.budget_split import BudgetSplit, best_share, error_constants
 from secretballot.learners.universal.service import UniversalRun
 from secretballot.learners.universal.voting_phase import FirstPart
-from secretballot.privacy.accounting import PrivacyBudget
 
 ASKED = PrivacyBudget(1.0, 1e-6)
 RNG = np.random.default_rng(0)

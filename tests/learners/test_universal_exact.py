@@ -18,13 +18,7 @@ import pytest
 
 import secretballot as sb
 from made_events import pure_event, sampled_event, sparse_event
-from secretballot.audit import discrete_laplace_distribution
-from secretballot.core import releasing
-from secretballot.core.mechanisms import plurality, stability
-from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
-from secretballot.learners.labelers import agnostic
-from secretballot.learners.universal.budget_split import BudgetSplit
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     PrivacyBudget,
     Sampled,
     SparseStream,
@@ -32,6 +26,12 @@ from secretballot.privacy.accounting import (
     epsilon_upper,
     price,
 )
+from secretballot.audit import discrete_laplace_distribution
+from secretballot.core import releasing
+from secretballot.core.mechanisms import plurality, stability
+from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
+from secretballot.learners.labelers import agnostic
+from secretballot.learners.universal.budget_split import BudgetSplit
 
 QUERIES = np.array([[0.5], [1.5]])
 LINE = tuple(itertools.product((0.0, 1.0, 2.0), (0, 1)))

@@ -8,9 +8,9 @@ import pytest
 
 import secretballot as sb
 import secretballot_verify as second
+from secretballot.accounting import table_labels, teacher_shape
+from secretballot.accounting.recipes import right_chance
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import table_labels, teacher_shape
-from secretballot.privacy.accounting.recipes import right_chance
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.recipes import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.plan.text import learn_options, plan_text, recipe_name
@@ -17,8 +19,6 @@ from secretballot.planning.search.evaluation import Evaluation, Spread, Tried, b
 from secretballot.planning.search.settings import Noise, interactive_settings
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.accounting.recipes import laplace_deviation
 from secretballot.runs.plan_agreement import settings_of
 from sessions import told_labels
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.search.settings import Noise
 from secretballot.planning.simulation.curve import CurveModel, LearningCurve, _arg_max_chances
 from secretballot.planning.simulation.forecast import vote_accuracy
-from secretballot.privacy.accounting import PrivacyBudget
 
 MIDDLE = 0  # the fold without deviation
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from noisy_plans import noisy, priced
+from secretballot.accounting import PrivacyBudget
 from secretballot.aggregation import (
     ConfidentAggregator,
     InteractiveAggregator,
@@ -22,7 +23,6 @@ from secretballot.planning.simulation.forecast import (
 )
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.votes import VoteSample
-from secretballot.privacy.accounting import PrivacyBudget
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

@@ -8,6 +8,7 @@ import pytest
 
 import secretballot as sb
 from quick_plans import quick_forecasts
+from secretballot.accounting import PrivacyBudget
 from secretballot.datasets import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import planner
@@ -16,7 +17,6 @@ from secretballot.planning.plan.text import plan_text
 from secretballot.planning.planner import plan
 from secretballot.planning.search import best_setting
 from secretballot.planning.simulation.curve import LearningCurve
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.report.certificate.terms import stated
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

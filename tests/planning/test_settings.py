@@ -7,6 +7,8 @@ from itertools import pairwise
 import pytest
 
 from noisy_plans import calibrated
+from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.recipes import right_chance
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     ConfidentAggregator,
@@ -29,8 +31,6 @@ from secretballot.planning.search.settings import (
     table_setting,
     teacher_counts,
 )
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.accounting.recipes import right_chance
 
 
 @pytest.mark.parametrize(

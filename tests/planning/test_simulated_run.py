@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from noisy_plans import noisy
+from secretballot.accounting import PrivacyBudget
 from secretballot.aggregation import (
     InteractiveAggregator,
     NoisyVoting,
@@ -24,7 +25,6 @@ from secretballot.planning.simulation import simulated_run
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.simulated_run import SimulatedRun, distinct_rows
 from secretballot.planning.simulation.votes import VoteSample
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import strategy_by_name
 from secretballot.students import NoisyCountsClassifier
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import canonical_json, certificate_digest, with_files
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from secretballot.accounting import PrivacyBudget, calibrate_pure, price
 from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.types import Guarantee, ScoreShape
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure, price
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,

@@ -20,6 +20,17 @@ import pytest
 import secretballot_verify as second
 from made_events import abstention_event, json_of, sparse_event
 from noisy_plans import calibrated, noisy, priced
+from secretballot.accounting import (
+    PrivacyBudget,
+    Stream,
+    calibrate_pure,
+    calibrate_vector_sum,
+    epsilon_upper,
+    event_in,
+    price,
+)
+from secretballot.accounting.recipes import Terms
+from secretballot.accounting.stream_recipes import stream_mechanism
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     ConfidentAggregator,
@@ -37,17 +48,6 @@ from secretballot.core.mechanisms import (
 from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
 from secretballot.ensemble.record_votes import record_votes_shape
 from secretballot.ensemble.votes import guarantee_of
-from secretballot.privacy.accounting import (
-    PrivacyBudget,
-    Stream,
-    calibrate_pure,
-    calibrate_vector_sum,
-    epsilon_upper,
-    event_in,
-    price,
-)
-from secretballot.privacy.accounting.recipes import Terms
-from secretballot.privacy.accounting.stream_recipes import stream_mechanism
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from secretballot.accounting import PrivacyBudget, price
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, price
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,

@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 
 from made_events import counts_event, json_of
+from secretballot.accounting import (
+    PrivacyBudget,
+    calibrate_gaussian,
+    calibrate_sparse_vector,
+    price,
+)
 from secretballot.core.mechanisms import (
     ExponentialChoice,
     Mechanism,
@@ -18,12 +24,6 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.types import Guarantee, Sample, ScoreShape, VoteShape
 from secretballot.exceptions import CertificateError
-from secretballot.privacy.accounting import (
-    PrivacyBudget,
-    calibrate_gaussian,
-    calibrate_sparse_vector,
-    price,
-)
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID

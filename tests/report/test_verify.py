@@ -19,7 +19,7 @@ from made_events import (
     sparse_event,
     stable_event,
 )
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     Event,
     PrivacyBudget,
     calibrate_gaussian,

@@ -6,9 +6,9 @@ import warnings
 import pytest
 
 from noisy_plans import calibrated
+from secretballot.accounting import PrivacyBudget, WeakSignalWarning
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, WeakSignalWarning
 from secretballot.runs.caution import (
     CAUTIONS,
     cautions_of_noise,

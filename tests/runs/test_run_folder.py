@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from made_events import counts_event
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.exceptions import DataError, LedgerError
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.folder import RunFolder, file_digest
 

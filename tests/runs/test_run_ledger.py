@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from made_events import counts_event
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.training.account import refuse_beyond
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.account import (
     check_account,

@@ -6,8 +6,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from secretballot import theory
+from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 TAUS = (0.1, 0.25, 0.5, 0.75, 1.0)

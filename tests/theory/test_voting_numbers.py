@@ -9,11 +9,11 @@ from scipy.stats import binom
 
 from made_events import sparse_event
 from secretballot import theory
-from secretballot.core.streams import false_answer
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     PrivacyBudget,
     calibrate_sparse_vector,
 )
+from secretballot.core.streams import false_answer
 
 
 def _discrete_gaussian(sigma: float) -> tuple[np.ndarray, np.ndarray]:

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from secretballot._validation import check_choice, check_count
-from secretballot.aggregation.base import Aggregator, budget_or_price, check_fields
-from secretballot.core.mechanisms import AbstentionTable
-from secretballot.core.streams import BITS
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     Event,
     PrivacyBudget,
     TableStream,
     calibrate_abstention_table,
     needed_distance,
 )
-from secretballot.privacy.accounting.abstention_table import answer_weights
-from secretballot.privacy.accounting.stream_recipes import check_answerable, stream_mechanism
+from secretballot.accounting.abstention_table import answer_weights
+from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
+from secretballot.aggregation.base import Aggregator, budget_or_price, check_fields
+from secretballot.core.mechanisms import AbstentionTable
+from secretballot.core.streams import BITS
 
 _TABLE = ("order", "charge", "false_answer", "max_unstable")
 _FIELDS = (*_TABLE, "n_queries", "n_classes", "calibration", "budget")

@@ -5,9 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from secretballot.accounting import Event, PrivacyBudget, epsilon_upper
 from secretballot.core.mechanisms import Mechanism
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
 
 
 class Aggregator(ABC):

@@ -13,6 +13,15 @@ from typing import Any, ClassVar, Self
 from scipy.special import ndtr
 
 from secretballot._validation import check_choice, check_count, check_probability
+from secretballot.accounting import (
+    Confident,
+    Event,
+    PrivacyBudget,
+    WeakSignalWarning,
+    calibrate_confident,
+)
+from secretballot.accounting.recipes import gaussian_right, is_drowned
+from secretballot.accounting.stream_recipes import THRESHOLD_SHARE
 from secretballot.aggregation.base import (
     Aggregator,
     budget_or_price,
@@ -21,15 +30,6 @@ from secretballot.aggregation.base import (
 from secretballot.core.mechanisms import ConfidentLabels
 from secretballot.core.noise import check_scale
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import (
-    Confident,
-    Event,
-    PrivacyBudget,
-    WeakSignalWarning,
-    calibrate_confident,
-)
-from secretballot.privacy.accounting.recipes import gaussian_right, is_drowned
-from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 
 _FIELDS = (
     *("threshold", "threshold_sigma", "sigma", "n_queries", "max_answers", "n_classes"),

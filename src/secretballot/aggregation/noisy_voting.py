@@ -4,18 +4,18 @@ budget. It goes when sessions take mechanisms."""
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from secretballot.aggregation.base import Aggregator, check_fields
-from secretballot.core.mechanisms import NoisyVotes, TableLabels, mechanism_in
-from secretballot.core.types import VoteShape
-from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     Event,
     PrivacyBudget,
     check_useful,
     noisy_votes,
     teacher_shape,
 )
-from secretballot.privacy.accounting.recipes import deviation
+from secretballot.accounting.recipes import deviation
+from secretballot.aggregation.base import Aggregator, check_fields
+from secretballot.core.mechanisms import NoisyVotes, TableLabels, mechanism_in
+from secretballot.core.types import VoteShape
+from secretballot.exceptions import Parameter, ParameterError
 
 _FIELDS = ("mechanism", "n_queries", "n_classes", "n_teachers", "budget")
 

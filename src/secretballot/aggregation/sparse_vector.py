@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from secretballot._validation import check_choice, check_count
+from secretballot.accounting import Event, PrivacyBudget, sparse_vector
+from secretballot.accounting.stream_recipes import answer_chance, check_answerable
 from secretballot.aggregation.base import Aggregator, budget_or_price, check_fields
 from secretballot.core.mechanisms import SparseVector
-from secretballot.privacy.accounting import Event, PrivacyBudget, sparse_vector
-from secretballot.privacy.accounting.stream_recipes import answer_chance, check_answerable
 
 _NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable")
 _FIELDS = (*_NOISE, "n_queries", "n_classes", "calibration", "budget")

@@ -1,8 +1,8 @@
 """The aggregator of a stream that stops at the T-th abstention, from its event."""
 
+from secretballot.accounting import PrivacyBudget, Stream, TableStream
 from secretballot.aggregation.abstention_table import AbstentionTableAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
-from secretballot.privacy.accounting import PrivacyBudget, Stream, TableStream
 
 StreamAggregator = SparseVectorAggregator | AbstentionTableAggregator
 

@@ -17,6 +17,16 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
+from secretballot.accounting import (
+    CHANCE_BITS,
+    Event,
+    Pure,
+    SparseStream,
+    TableStream,
+    delta_upper,
+    teacher_shape,
+)
+from secretballot.accounting.stream_recipes import answer_chance, stream_mechanism
 from secretballot.audit.distributions import (
     Distribution,
     discrete_gaussian_distribution,
@@ -50,16 +60,6 @@ from secretballot.core.mechanisms import (
 from secretballot.core.noise import ExactNoise, NoiseSource
 from secretballot.core.types import Guarantee, ScoreShape, VoteShape
 from secretballot.ensemble.votes import guarantee_of
-from secretballot.privacy.accounting import (
-    CHANCE_BITS,
-    Event,
-    Pure,
-    SparseStream,
-    TableStream,
-    delta_upper,
-    teacher_shape,
-)
-from secretballot.privacy.accounting.stream_recipes import answer_chance, stream_mechanism
 
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
 Release = Callable[[IntArray, NoiseSource], IntArray]

@@ -15,11 +15,11 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite
+from secretballot.accounting import SparseStream
 from secretballot.audit.distributions import Distribution, discrete_laplace_distribution
 from secretballot.audit.worlds import neighbouring_counts
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import SparseStream
 
 _MAX_STATES = 2_000_000
 
@@ -87,7 +87,7 @@ class ThresholdGame:
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> stream = accounting.SparseStream(
     ...     threshold_scale=2.0, query_scale=4.0, threshold=2, abstentions=1)
     >>> game = sb.audit.ThresholdGame(stream, sb.audit.stream_queries(n_teachers=5))

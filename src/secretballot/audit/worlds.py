@@ -12,11 +12,11 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
+from secretballot.accounting import teacher_shape
 from secretballot.audit.distributions import Distribution
 from secretballot.core.mechanisms import Mechanism, State
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import teacher_shape
 
 _MAX_RUNS = 20_000_000
 

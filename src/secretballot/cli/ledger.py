@@ -167,8 +167,8 @@ def create(
     Example: secretballot ledger create registry.ledger --dataset registry-2026
              --epsilon 4 --delta 1e-5
     """
+    from secretballot.accounting import PrivacyBudget
     from secretballot.core.ledger import Ledger
-    from secretballot.privacy.accounting import PrivacyBudget
 
     # The budget is checked before the path, so that a number out of range leaves no file behind. A
     # link that leads nowhere would be followed, whosever its target is.

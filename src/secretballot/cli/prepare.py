@@ -41,7 +41,7 @@ from secretballot.cli.outcome import print_json, say
 from secretballot.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from secretballot.privacy.accounting import PrivacyBudget
+    from secretballot.accounting import PrivacyBudget
 
 
 def prepare(
@@ -202,7 +202,7 @@ def prepare(
 
 def _total_budget(epsilon: float | None, delta: float | None) -> "PrivacyBudget | None":
     """Return what a new account admits in all, None for the session alone."""
-    from secretballot.privacy.accounting import PrivacyBudget
+    from secretballot.accounting import PrivacyBudget
 
     if (epsilon is None) != (delta is None):
         raise ParameterError("--total-epsilon and --total-delta go together; give both or none.")

@@ -67,7 +67,7 @@ class Event(Model, ABC):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> event = accounting.Pure(epsilon=0.5, count=2)
     >>> event.model_dump()
     {'kind': 'pure', 'epsilon': 0.5, 'count': 2}
@@ -146,7 +146,7 @@ class Counts(Event):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> accounting.delta_upper([accounting.Counts(sigma=40.0, shifts=100)], 1.0) < 1e-3
     True
     """
@@ -189,7 +189,7 @@ class VectorSum(Event):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> event = accounting.VectorSum(sigmas=[80.0], squared_sensitivity=4, coordinates=10)
     >>> accounting.delta_upper([event], 1.0) < 1e-6
     True
@@ -230,7 +230,7 @@ class BinaryLabels(Event):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> chances = accounting.GaussianChances(sigma=40.0)
     >>> labels = accounting.BinaryLabels(chances=chances, queries=20)
     >>> counts = accounting.Counts(sigma=40.0, shifts=20)
@@ -285,7 +285,7 @@ class ClassLabels(Event):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> labels = accounting.ClassLabels(sigma=40.0, queries=60)
     >>> counts = accounting.Counts(sigma=40.0, shifts=120)
     >>> accounting.delta_upper([labels], 1.0) < accounting.delta_upper([counts], 1.0)
@@ -341,7 +341,7 @@ class Confident(Event):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> noise = {"threshold_sigma": 150.0, "sigma": 40.0}
     >>> event = accounting.Confident(**noise, queries=640, answers=286, n_classes=10)
     >>> accounting.epsilon_upper([event], 1e-5) < 2.4
@@ -443,7 +443,7 @@ class Pure(_Parts):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> accounting.delta_upper([accounting.Pure(epsilon=0.5, count=2)], 1.0)
     0.0
     """
@@ -464,7 +464,7 @@ class BoundedRange(_Parts):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> draws = accounting.BoundedRange(epsilon=0.1, count=40)
     >>> parts = accounting.Pure(epsilon=0.1, count=40)
     >>> accounting.epsilon_upper([draws], 1e-6) < 0.6 * accounting.epsilon_upper([parts], 1e-6)
@@ -496,7 +496,7 @@ class StableTests(Event):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> event = accounting.StableTests(scale=4.0, threshold=60, count=1)
     >>> accounting.delta_upper([event], 0.5) < 1e-6
     True
@@ -536,7 +536,7 @@ class SparseStream(Event):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> noise = {"threshold_scale": 20.0, "query_scale": 40.0, "threshold": 800}
     >>> event = accounting.SparseStream(**noise, abstentions=2)
     >>> accounting.delta_upper([event], 1.0) < 1e-6
@@ -592,7 +592,7 @@ class TableStream(Event):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> chances = {"order": 27.0, "charge": 0.25, "false_answer": 4e-9}
     >>> event = accounting.TableStream(**chances, abstentions=50)
     >>> accounting.delta_upper([event], 1.0) < 1e-6
@@ -644,7 +644,7 @@ class Sampled(Event):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> stream = accounting.calibrate_stream(sb.PrivacyBudget(1.0, 1e-6), 1)
     >>> drawn = {"sampled": 10, "out_of": 1000, "relation": "replace-one"}
     >>> accounting.Sampled(stream=stream, **drawn, relabel_epsilon=1.0).rate

@@ -52,7 +52,7 @@ class Totals:
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> accounting.Totals(1).plus(accounting.Totals(2)).grants
     3
     """
@@ -77,7 +77,7 @@ class Filter(ABC):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> rule = accounting.filter_for("renyi", sb.PrivacyBudget(2.0, 1e-6))
     >>> isinstance(rule, accounting.Filter)
     True
@@ -110,7 +110,7 @@ class BasicFilter(Filter):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> rule = accounting.BasicFilter(sb.PrivacyBudget(1.0, 0.0))
     >>> release = (accounting.Pure(epsilon=0.1, count=1),), sb.PrivacyBudget(0.1, 0.0)
     >>> spent = accounting.Totals()
@@ -164,7 +164,7 @@ class RenyiFilter(Filter):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> rule = accounting.RenyiFilter(sb.PrivacyBudget(2.0, 1e-6))
     >>> release = (accounting.Counts(sigma=400.0, shifts=100),), sb.PrivacyBudget(0.3, 1e-9)
     >>> rule.spent(rule.costs(*release))[0] < 0.2

@@ -89,7 +89,7 @@ class GaussianChances(Model):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> accounting.GaussianChances(sigma=40.0, n_teachers=250)
     GaussianChances(sigma=40.0, n_teachers=250)
     """
@@ -114,7 +114,7 @@ class TableChances(Model):
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> table = accounting.TableChances(weights=[2**52, 2**51, 2**50], n_teachers=10)
     >>> [chance / 2**53 for chance in table.chances]
     [0.125, 0.25, 0.5, 0.75, 0.875]

@@ -111,7 +111,7 @@ class Price:
 
     Examples
     --------
-    >>> from secretballot.privacy import accounting
+    >>> from secretballot import accounting
     >>> event = accounting.Counts(sigma=40.0, shifts=100)
     >>> paid = accounting.price([event], epsilon=1.0)
     >>> paid.epsilon, paid.delta < 1e-3
@@ -281,7 +281,7 @@ def price(
         out of range.
     """
     if not all(isinstance(event, Event) for event in events):
-        raise ParameterError("Something in the list is no event of privacy.accounting.")
+        raise ParameterError("Something in the list is no event of `core.events`.")
     if not events:
         raise ParameterError("The list of events is empty; a price needs at least one event.")
     if (epsilon is None) == (delta is None):

@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import IntArray
 from secretballot._validation import FARTHEST, MOST_ROWS, check_instance, name_part
+from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.recipes import Terms, check_useful, deviation
 from secretballot.aggregation import Aggregator
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
@@ -32,8 +34,6 @@ from secretballot.door.outcomes import check_outcomes
 from secretballot.ensemble.vote_tables import from_set_numbers
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.accounting.recipes import Terms, check_useful, deviation
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.build import (
     certificate_of,
@@ -76,7 +76,7 @@ def release(
         Votes on the public points, of shape (n_queries, n_classes); secret.
     mechanism : Mechanism
         Fixed without looking at the votes, such as `noisy_votes` of
-        `secretballot.privacy.accounting` returns.
+        `secretballot.accounting` returns.
     ledger : Ledger
         Account of the private dataset. The price is reserved there before any noise is drawn. Under
         "add-remove" an account about records also takes votes of teachers by user.
@@ -133,7 +133,7 @@ def release(
     --------
     >>> votes = sb.votes_of_counts([[3, 97], [90, 10]], classes=["no", "yes"])
     >>> budget = sb.PrivacyBudget(2.0, 1e-6)
-    >>> mechanism = sb.privacy.accounting.noisy_votes(budget, votes.shape)
+    >>> mechanism = sb.accounting.noisy_votes(budget, votes.shape)
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget)
     >>> sb.release(votes, mechanism, ledger, budget).label_values.tolist()
     ['yes', 'no']
@@ -293,11 +293,11 @@ def release_table(
 
     Examples
     --------
-    >>> from secretballot.privacy.accounting.recipes import Terms
+    >>> from secretballot.accounting.recipes import Terms
     >>> rows = np.random.default_rng(0).normal(5.0, 1.0, size=(3, 400))
     >>> votes, budget = sb.ensemble.number_votes(rows, (0.0, 10.0)), sb.PrivacyBudget(2.0, 1e-6)
     >>> public = {"method": "votes-of-numbers", "target_range": [0.0, 10.0]}
-    >>> mechanism = sb.privacy.accounting.noisy_means(budget, votes.shape)
+    >>> mechanism = sb.accounting.noisy_means(budget, votes.shape)
     >>> ledger = sb.Ledger.in_memory(dataset="heights", budget=budget)
     >>> terms = Terms(mechanism, votes.shape, budget, public)
     >>> table = sb.door.release_table(terms, votes, ledger)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._validation import check_count, shown
+from secretballot.accounting import PrivacyBudget, calibrate_pure
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import ExponentialChoice, Mechanism, Shape, StabilityQuantile
 from secretballot.core.private import Scores, Votes
@@ -17,7 +18,6 @@ from secretballot.core.types import Guarantee, ScoreShape
 from secretballot.door import purchase
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure
 from secretballot.report.certificate.build import (
     account_fields,
     certificate_of,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from secretballot._validation import check_instance, check_name, check_path
+from secretballot.accounting import Event, Price, PrivacyBudget, price
 from secretballot.aggregation import (
     Aggregator,
 )
@@ -19,7 +20,6 @@ from secretballot.exceptions import (
     Parameter,
     ParameterError,
 )
-from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.fields import certificate_in
 from secretballot.report.certificate.plan_checks import total_price

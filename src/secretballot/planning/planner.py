@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance, shown
+from secretballot.accounting import PrivacyBudget
 from secretballot.ensemble.rows import n_rows
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.named_learners import teacher_by_name
@@ -16,7 +17,6 @@ from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.simulation.curve import CurveModel, LearningCurve
 from secretballot.planning.simulation.stand_in import StandInModel
 from secretballot.planning.simulation.votes import VoteModel
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.students.names import student_by_name
 
 LEAST_ROWS = 100

@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Amount, Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 from secretballot.vault import is_other_ledger, keep_in_step

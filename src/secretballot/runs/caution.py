@@ -11,15 +11,15 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from secretballot._validation import shown
+from secretballot.accounting import PrivacyBudget, WeakSignalWarning, check_useful
+from secretballot.accounting.gaussian import gaussian_mu
+from secretballot.accounting.recipes import Terms
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     Aggregator,
     SparseVectorAggregator,
 )
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, WeakSignalWarning, check_useful
-from secretballot.privacy.accounting.gaussian import gaussian_mu
-from secretballot.privacy.accounting.recipes import Terms
 from secretballot.runs.progress import Caution, Watch
 
 #: What a run may ask about, by the name under which it is answered beforehand.

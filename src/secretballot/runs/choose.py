@@ -10,6 +10,7 @@ from typing import Any
 
 from secretballot._places import table_name
 from secretballot._validation import HYPOTHESES, NEIGHBOURS, check_choice, check_count, shown
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.schema import Schema
@@ -18,7 +19,6 @@ from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.publishing.job import ChosenHypothesis, ReleaseJob, SavedStudent
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish

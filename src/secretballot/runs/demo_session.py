@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger.urls import file_or_database
 from secretballot.datasets.demonstration import write_clinic
 from secretballot.datasets.schema import Schema
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.planning.planner import plan
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.publishing.release import write_release
 from secretballot.runs.plan_files import write_plan
 from secretballot.runs.prepare import PrepareRun, run_prepare

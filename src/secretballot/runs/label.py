@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from secretballot._validation import AGGREGATORS, check_choice, check_count
+from secretballot.accounting import PrivacyBudget
 from secretballot.aggregation import Aggregator
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
@@ -17,7 +18,6 @@ from secretballot.ensemble.votes import read_votes
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.defaults import WITHOUT_COUNTS, choose_aggregator
 from secretballot.learners.training.inputs import random_rows
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish

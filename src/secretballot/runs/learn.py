@@ -14,6 +14,7 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.table_source import source_of
@@ -26,7 +27,6 @@ from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish

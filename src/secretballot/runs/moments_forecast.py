@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
@@ -27,7 +28,6 @@ from secretballot.planning.plan.estimates import Estimate, MomentsForecast, Rare
 from secretballot.planning.plan.model import Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.records import Records, private_records
 from secretballot.students.names import student_by_name
 

@@ -10,6 +10,7 @@ import numpy as np
 from secretballot._naming import integers_or_words
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance, check_positive_rate
+from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
@@ -23,7 +24,6 @@ from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
 from secretballot.planning.planner import plan as plan_votes
 from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.planning.simulation.curve import LearningCurve
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import strategy_by_name
 from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.learn import LearnRun

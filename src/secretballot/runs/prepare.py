@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._validation import check_choice, check_count, check_name, shown
+from secretballot.accounting import PrivacyBudget
 from secretballot.aggregation import Aggregator
 from secretballot.core.drafts import release_above, write_file
 from secretballot.core.ledger import Ledger
@@ -21,7 +22,6 @@ from secretballot.learners.pate.defaults import choose_aggregator
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.named_learners import teacher_by_name
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.account import named_account, open_ledger
 from secretballot.runs.caution import (
     cautions_of_noise,

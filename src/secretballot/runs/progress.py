@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from secretballot._validation import plain_line
-from secretballot.privacy.accounting import WeakSignalWarning
+from secretballot.accounting import WeakSignalWarning
 from secretballot.released import ReleasedLabels
 
 FEW = 0.1  # of the queries asked

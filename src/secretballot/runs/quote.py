@@ -5,6 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot.accounting import PrivacyBudget, noisy_votes
+from secretballot.accounting.gaussian import gaussian_mu
+from secretballot.accounting.recipes import (
+    deviation,
+    right_chance,
+    table_deviation,
+    unanimous_chance,
+)
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     Aggregator,
@@ -18,14 +26,6 @@ from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import default_votes
-from secretballot.privacy.accounting import PrivacyBudget, noisy_votes
-from secretballot.privacy.accounting.gaussian import gaussian_mu
-from secretballot.privacy.accounting.recipes import (
-    deviation,
-    right_chance,
-    table_deviation,
-    unanimous_chance,
-)
 from secretballot.runs.account import AccountState, state_of_account
 from secretballot.runs.caution import cautions_of_noise, cautions_of_price
 from secretballot.runs.learn import (

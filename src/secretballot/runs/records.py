@@ -15,6 +15,7 @@ from secretballot._validation import (
     check_positive_rate,
     shown,
 )
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.ensemble.stored_table import forget_table
@@ -22,7 +23,6 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
 from secretballot.planning.plan.model import Plan, check_weighted_names
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish

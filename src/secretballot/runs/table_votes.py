@@ -8,6 +8,8 @@ from typing import Any
 
 from secretballot._places import table_name
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
+from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.vote_tables import check_ballot, checked_labels, checked_range
@@ -16,8 +18,6 @@ from secretballot.learners.pate.multi_label import PATEMultiLabelClassifier
 from secretballot.learners.pate.regressor import PATERegressor
 from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import regressor_by_name, teacher_by_name
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.accounting.recipes import Terms
 from secretballot.publishing.job import NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish

@@ -3,6 +3,7 @@
 import warnings
 from typing import Any, Protocol
 
+from secretballot.accounting import PrivacyBudget, WeakSignalWarning
 from secretballot.aggregation import Aggregator
 from secretballot.ensemble.engines import LOCAL
 from secretballot.learners.pate.active import ActivePATEClassifier
@@ -10,7 +11,6 @@ from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.named_learners import teacher_by_name
-from secretballot.privacy.accounting import PrivacyBudget, WeakSignalWarning
 from secretballot.queries import strategy_by_name
 from secretballot.students.names import student_by_name
 

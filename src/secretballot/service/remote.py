@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from secretballot._validation import check_count, check_name, check_positive, plain_line, shown
+from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import (
     BudgetError,
     DataError,
@@ -26,7 +27,6 @@ from secretballot.exceptions import (
 )
 from secretballot.learners.labelers.session import SessionAnswer, SessionAnswers
 from secretballot.learners.training.inputs import as_matrix, single_point
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.signature import SIGNATURE_BYTES
 from secretballot.report.extras import require_extra

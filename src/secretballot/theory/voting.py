@@ -15,10 +15,10 @@ from secretballot._validation import (
     name_part,
     shown,
 )
+from secretballot.accounting import SparseStream
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.core.streams import laplace_above
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import SparseStream
 from secretballot.theory.ranges import check_count, check_share
 
 _LONGEST_SUM = 10**8
@@ -93,7 +93,7 @@ class StreamForecast:
 
     Examples
     --------
-    >>> from secretballot.privacy.accounting import SparseStream
+    >>> from secretballot.accounting import SparseStream
     >>> event = SparseStream(
     ...     threshold_scale=2.0, query_scale=2.0, threshold=20, abstentions=3
     ... )

@@ -1229,7 +1229,8 @@ def _certified(events: object, price: PrivacyBudget, queries: int | None) -> tup
     given = tuple(events) if isinstance(events, Iterable) else (events,)
     if not given or not all(isinstance(event, Event) for event in given):
         raise ParameterError(
-            Parameter("events"), " must be a sequence of one or more events of privacy.accounting."
+            Parameter("events"),
+            " must be a sequence of one or more events of `core.events`.",
         )
     counted = None if queries is None else check_count("queries", queries)
     stated = {"events": given, "queries": counted, **price.to_json()}

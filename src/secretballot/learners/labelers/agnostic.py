@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
+from secretballot.accounting import PrivacyBudget, Sampled, Totals, filter_for
+from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import RelabelledSample
 from secretballot.ensemble.engines import LOCAL, check_engine
@@ -36,8 +38,6 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
-from secretballot.privacy.accounting import PrivacyBudget, Sampled, Totals, filter_for
-from secretballot.privacy.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.students import HypothesisStudent
 
 _DUMMY_ROWS = 60

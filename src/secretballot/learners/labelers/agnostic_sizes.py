@@ -5,6 +5,17 @@ import math
 from dataclasses import dataclass
 
 from secretballot._validation import check_choice, check_count, check_probability
+from secretballot.accounting import (
+    PrivacyBudget,
+    Sampled,
+    delta_upper,
+)
+from secretballot.accounting.sample_calibration import (
+    largest_sample,
+    sample_grid,
+    stream_budget,
+)
+from secretballot.accounting.stream_recipes import bassily_noise
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.stream_sizes import (
     printed_teachers,
@@ -12,17 +23,6 @@ from secretballot.learners.labelers.stream_sizes import (
     teachers_for,
     tight_stream,
 )
-from secretballot.privacy.accounting import (
-    PrivacyBudget,
-    Sampled,
-    delta_upper,
-)
-from secretballot.privacy.accounting.sample_calibration import (
-    largest_sample,
-    sample_grid,
-    stream_budget,
-)
-from secretballot.privacy.accounting.stream_recipes import bassily_noise
 
 _PRINTED_DIVISOR = 56  # Algorithm 3, line 1: n' = epsilon n / 56
 _TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)

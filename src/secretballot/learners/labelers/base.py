@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._validation import check_name
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import Parameter, ParameterError
@@ -18,7 +19,6 @@ from secretballot.learners.training.account import (
     required_budget,
 )
 from secretballot.learners.training.trained import reservation_folder
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.vault import make_vault
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import check_count, check_instance, check_name, check_path
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism
 from secretballot.core.releasing import terms_of
@@ -27,7 +28,6 @@ from secretballot.learners.training.label_stream import (
 )
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.terms import CONFIDENCE
 from secretballot.vault import is_other_ledger, read_secret, write_secret
@@ -146,7 +146,7 @@ class LabelingSession:
     ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20)
     >>> budget = sb.PrivacyBudget(epsilon=2.0, delta=1e-6)
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
-    >>> labels = sb.privacy.accounting.noisy_votes(budget, teachers.shape(10))
+    >>> labels = sb.accounting.noisy_votes(budget, teachers.shape(10))
     >>> session = sb.LabelingSession(teachers, labels, ledger, budget, n_queries=10)
     >>> session.ask([1.0, 0.0]).label in (0, 1)
     True

@@ -8,6 +8,8 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
+from secretballot.accounting import PrivacyBudget, sparse_vector
+from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import AbstentionTable, SparseVector
 from secretballot.ensemble.engines import LOCAL
@@ -27,8 +29,6 @@ from secretballot.learners.training.inputs import as_matrix, declared_classes
 from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import train_teachers
-from secretballot.privacy.accounting import PrivacyBudget, sparse_vector
-from secretballot.privacy.accounting.stream_recipes import check_answerable, stream_mechanism
 
 
 class StabilityLabeler(Labeler):

@@ -12,13 +12,13 @@ import math
 from scipy.stats import binom
 
 from secretballot._validation import check_count, check_probability
-from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     PrivacyBudget,
     Stream,
     calibrate_stream,
     needed_distance,
 )
+from secretballot.exceptions import ParameterError
 
 _FIRST_TEACHERS = 1000
 # the cutoff depends on the logarithm of the number of teachers, so two or three settle it

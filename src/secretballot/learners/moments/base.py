@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
+from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.ledger import Ledger
@@ -34,7 +35,6 @@ from secretballot.learners.training.inputs import with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
 from secretballot.students.fitting import fit_student

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
+from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.core.ledger import Ledger
 from secretballot.learners.moments.base import MomentsLearner, student_of_labels
@@ -14,7 +15,6 @@ from secretballot.learners.moments.class_weights import checked_shares, checked_
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.student_predictions import StudentPredictions
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.students.moments_student import MomentsStudent
 

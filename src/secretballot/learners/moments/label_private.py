@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.ledger import Ledger
@@ -30,7 +31,6 @@ from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.records import label_records
 from secretballot.released import ReleasedLabels
 from secretballot.students.moments_student import MomentsStudent

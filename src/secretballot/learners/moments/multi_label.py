@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.core.ledger import Ledger
 from secretballot.learners.moments.base import MomentsLearner
 from secretballot.learners.moments.targets import LabelsTarget
 from secretballot.learners.training.student_predictions import checked_points
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedSums
 from secretballot.students.moments_student import MomentsLabelsStudent
 

@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from secretballot._typing import FloatArray
+from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.core.ledger import Ledger
 from secretballot.learners.moments.base import MomentsLearner
 from secretballot.learners.moments.targets import NumberTarget
 from secretballot.learners.training.student_predictions import checked_points
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedSums
 from secretballot.students.moments_student import MomentsRegressionStudent
 

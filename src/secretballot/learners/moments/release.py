@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
+from secretballot.accounting import PrivacyBudget
 from secretballot.bases.integer_model import LARGEST_WEIGHT
 from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import Released, release
 from secretballot.core.types import LARGEST
 from secretballot.door.purchase import check_readable
 from secretballot.learners.moments.stages import MomentStages
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.records import Records
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.build import certificate_of, describe_released

@@ -9,6 +9,10 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import LARGEST_INTEGER
+from secretballot.accounting import (
+    PrivacyBudget,
+    calibrate_vector_sum,
+)
 from secretballot.bases.integer_model import (
     CONSTANT,
     LARGEST_WEIGHT,
@@ -23,10 +27,6 @@ from secretballot.core.types import Guarantee, SumShape
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.targets import ClassTarget, Target
-from secretballot.privacy.accounting import (
-    PrivacyBudget,
-    calibrate_vector_sum,
-)
 from secretballot.records import Residuals
 from secretballot.report.certificate.coverage import (
     MOST_EXPECTED,

@@ -102,7 +102,7 @@ def ask_actively(
     ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=50)
     >>> budget = sb.PrivacyBudget(epsilon=2.0, delta=1e-5)
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
-    >>> labels = sb.privacy.accounting.noisy_votes(budget, teachers.shape(20))
+    >>> labels = sb.accounting.noisy_votes(budget, teachers.shape(20))
     >>> session = sb.LabelingSession(teachers, labels, ledger, budget, n_queries=20)
     >>> run = sb.ask_actively(session, X_public, round_size=10)
     >>> run.rounds, session.left

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import check_count
+from secretballot.accounting import PrivacyBudget
 from secretballot.aggregation import Aggregator, InteractiveAggregator
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
@@ -45,7 +46,6 @@ from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.shards import learner_identity
 from secretballot.learners.training.trained import TrainedTeachers, keep_teachers
 from secretballot.learners.training.trial_fit import reads_sparse
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import MarginSampling, QueryStrategy
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.plan_checks import total_price

@@ -19,6 +19,8 @@ from secretballot._validation import (
     check_instance,
     shown,
 )
+from secretballot.accounting import PrivacyBudget, teacher_shape
+from secretballot.accounting.recipes import Terms
 from secretballot.aggregation import (
     Aggregator,
     InteractiveAggregator,
@@ -47,8 +49,6 @@ from secretballot.learners.training.student_predictions import StudentPrediction
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.named_learners import teacher_by_name
-from secretballot.privacy.accounting import PrivacyBudget, teacher_shape
-from secretballot.privacy.accounting.recipes import Terms
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import choice_fields
 from secretballot.students import default_student, fit_student

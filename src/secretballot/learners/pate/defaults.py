@@ -7,6 +7,20 @@ from typing import Any, Literal
 from scipy.optimize import brentq
 
 from secretballot._validation import AGGREGATORS, RELEASES, check_choice, check_count
+from secretballot.accounting import (
+    PrivacyBudget,
+    Pure,
+    Stream,
+    calibrate_abstention_table,
+    calibrate_sparse_vector,
+    delta_upper,
+    needed_distance,
+    noisy_votes,
+    table_labels,
+    teacher_shape,
+)
+from secretballot.accounting.recipes import deviation, right_chance
+from secretballot.accounting.stream_recipes import THRESHOLD_SHARE
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     Aggregator,
@@ -19,20 +33,6 @@ from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.privacy.accounting import (
-    PrivacyBudget,
-    Pure,
-    Stream,
-    calibrate_abstention_table,
-    calibrate_sparse_vector,
-    delta_upper,
-    needed_distance,
-    noisy_votes,
-    table_labels,
-    teacher_shape,
-)
-from secretballot.privacy.accounting.recipes import deviation, right_chance
-from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 from secretballot.students import learns_from_counts
 
 # A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a

@@ -8,6 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 from secretballot._validation import AGGREGATORS, check_choice, check_positive
+from secretballot.accounting import (
+    PrivacyBudget,
+    WeakSignalWarning,
+    calibrate_sparse_vector,
+    teacher_shape,
+)
+from secretballot.accounting.error_level import quantile_slack
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
@@ -22,13 +29,6 @@ from secretballot.learners.pate.defaults import (
     last_that_holds,
     noisy_voting,
 )
-from secretballot.privacy.accounting import (
-    PrivacyBudget,
-    WeakSignalWarning,
-    calibrate_sparse_vector,
-    teacher_shape,
-)
-from secretballot.privacy.accounting.error_level import quantile_slack
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so

@@ -8,6 +8,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_finite, shown
+from secretballot.accounting import PrivacyBudget
 from secretballot.aggregation import Aggregator
 from secretballot.core.ledger import Ledger
 from secretballot.ensemble.engines import LOCAL
@@ -16,7 +17,6 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.labelled_input import LabelledInput
-from secretballot.privacy.accounting import PrivacyBudget
 
 
 class LabelPrivateClassifier(PATEClassifier):

@@ -9,6 +9,8 @@ from sklearn.base import ClassifierMixin
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice, check_count, shown
+from secretballot.accounting import PrivacyBudget, calibrate_gaussian, noisy_votes
+from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, VoteShape
@@ -28,8 +30,6 @@ from secretballot.learners.training.inputs import class_indices
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import columns_of
 from secretballot.learners.training.trained import check_teacher
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_gaussian, noisy_votes
-from secretballot.privacy.accounting.recipes import Terms
 from secretballot.report.certificate.vote_tables import LABEL_VOTES
 from secretballot.students import fit_table_student, learns_from_counts
 from secretballot.students.table_students import shares_of_label

@@ -15,6 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import STATISTICS, check_choice, check_count, shown
+from secretballot.accounting import (
+    PrivacyBudget,
+    noisy_means,
+    teacher_shape,
+    vote_quantiles,
+)
+from secretballot.accounting.recipes import Terms, unanimous_chance
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import VoteQuantiles
 from secretballot.core.private import Votes
@@ -29,13 +36,6 @@ from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.inputs import refuse_unfit
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import cells_of, number_of
-from secretballot.privacy.accounting import (
-    PrivacyBudget,
-    noisy_means,
-    teacher_shape,
-    vote_quantiles,
-)
-from secretballot.privacy.accounting.recipes import Terms, unanimous_chance
 from secretballot.report.certificate.vote_tables import NUMBER_VOTES
 from secretballot.students import fit_table_student
 from secretballot.students.table_students import default_regressor

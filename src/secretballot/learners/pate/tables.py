@@ -9,6 +9,8 @@ from sklearn.base import BaseEstimator
 
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
@@ -31,8 +33,6 @@ from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.private_points import private_points, refuse_private_points
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.accounting.recipes import Terms
 from secretballot.released import ReleasedTable
 
 

@@ -12,6 +12,8 @@ from sklearn.utils import Tags
 
 from secretballot._nearest_points import NearestPoints
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
+from secretballot.accounting import PrivacyBudget, noisy_votes
+from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
@@ -45,8 +47,6 @@ from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.privacy.accounting import PrivacyBudget, noisy_votes
-from secretballot.privacy.accounting.recipes import Terms
 from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED, RECORD_VOTES
 from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.report.certificate.terms import stated

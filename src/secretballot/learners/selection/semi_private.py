@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
@@ -49,7 +50,6 @@ from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.students import HypothesisStudent
 
 

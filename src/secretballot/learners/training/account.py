@@ -1,9 +1,9 @@
 """The account of a fit: its budget, the ledger that pays, and refusals before hours go into
 teachers."""
 
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget
 
 #: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
 _SLACK = 1 - 1e-6

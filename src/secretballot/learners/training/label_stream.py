@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_instance
+from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.recipes import Terms, check_useful, deviation
+from secretballot.accounting.stream_recipes import check_answerable
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyVotes
@@ -23,9 +26,6 @@ from secretballot.door.batch import ASKED, unpaid
 from secretballot.door.outcomes import check_outcomes
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.accounting.recipes import Terms, check_useful, deviation
-from secretballot.privacy.accounting.stream_recipes import check_answerable
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.report.certificate.build import (
     certificate_of,

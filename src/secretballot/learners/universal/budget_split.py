@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from secretballot._validation import check_count, check_probability, shown
+from secretballot.accounting import PrivacyBudget, Sampled
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, Sampled
 
 LEAST_SHARE = 0.1  # costs the first part a tenth of its sample and is always enough to be drawn
 OPEN_SHARE = 0.5  # where nobody knows how many questions will come

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
+from secretballot.accounting import PrivacyBudget, Sampled
 from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL
@@ -49,7 +50,6 @@ from secretballot.learners.universal.service import (
     first_request,
 )
 from secretballot.learners.universal.voting_phase import FirstPart
-from secretballot.privacy.accounting import PrivacyBudget, Sampled
 from secretballot.students import HypothesisStudent
 from secretballot.vault import keep_secret, make_vault, read_secret
 

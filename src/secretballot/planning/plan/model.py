@@ -16,6 +16,7 @@ from secretballot._validation import (
     name_part,
     shown,
 )
+from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
 from secretballot.planning.plan.estimates import (
     Estimate,
@@ -23,7 +24,6 @@ from secretballot.planning.plan.estimates import (
     RareForecast,
     check_within,
 )
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import STRATEGIES
 
 FORMAT = "secretballot/plan"

@@ -8,6 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from secretballot.accounting import (
+    PrivacyBudget,
+    Stream,
+    TableStream,
+    calibrate_abstention_table,
+    calibrate_gaussian,
+    calibrate_sparse_vector,
+    needed_distance,
+    noisy_votes,
+    table_labels,
+    teacher_shape,
+)
+from secretballot.accounting.recipes import deviation, table_deviation
+from secretballot.accounting.stream_recipes import THRESHOLD_SHARE
 from secretballot.aggregation import (
     Aggregator,
     ConfidentAggregator,
@@ -28,20 +42,6 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
-from secretballot.privacy.accounting import (
-    PrivacyBudget,
-    Stream,
-    TableStream,
-    calibrate_abstention_table,
-    calibrate_gaussian,
-    calibrate_sparse_vector,
-    needed_distance,
-    noisy_votes,
-    table_labels,
-    teacher_shape,
-)
-from secretballot.privacy.accounting.recipes import deviation, table_deviation
-from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 
 ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 1.6  # between neighbouring numbers of teachers

@@ -19,6 +19,8 @@ from secretballot._validation import (
     check_positive,
     shown,
 )
+from secretballot.accounting import Stream
+from secretballot.accounting.recipes import kept_chances, laplace_cdf, laplace_deviation
 from secretballot.aggregation import (
     Aggregator,
     ConfidentAggregator,
@@ -32,8 +34,6 @@ from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
-from secretballot.privacy.accounting import Stream
-from secretballot.privacy.accounting.recipes import kept_chances, laplace_cdf, laplace_deviation
 from secretballot.students.confirmed import predicted_votes
 
 NODES = 48  # of the quadrature over the noise of the true class

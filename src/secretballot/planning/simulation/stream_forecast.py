@@ -6,9 +6,9 @@ import numpy as np
 from scipy.stats import binom
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot.accounting import SparseStream, Stream, TableStream
+from secretballot.accounting.abstention_table import rough_chances
 from secretballot.core.streams import MAX_DISTANCE
-from secretballot.privacy.accounting import SparseStream, Stream, TableStream
-from secretballot.privacy.accounting.abstention_table import rough_chances
 
 REACH = 35  # threshold scales; the noise lies beyond with chance exp(-35)
 REPEATS = 10_000  # streams drawn for the range of the number of answers

@@ -27,9 +27,9 @@ from secretballot._validation import (
     check_relation,
     shown,
 )
+from secretballot.accounting import Price, PrivacyBudget, delta_upper
 from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
-from secretballot.privacy.accounting import Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate.fields import (
     FORMAT,
     VERSION,

@@ -4,8 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from secretballot.exceptions import CertificateError
-from secretballot.privacy.accounting import (
+from secretballot.accounting import (
     BinaryLabels,
     ClassLabels,
     Confident,
@@ -18,6 +17,7 @@ from secretballot.privacy.accounting import (
     delta_upper,
     event_in,
 )
+from secretballot.exceptions import CertificateError
 
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
 SLACK = 1 + 1e-9

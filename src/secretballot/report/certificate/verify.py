@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._validation import FARTHEST, plain_line, shown
+from secretballot.accounting import Event, delta_upper
 from secretballot.core.mechanisms import (
     ConfidentLabels,
     ExponentialChoice,
@@ -25,7 +26,6 @@ from secretballot.core.mechanisms import (
 from secretballot.core.sampler import draws_wrong_noise
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
-from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate.answers_file import ANSWERS_FILE, check_answers
 from secretballot.report.certificate.build import check_digest
 from secretballot.report.certificate.by_record import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray
+from secretballot.accounting import CHANCE_BITS, delta_upper, event_in
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.privacy.accounting import CHANCE_BITS, delta_upper, event_in
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen

@@ -1,0 +1,684 @@
+"""Inverses of the prices: the least noise that keeps a promise.
+
+What is returned was priced, never only solved for.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from secretballot._validation import check_count, check_probability
+from secretballot.accounting.abstention_table import distance_answered
+from secretballot.accounting.gaussian import gaussian_mu
+from secretballot.accounting.rounding import bisect_down
+from secretballot.accounting.table_weights import table_weights
+from secretballot.core.class_games import class_block, likely_renyi
+from secretballot.core.events import (
+    BinaryLabels,
+    BoundedRange,
+    ClassLabels,
+    Confident,
+    Counts,
+    Pure,
+    SparseStream,
+    Stream,
+    TableStream,
+    VectorSum,
+)
+from secretballot.core.label_games import GaussianChances, TableChances, label_block, label_losses
+from secretballot.core.losses import MOST_ANSWERS, one_of_many, response_weights
+from secretballot.core.price import PrivacyBudget, delta_upper
+from secretballot.core.renyi import ORDERS, delta_of, lost_epsilon
+from secretballot.core.streams import (
+    epoch_loss,
+    false_answer,
+    one_vote_charges,
+)
+from secretballot.core.types import MAX_SCALE, MIN_SCALE
+from secretballot.exceptions import Parameter, ParameterError
+
+# query noise over threshold noise, for the sparse vector
+RATIOS = (1.0, math.sqrt(2), 2.0, math.sqrt(8))
+# the same where the threshold's noise is not charged at all, so that it may as well be small
+LARGE_RATIO = 20.0
+STABLE_MARGIN = 0.6  # of the teachers: where a table of chances is to be right
+LEAST_ORDER = 1.1  # of the divergence by which a table is made
+FLATTER = 1.05  # noise that a table stands for at an even vote, over that of labels
+MANY_LABELS = math.sqrt(2 / math.pi)  # noise of many labels over that of their counts
+LABELS_POWER = 0.6  # of the number of labels, at which that is reached
+# part of delta kept for wrong answers, for the sparse vector
+FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+# games by which the noise of labels is found before games that count are played
+ROUGH_BLOCK, ROUGH_RESOLUTION = 64, 6
+ROUGH_GAMES, MOST_FINE_GAMES = 4, 4
+ROUGH_SIGMA = 4.0  # votes; below, delta goes up and down with sigma
+ROUGH_STEP = 1.02  # between the two scales that tell how fast delta falls
+ROUGH_EXCESS = 1.15  # about by how much their delta is too large
+ROUGH_SPARE = 2e-3  # share of delta that may be left
+# the same for labels of more than two classes, a step of sigma where the price jumps, and games
+CLASS_SPARE, CLASS_STEP, MOST_CLASS_GAMES = 5e-3, 1e-3, 9
+PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
+
+
+def _needs_delta(budget: PrivacyBudget, what: str) -> None:
+    if not budget.delta > 0:
+        raise ParameterError(
+            Parameter("delta"),
+            f" is {budget.delta}; {what} needs a delta above 0, such as 1e-6. Votes may be released"
+            " under Laplace noise, whose delta is 0.",
+        )
+
+
+def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
+    """Return the least sigma, in votes, at which `shifts` integers with discrete Gaussian noise fit
+    the budget.
+
+    Starts at the analytic (continuous) answer, which is right to a few parts in 1e6 where noise is
+    not small.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, `shifts` is not a positive integer, or no noise fits.
+    """
+    _needs_delta(budget, "Gaussian noise")
+    return _gaussian_sigma(budget, check_count("shifts", shifts))
+
+
+@functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
+def _gaussian_sigma(budget: PrivacyBudget, n: int) -> float:
+    start = _smooth_sigma(budget, n)
+
+    def delta(sigma: float) -> float:
+        return delta_upper([Counts(sigma=sigma, shifts=n)], budget.epsilon)
+
+    # delta of discrete noise ripples with sigma: the smooth answer is kept where it fits and lies
+    # near the least
+    if delta(start) <= budget.delta < delta(_in_range(start * (1 - 1e-3))):
+        return start
+    return _least_noise(delta, budget.delta, start)
+
+
+def calibrate_label_gaussian(
+    budget: PrivacyBudget, queries: int, n_teachers: int | None = None
+) -> float:
+    """Return the least sigma, in votes, at which `queries` binary labels alone fit the budget (to
+    about 1e-4).
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, a count is not a positive integer, or no noise fits.
+    """
+    _needs_delta(budget, "Gaussian noise")
+    n = check_count("queries", queries)
+    return _label_sigma(budget, n, GaussianChances(sigma=1.0, n_teachers=n_teachers).n_teachers)
+
+
+@functools.lru_cache(maxsize=256)
+def _label_sigma(budget: PrivacyBudget, n: int, n_teachers: int | None) -> float:
+    def delta(sigma: float) -> float:
+        return delta_upper(
+            [BinaryLabels(chances=GaussianChances(sigma=sigma, n_teachers=n_teachers), queries=n)],
+            budget.epsilon,
+        )
+
+    # a label tells at least 2 / pi of what its noisy count does, and at most all of it
+    start = _in_range(math.sqrt(2 / math.pi) * _smooth_sigma(budget, n))
+    sigma = _sigma_by_rough_games(delta, budget, n, n_teachers, start)
+    if sigma is None:
+        sigma = _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
+    # where little noise keeps the budget delta goes up and down with sigma, and counts may need
+    # less
+    counts = calibrate_gaussian(budget, n)
+    return counts if counts < sigma and delta(counts) <= budget.delta else sigma
+
+
+def _sigma_by_rough_games(
+    delta: Callable[[float], float],
+    budget: PrivacyBudget,
+    n: int,
+    n_teachers: int | None,
+    start: float,
+) -> float | None:
+    """Return a sigma whose `delta` uses all of the budget's but a share, by few games.
+
+    Games on a coarse grid of small blocks take a twentieth of the time, and say how fast delta
+    falls and nearly where it fits. None where they do not lead there.
+    """
+
+    def rough(sigma: float) -> float:
+        noise = GaussianChances(sigma=sigma, n_teachers=n_teachers)
+        if not sigma >= ROUGH_SIGMA or label_block(noise, n) is None:
+            return 1.0
+        losses = label_losses(noise, n, min(ROUGH_BLOCK, n), ROUGH_RESOLUTION)
+        return float(losses.delta(np.array([budget.epsilon]))[0])
+
+    sigma, fall = start, 0.0
+    for _ in range(ROUGH_GAMES):  # secants of log delta over log sigma
+        here, there = rough(sigma), rough(sigma * ROUGH_STEP)
+        if not 0 < there < here < 1:
+            return None
+        fall = math.log(here / there) / math.log(ROUGH_STEP)
+        change = math.log(here / (ROUGH_EXCESS * budget.delta)) / fall
+        if not abs(change) < 0.5:
+            return None
+        sigma *= math.exp(change)
+        if abs(change * fall) < 0.01:
+            break
+    for _ in range(MOST_FINE_GAMES):
+        excess = math.log(delta(sigma) / budget.delta)
+        if -ROUGH_SPARE <= excess <= 0:
+            return sigma
+        sigma *= math.exp((excess + ROUGH_SPARE / 2) / fall)
+    return None
+
+
+def calibrate_argmax_gaussian(budget: PrivacyBudget, queries: int) -> float:
+    """Return the least sigma, in votes, at which `queries` labels of more than two classes fit the
+    budget (to about 1e-3).
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, `queries` is not a positive integer, or no noise fits.
+    """
+    _needs_delta(budget, "Gaussian noise")
+    return _argmax_sigma(budget, check_count("queries", queries))
+
+
+@functools.lru_cache(maxsize=256)
+def _argmax_sigma(budget: PrivacyBudget, n: int) -> float:
+    counts = calibrate_gaussian(budget, 2 * n)
+
+    def delta(sigma: float) -> float:
+        return delta_upper([ClassLabels(sigma=sigma, queries=n)], budget.epsilon)
+
+    sigma = _sigma_by_games(delta, budget, n)
+    if sigma is not None:
+        return min(sigma, counts)
+
+    def likely(sigma: float) -> bool:
+        found = delta_of(n * likely_renyi(sigma, ORDERS), ORDERS, np.array([budget.epsilon]))
+        return bool(found[0] <= budget.delta)
+
+    start = bisect_down(likely, 0.5 * counts, counts, tolerance=1e-6)
+    if not start < counts:
+        return counts
+    # each price takes tenths of a second: the bracket starts narrow, and delta is used to a part
+    sigma = _least_noise(delta, budget.delta, start * 1.0005, step=1e-3, tolerance=1e-3, spare=1e-2)
+    return min(sigma, counts)
+
+
+def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: int) -> float | None:
+    """Return a sigma whose `delta` uses all of the budget's but a share, by few games.
+
+    Labels cost what some smaller number of counts would, and that number hardly moves with sigma.
+    Where the list of the game changes, the price jumps by some per cent: there the search ends at a
+    thousandth of sigma. None where no game is played, or sigma is not found at once.
+    """
+    aim = math.log(gaussian_mu(budget.epsilon, (1 - CLASS_SPARE / 2) * budget.delta))
+    sigma, slope = _noise_share(n) * _smooth_sigma(budget, 2 * n), -1.0
+    before: tuple[float, float] | None = None
+    refused, fitting = 0.0, math.inf
+    for _ in range(MOST_CLASS_GAMES):
+        if class_block(sigma, n) is None:
+            return None
+        found = delta(sigma)
+        if found <= budget.delta:
+            fitting = min(fitting, sigma)
+        else:
+            refused = max(refused, sigma)
+        used = (1 - CLASS_SPARE) * budget.delta <= found <= budget.delta
+        if used or fitting <= refused * (1 + CLASS_STEP):
+            return fitting
+        # at 0 and at 1 there is no logarithm to go on with
+        if not 0 < found < 1:
+            return None
+        here = math.log(sigma), math.log(gaussian_mu(budget.epsilon, found))
+        if before is not None and here[0] != before[0]:
+            # a jump of the price may turn the secant round: it is kept falling
+            slope = min(-0.2, (here[1] - before[1]) / (here[0] - before[0]))
+        before = here
+        sigma *= math.exp((aim - here[1]) / slope)
+        if refused > 0 and fitting < math.inf and not refused < sigma < fitting:
+            sigma = math.sqrt(refused * fitting)
+    return None
+
+
+def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> TableChances:
+    """Return the table of chances that tells the most of two classes within the budget (to about
+    1e-4 of the noise that it stands for).
+
+    Neighbouring votes differ by one and the same Renyi divergence, of the order that suits the
+    budget (docs/explanation/prices.md, section 13), as large as the budget allows.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        With delta above 0.
+    queries : int
+        Number of labels.
+    n_teachers : int
+        Number K of teachers.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, a count is not a positive integer, or no table fits.
+    """
+    _needs_delta(budget, "a table of chances")
+    teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
+    noise = _noise_of_table(budget, n, teachers)
+    return _table_like(noise, _order_of_table(budget, n, teachers), teachers)
+
+
+@functools.lru_cache(maxsize=256)
+def _noise_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> float:
+    """Return the least noise that a table within the budget stands for."""
+    order = _order_of_table(budget, queries, n_teachers)
+
+    def delta(noise: float) -> float:
+        table = _table_like(noise, order, n_teachers)
+        return delta_upper([BinaryLabels(chances=table, queries=queries)], budget.epsilon)
+
+    start = _noise_before_search(budget, queries)
+    return _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
+
+
+def _table_like(noise: float, order: float, n_teachers: int) -> TableChances:
+    """Return the table whose neighbouring votes differ as labels under Gaussian noise do, were it
+    large, at an even vote."""
+    divergence = order / (math.pi * noise**2)
+    weights = table_weights(n_teachers, order, divergence)
+    return TableChances(weights=weights, n_teachers=n_teachers)
+
+
+def _noise_of_labels(budget: PrivacyBudget, queries: int) -> float:
+    """Return about the Gaussian noise that keeps so many labels of two classes."""
+    return _in_range(_noise_share(queries) * _smooth_sigma(budget, queries))
+
+
+def _noise_share(labels: int) -> float:
+    """Return about the noise that labels need, over that of their counts."""
+    # a label tells 2 / pi of what its noisy count does where many are released, and all of it
+    # where one is
+    return MANY_LABELS + (1 - MANY_LABELS) * math.pow(labels, -LABELS_POWER)
+
+
+def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> float:
+    """Return the order of divergence by which a table is made.
+
+    About the order at which the most Gaussian noise fits the budget: there the loss of many labels
+    is read. Where labels are to be wrong seldom, a smaller one leaves fewer wrong.
+    """
+    left = (budget.epsilon - np.maximum(0.0, lost_epsilon(ORDERS, budget.delta))) / ORDERS
+    best = float(ORDERS[int(np.argmax(left))])
+    # deviations between an even vote and one of STABLE_MARGIN; measured by
+    # benchmarks/vote_tables.py, where a tenth more or less costs three labels of 200 at most
+    away = STABLE_MARGIN / 2 * n_teachers / _noise_of_labels(budget, queries)
+    share = min(1.05, max(0.86, 1 - (away - 1.28) / 10))
+    return max(LEAST_ORDER, share * best)
+
+
+def estimated_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> TableChances:
+    """Return a table about as sharp as the calibrated one, for forecasts: it may not fit.
+
+    Nothing is priced. Parameters and errors are those of `calibrate_vote_table`.
+    """
+    _needs_delta(budget, "a table of chances")
+    teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
+    order = _order_of_table(budget, n, teachers)
+    return _table_like(_noise_before_search(budget, n), order, teachers)
+
+
+def _noise_before_search(budget: PrivacyBudget, queries: int) -> float:
+    """Return about the noise that a calibrated table stands for, right to some per cent."""
+    # a table is flatter than noise near an even vote, and steeper far out
+    return _in_range(FLATTER * _noise_of_labels(budget, queries))
+
+
+def calibrate_confident(
+    budget: PrivacyBudget,
+    queries: int,
+    answers: int,
+    n_classes: int,
+    threshold_share: float = 0.25,
+) -> Confident:
+    """Return the least noise at which answers that pass a noisy threshold fit the budget (to about
+    1e-4).
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        With delta above 0.
+    queries, answers : int
+        Most queries that are asked, and most that are answered.
+    n_classes : int
+        Number of classes.
+    threshold_share : float
+        Share of the squared signal-to-noise ratio that goes to the threshold, in (0, 1); the rest
+        goes to the labels.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, a number is out of its range, or no noise fits.
+    """
+    _needs_delta(budget, "Gaussian noise")
+    share = check_probability("threshold_share", threshold_share)
+    event = Confident(
+        threshold_sigma=1.0, sigma=1.0, queries=queries, answers=answers, n_classes=n_classes
+    )
+    return _least_confident(budget, event, share)
+
+
+@functools.lru_cache(maxsize=256)
+def _least_confident(budget: PrivacyBudget, event: Confident, share: float) -> Confident:
+    shifts = (1 if event.n_classes == 2 else 2) * event.answers
+    ratio = math.sqrt(event.queries / share / (shifts / (1 - share)))
+
+    def scaled(sigma: float) -> Confident:
+        return event.changed(threshold_sigma=_in_range(ratio * sigma), sigma=sigma)
+
+    def delta(sigma: float) -> float:
+        return delta_upper([scaled(sigma)], budget.epsilon)
+
+    # near where the search ends: answers about a threshold, and labels of two classes, tell 2 / pi
+    # of what their counts do where they are many; those of more classes about 2 / 3
+    told = 2 / math.pi
+    whole = (told * share + (1 - share) * (told if event.n_classes == 2 else 2 / 3)) / (1 - share)
+    start = _in_range(_smooth_sigma(budget, shifts) * math.sqrt(whole))
+    # the price of more classes jumps by some per cent where the list of their game changes
+    tolerance = 1e-5 if event.n_classes == 2 else CLASS_STEP
+    found = _least_noise(delta, budget.delta, start, step=0.02, tolerance=tolerance, spare=5e-3)
+    return scaled(found)
+
+
+def calibrate_vector_sum(
+    budget: PrivacyBudget, squared_sensitivity: int, coordinates: int, count: int = 1
+) -> float:
+    """Return the least sigma, in units of the grid, at which `count` noisy vector sums fit the
+    budget.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+    squared_sensitivity, coordinates, count : int
+        As for `VectorSum`.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, a number is not a positive integer, or no noise fits.
+    """
+    _needs_delta(budget, "Gaussian noise")
+
+    def delta(sigma: float) -> float:
+        event = VectorSum(
+            sigmas=(sigma,),
+            squared_sensitivity=squared_sensitivity,
+            coordinates=coordinates,
+            count=count,
+        )
+        return delta_upper([event], budget.epsilon)
+
+    return _least_noise(delta, budget.delta, _smooth_sigma(budget, squared_sensitivity * count))
+
+
+def _largest_between(fits: Callable[[int], bool], low: int, high: int) -> int:
+    """Return an integer from `low` on that fits, where `high` does not; only one whose price was
+    computed is returned, besides `low`."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _smooth_sigma(budget: PrivacyBudget, shifts: int) -> float:
+    """Return the sigma at which continuous Gaussian noise just keeps the budget, within the
+    range of scales."""
+    mu = gaussian_mu(budget.epsilon, budget.delta)
+    return _in_range(math.sqrt(shifts) / mu) if mu > 0 else MAX_SCALE
+
+
+def _in_range(sigma: float) -> float:
+    return min(max(sigma, MIN_SCALE), MAX_SCALE)
+
+
+def _least_noise(
+    delta: Callable[[float], float],
+    target: float,
+    start: float,
+    *,
+    step: float = 1e-6,
+    tolerance: float = 1e-10,
+    spare: float = 1e-9,
+) -> float:
+    """Return a sigma with `delta` at most `target`, and a neighbour below it where it is more.
+
+    First a bracket is found around `start`: a sigma that fails and one that fits, in growing steps.
+    Then it shrinks until its ends are near or the upper one uses all of `target` but a share
+    `spare`. log delta is nearly linear in log sigma, so the next sigma is read off a line; where
+    that helps little, the bracket is halved. What is returned was itself priced, so the promise
+    does not hang on delta being monotone.
+    """
+
+    def excess(sigma: float) -> float:
+        return math.log(max(delta(sigma), 1e-300) / target)  # a table's may be nothing
+
+    low, high = _bracketing_sigmas(excess, start, step)
+    aim, halve = math.log1p(-spare / 2), False
+    while high[1] < 2 * aim and high[0] > low[0] * (1 + tolerance):
+        share = 0.5 if halve or not low[1] < 700 else (low[1] - aim) / (low[1] - high[1])
+        share = min(max(share, 0.01), 0.99)
+        sigma = low[0] * (high[0] / low[0]) ** share
+        if not low[0] < sigma < high[0]:
+            break
+        width = math.log(high[0] / low[0])
+        found = excess(sigma)
+        low, high = (low, (sigma, found)) if found <= 0 else ((sigma, found), high)
+        halve = math.log(high[0] / low[0]) > width / 2
+    # the search may stop anywhere, but only a sigma whose price was computed and fits is returned
+    if not delta(high[0]) <= target:
+        raise ParameterError(
+            "No noise fits the budget; epsilon or delta is outside the range that can be priced."
+        )
+    return high[0]
+
+
+def _bracketing_sigmas(
+    excess: Callable[[float], float], start: float, step: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return (sigma, excess) twice: one that fails and a larger one that fits, near `start`.
+
+    Where even the least noise fits, it is both.
+    """
+    at = start, excess(start)
+    fits = at[1] <= 0
+    while True:
+        sigma = _in_range(at[0] * math.exp(-step if fits else step))
+        if sigma == at[0] and fits:
+            return at, at
+        if sigma == at[0]:
+            raise ParameterError(
+                "No noise fits the budget; epsilon or delta is outside the range that can be"
+                " priced."
+            )
+        found = sigma, excess(sigma)
+        if (found[1] <= 0) != fits:
+            return (found, at) if fits else (at, found)
+        at, step = found, min(1.0, 8 * step)
+
+
+def calibrate_pure(budget: PrivacyBudget, count: int) -> float:
+    """Return the largest epsilon0 of `count` pure-DP parts that fit the budget.
+
+    Raises
+    ------
+    ParameterError
+        If `count` is not a positive integer.
+    """
+    n = check_count("count", count)
+    if budget.delta == 0:
+        return budget.epsilon / n * (1 - 1e-12)
+
+    def fits(inverse: float) -> bool:
+        return delta_upper([Pure(epsilon=1 / inverse, count=n)], budget.epsilon) <= budget.delta
+
+    # parts dearer than epsilon + log-odds of delta alone can never fit
+    return 1 / bisect_down(fits, 1 / (budget.epsilon + 50), 2 * n / budget.epsilon, tolerance=1e-9)
+
+
+def calibrate_bounded_range(budget: PrivacyBudget, count: int) -> float:
+    """Return the largest range of privacy loss, in nats, of which `count` adaptive draws fit the
+    budget.
+
+    Raises
+    ------
+    ParameterError
+        If `count` is not a positive integer.
+    """
+    n = check_count("count", count)
+    if budget.delta == 0:
+        return budget.epsilon / n * (1 - 1e-12)
+
+    def fits(inverse: float) -> bool:
+        return (
+            delta_upper([BoundedRange(epsilon=1 / inverse, count=n)], budget.epsilon)
+            <= budget.delta
+        )
+
+    # a pair of two outcomes with half the range as its loss has the range too, so nothing dearer
+    # than twice the pure part can fit
+    dearest = 2 * (budget.epsilon + 50)
+    return 1 / bisect_down(fits, 1 / dearest, 2 * n / budget.epsilon, tolerance=1e-9)
+
+
+def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseStream:
+    """Return the sparse vector that answers the least stable queries within the
+    budget.
+
+    Candidates: scales by either bound of its price, some ratios of the two noises, several ways to
+    split delta. Compared by the distance at which a query is answered with probability 0.999.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0 or `max_unstable` is not a positive integer.
+    """
+    _needs_delta(budget, "the sparse vector")
+    return _least_sparse_vector(budget, check_count("max_unstable", max_unstable))
+
+
+@functools.lru_cache(maxsize=256)  # as for `_gaussian_sigma`
+def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseStream:
+    # so many epochs cannot be composed exactly; then each abstention is charged
+    kinds = (True, False) if t < MOST_ANSWERS else (False,)
+    candidates = [
+        event
+        for composed in kinds
+        for ratio in (RATIOS if composed else (*RATIOS, LARGE_RATIO))
+        for share in (*FAILURE_SHARES, PURE_FAILURE)
+        if (event := _sparse_vector(budget, t, composed, ratio, share)) is not None
+    ]
+    for found in sorted(candidates, key=needed_distance):
+        if delta_upper([found], budget.epsilon) <= budget.delta:
+            return found
+    raise ParameterError(
+        "No sparse vector with ",
+        Parameter("max_unstable"),
+        f" {t} keeps epsilon {budget.epsilon}, delta {budget.delta}; use fewer abstentions, a"
+        " larger epsilon or a larger delta.",
+    )
+
+
+def needed_distance(event: Stream, probability: float = 0.999) -> float:
+    """Return the distance, in votes, from which on a query is answered with at least
+    `probability`."""
+    if isinstance(event, TableStream):
+        shape = event.order, event.charge, event.false_answer
+        return distance_answered(*shape, probability)
+    return bisect_down(
+        lambda d: false_answer(event, math.ceil(d)) >= probability,
+        0.0,
+        event.threshold + 100 * (event.threshold_scale + event.query_scale),
+        tolerance=1e-4,
+    )
+
+
+def _sparse_vector(
+    budget: PrivacyBudget, t: int, composed: bool, ratio: float, share: float
+) -> SparseStream | None:
+    """Return the event with least scale whose failures take `share` of delta; its price is still
+    to be checked."""
+    failure = share * budget.delta
+    single = -math.expm1(math.log1p(-failure) / t)  # one_of_many inverted
+
+    def event(scale: float) -> SparseStream:
+        return SparseStream(
+            threshold_scale=scale,
+            query_scale=ratio * scale,
+            threshold=0,
+            abstentions=t,
+        )
+
+    # of composed epochs only the loss counts, (1 + 2 / ratio) / scale: one search serves all ratios
+    if composed:
+        scale = _pattern_scale(budget, t, composed, 1.0, failure) * (1 + 2 / ratio) / 3
+    else:
+        scale = _pattern_scale(budget, t, composed, ratio, failure)
+    if not math.isfinite(scale):
+        return None
+    found = event(scale).changed(threshold=_least_threshold(event(scale), single))
+    return found if one_of_many(false_answer(found), t) <= failure else None
+
+
+@functools.lru_cache(maxsize=64)
+def _pattern_scale(
+    budget: PrivacyBudget, t: int, composed: bool, ratio: float, failure: float
+) -> float:
+    """Return the least threshold scale at which the pattern of answers keeps delta less `failure`.
+
+    Infinite if none.
+    """
+
+    def fits(scale: float) -> bool:
+        event = SparseStream(
+            threshold_scale=scale,
+            query_scale=ratio * scale,
+            threshold=0,
+            abstentions=t,
+        )
+        return _pattern_delta(event, budget.epsilon, composed) <= budget.delta - failure
+
+    # the pure bound, at which any delta is kept, is the largest scale that can be needed
+    pure = t * (1 + 2 / ratio) / budget.epsilon
+    return bisect_down(fits, 1e-3 * pure, pure * (1 + 1e-9), tolerance=1e-6)
+
+
+def _pattern_delta(event: SparseStream, epsilon: float, composed: bool) -> float:
+    """Return about delta of the pattern of answers and abstentions, labels that differ aside."""
+    t = event.abstentions
+    if not composed:
+        charges = one_vote_charges(event, t, ORDERS)
+        return float(delta_of(charges, ORDERS, np.array([epsilon]))[0])
+    loss = epoch_loss(event)
+    losses = (t - 2.0 * np.arange(t + 1)) * loss
+    gain = -np.expm1(np.minimum(0.0, epsilon - losses))
+    return float(response_weights(t, loss) @ gain)
+
+
+def _least_threshold(event: SparseStream, single: float) -> int:
+    """Return the least integer w at which one query at distance 0 is answered with probability
+    at most `single`."""
+    low, high = 0, math.ceil(100 * (event.threshold_scale + event.query_scale))
+    while low < high:
+        middle = (low + high) // 2
+        if false_answer(event.changed(threshold=middle)) <= single:
+            high = middle
+        else:
+            low = middle + 1
+    return high

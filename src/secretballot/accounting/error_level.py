@@ -1,0 +1,154 @@
+"""What a released estimate of the error level says about a planned stream: post-processing, free of
+charge.
+
+Bassily, Thakurta, Thakkar 2018, remark 1, sets the number T of abstentions by a private estimate of
+how often the teachers disagree. Here it is one number over a fixed public pool
+(`StabilityQuantile` of `core.mechanisms`), read with a stated failure probability. All inputs are
+released numbers and public settings.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from secretballot._validation import check_count, check_finite, check_probability, shown
+from secretballot.accounting import SparseStream
+from secretballot.core.exponential import least_quotient
+from secretballot.core.streams import false_answer, laplace_above
+from secretballot.exceptions import Parameter, ParameterError
+
+_ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
+
+
+@dataclass(frozen=True)
+class QuantileSlack:
+    """How far beyond the threshold a released quantile must lie before it shows anything.
+
+    Attributes
+    ----------
+    estimate : int
+        Votes by which the estimate's own noise may exceed 0, except with probability beta / 2.
+    stream : int
+        Votes: all queries of the stream at a distance > threshold + stream are answered as long as
+        it runs, except with probability beta / 2.
+    beta : float
+        Failure probability of both together.
+
+    Examples
+    --------
+    >>> from secretballot.accounting.error_level import QuantileSlack
+    >>> slack = QuantileSlack(estimate=4, stream=30, beta=0.05)
+    >>> slack.total
+    34
+    """
+
+    estimate: int
+    stream: int
+    beta: float
+
+    @property
+    def total(self) -> int:
+        """Votes that a released quantile must exceed the threshold by."""
+        return self.estimate + self.stream
+
+
+def quantile_slack(
+    epsilon: float, event: SparseStream, n_queries: int, beta: float
+) -> QuantileSlack:
+    """Return the slack between a released quantile and the threshold of a planned stream.
+
+    If the quantile exceeds threshold and slack then, except with probability `beta`, the share of
+    the pool's points that it is about is answered wherever they stand in the stream, as long as it
+    runs. Else nothing is shown.
+
+    Parameters
+    ----------
+    epsilon : float
+        Price of the number, in nats.
+    event : SparseStream
+        The planned stream, as `calibrate_sparse_vector` returns it.
+    n_queries : int
+        Length of the stream.
+    beta : float
+        Failure probability of the statement, half for each part.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    A query at distance d is below with probability b(d) = P(X - Y <= w - d) where the threshold
+    noise Y is fresh. Later in an epoch Y is known only to have let the earlier queries pass, which
+    is likelier for low Y, while failing is likelier for high Y; so (Chebyshev) reaching the query
+    in this epoch and failing it has at most b(d) times the probability of reaching it, and over the
+    epochs b(d) at most. The sum over the queries
+    bounds the stream.
+    """
+    n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2
+    scale = least_quotient(1, epsilon)
+    estimate = _first_integer(lambda votes: laplace_above(votes, scale) * _ROUNDING <= half)
+    # X - Y is symmetric: below at w + stream + 1 is as likely as above at w - stream
+    stream = _first_integer(
+        lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
+    )
+    return QuantileSlack(estimate, stream, beta)
+
+
+def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> int:
+    """Return T such that a stream of independent queries outlasts its abstentions, except with
+    probability `beta`.
+
+    Parameters
+    ----------
+    n_queries : int
+        Length of the stream.
+    unstable_share : float
+        Upper bound on the probability that a query abstains, in [0, 1].
+    beta : float
+        Failure probability of the statement.
+
+    Returns
+    -------
+    int
+        B + 1, where B is the smallest integer that Binomial(n_queries, unstable_share) exceeds
+        with probability at most `beta`. One more than B, since the T-th abstention ends the stream.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    The tail is the binomial's own. The Chernoff term printed in Bassily, Thakurta, Thakkar 2018,
+    theorem 3.2, promises more than holds. For a stream that asks each point of the pool once, no
+    tail is needed: at most floor(unstable_share * n_points) of them are unstable, and T is one
+    more.
+    """
+    from scipy.stats import binom  # takes half a second, which a ledger need not wait for
+
+    n, chance = check_count("n_queries", n_queries), check_probability("beta", beta)
+    share = check_finite("unstable_share", unstable_share)
+    if not 0 <= share <= 1:
+        raise ParameterError(
+            Parameter("unstable_share"),
+            f" is {shown(unstable_share)}; it must lie between 0 and 1.",
+        )
+    return _first_integer(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
+
+
+def _first_integer(holds: Callable[[int], bool]) -> int:
+    """Return the smallest integer at which `holds`, which stays true once it is."""
+    high = 1
+    while not holds(high - 1):
+        high *= 2
+    low = high // 2  # everything below has failed
+    high -= 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,0 +1,402 @@
+"""From a budget and the shape of votes to a mechanism of the core, and what its noise leaves of
+them. Every mechanism is priced again before it draws."""
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from secretballot._validation import check_choice
+from secretballot.accounting.calibration import (
+    calibrate_argmax_gaussian,
+    calibrate_bounded_range,
+    calibrate_gaussian,
+    calibrate_label_gaussian,
+    calibrate_pure,
+    calibrate_vector_sum,
+    calibrate_vote_table,
+    estimated_vote_table,
+)
+from secretballot.core.events import Pure
+from secretballot.core.exponential import least_quotient
+from secretballot.core.label_games import CHANCE_BITS
+from secretballot.core.mechanisms import (
+    Mechanism,
+    NoisyMeans,
+    NoisyVotes,
+    TableLabels,
+    VoteQuantiles,
+    teachers_of,
+)
+from secretballot.core.price import PrivacyBudget, delta_upper
+from secretballot.core.types import FloatArray, Guarantee, IntArray, VoteShape
+from secretballot.exceptions import Argument, Parameter, ParameterError
+
+_NODES = 4000  # quantiles of Laplace noise at which chances of more than two classes are averaged
+#: A unanimous vote that is right less often than this share of the way from guessing to certainty
+#: is drowned in noise.
+_WORTHWHILE = 0.2
+
+
+class WeakSignalWarning(UserWarning):
+    """The noise drowns the votes: the release is private, but hardly better than guessing.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from secretballot.core.mechanisms import NoisyVotes
+    >>> shape = sb.accounting.teacher_shape(10, 2, n_teachers=20)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     sb.accounting.check_useful(NoisyVotes(scale=200.0), shape)
+    >>> caught[0].category.__name__
+    'WeakSignalWarning'
+    """
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is drawn, from which votes, and what it is paid with; public.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    shape : VoteShape
+    budget : PrivacyBudget
+    public : mapping
+        ``method`` and its settings, as JSON values, as a certificate has them.
+    """
+
+    mechanism: Mechanism
+    shape: VoteShape
+    budget: PrivacyBudget
+    public: Mapping[str, Any]
+
+    @property
+    def n_points(self) -> int:
+        """Public points that are asked: of several labels each has a row of the votes."""
+        rows = len(self.public["labels"]) if self.public.get("ballot") == "labels" else 1
+        return self.shape.n_queries // rows
+
+
+def teacher_shape(
+    n_queries: int, n_classes: int, n_teachers: int, guarantee: Guarantee | None = None
+) -> VoteShape:
+    """Return the shape of one vote from each teacher at each query; by default by record, added or
+    removed. Prices are the same for all guarantees.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+    """
+    return VoteShape(
+        guarantee=guarantee or Guarantee(unit="record", relation="add-remove"),
+        n_queries=n_queries,
+        n_classes=n_classes,
+        n_teachers=n_teachers,
+        moved=n_queries,
+    )
+
+
+def noisy_votes(
+    budget: PrivacyBudget,
+    shape: VoteShape,
+    *,
+    release: str = "labels",
+    noise: str = "gaussian",
+) -> NoisyVotes:
+    """Return labels by noisy counts, or the counts themselves, with the least noise that keeps a
+    budget.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        For all queries together. Delta may be 0 with Laplace noise.
+    shape : VoteShape
+    release : {"labels", "counts"}
+        Labels of two classes alone cost less than the counts they are read off.
+    noise : {"gaussian", "laplace"}
+
+    Raises
+    ------
+    ParameterError
+        If no noise keeps the budget, or records vote for themselves and labels are asked for.
+
+    Examples
+    --------
+    >>> shape = sb.accounting.teacher_shape(100, 2, n_teachers=250)
+    >>> budget = sb.PrivacyBudget(1.0, 1e-6)
+    >>> found = sb.accounting.noisy_votes(budget, shape, release="counts")
+    >>> print(f"{found.scale:.0f} votes, {found.release}")
+    42 votes, counts
+    """
+    kind: Literal["labels", "counts"] = "counts" if release == "counts" else "labels"
+    check_choice("release", release, ("labels", "counts"))
+    if check_choice("noise", noise, ("gaussian", "laplace")) == "laplace":
+        scale = _laplace_scale(budget, shape.shifts)
+        return NoisyVotes(noise="laplace", scale=scale, release=kind)
+    if kind == "counts":
+        return NoisyVotes(scale=calibrate_gaussian(budget, shape.shifts), release=kind)
+    teachers = teachers_of(shape)
+    if shape.n_classes > 2:
+        return NoisyVotes(scale=calibrate_argmax_gaussian(budget, shape.moved))
+    return NoisyVotes(scale=calibrate_label_gaussian(budget, shape.moved, teachers))
+
+
+def _laplace_scale(budget: PrivacyBudget, shifts: int) -> float:
+    scale = 1 / calibrate_pure(budget, shifts)
+
+    def keeps(scale: float) -> bool:
+        part = Pure(epsilon=least_quotient(1, scale), count=shifts)
+        return delta_upper([part], budget.epsilon) <= budget.delta
+
+    # a quotient of floats: it is priced before it is used
+    while not keeps(scale):
+        scale *= 1 + 1e-12
+    return scale
+
+
+def table_labels(budget: PrivacyBudget, shape: VoteShape, *, exact: bool = True) -> TableLabels:
+    """Return labels of two classes by the sharpest table of chances that a budget allows.
+
+    It answers some per cent more queries than Gaussian noise that errs as often.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        Delta above 0.
+    shape : VoteShape
+    exact : bool
+        False for a forecast: about as sharp, found without its price, so that a release may refuse
+        it.
+
+    Raises
+    ------
+    ParameterError
+        If there are more classes than two, or no table keeps the budget.
+    """
+    if shape.n_classes != 2:
+        raise ParameterError(
+            Parameter("n_classes"),
+            f" is {shape.n_classes}, and a table of chances is for two; use ",
+            Argument("aggregator", "gaussian"),
+            ".",
+        )
+    find = calibrate_vote_table if exact else estimated_vote_table
+    return TableLabels(weights=find(budget, shape.moved, teachers_of(shape)).weights)
+
+
+def noisy_means(budget: PrivacyBudget, shape: VoteShape) -> NoisyMeans:
+    """Return noisy sums of positions with the least noise that keeps a budget.
+
+    Raises
+    ------
+    ParameterError
+        If no noise does.
+    """
+    # one teacher moves the sums of all queries, each by at most the whole grid
+    squared = shape.moved * (shape.n_classes - 1) ** 2
+    return NoisyMeans(sigma=calibrate_vector_sum(budget, squared, shape.n_queries))
+
+
+def vote_quantiles(
+    budget: PrivacyBudget, shape: VoteShape, *, rank: int | None = None
+) -> VoteQuantiles:
+    """Return drawn quantiles of positions, as sharp as a budget allows.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+    shape : VoteShape
+    rank : int, optional
+        Which vote, from 1 to the number of teachers; by default the middle one, the median.
+
+    Raises
+    ------
+    ParameterError
+        If the rank is out of its range, or nothing keeps the budget.
+    """
+    middle = (teachers_of(shape) + 1) // 2
+    found = VoteQuantiles(
+        epsilon=calibrate_bounded_range(budget, shape.moved),
+        rank=middle if rank is None else rank,
+    )
+    found.event(shape)  # refuses a rank beyond the teachers
+    return found
+
+
+def paper_sigma(budget: PrivacyBudget, shifts: int) -> float:
+    """Return the sigma that Liu et al. 2021 print in Algorithm 1, for `shifts` unit shifts; more
+    noise than the same promise needs.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        With delta above 0.
+    shifts : int
+        The paper's number of queries; twice as many for a histogram, whose sensitivity is sqrt(2).
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0.
+
+    Notes
+    -----
+    (sqrt(2 l (epsilon + log(1 / delta))) + sqrt(2 l log(1 / delta))) / (2 epsilon), in votes.
+    """
+    if not budget.delta > 0:
+        raise ParameterError(
+            Parameter("delta"), " is 0; Gaussian noise needs a delta above 0, such as 1e-6."
+        )
+    log = -math.log(budget.delta)
+    return (
+        math.sqrt(shifts / 2) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
+    )
+
+
+# --- what the noise leaves of votes ---
+
+
+def deviation(mechanism: NoisyVotes | NoisyMeans) -> float:
+    """Return the standard deviation of the noise, in votes or in positions."""
+    if isinstance(mechanism, NoisyMeans):
+        return mechanism.sigma
+    laplace = mechanism.noise == "laplace"
+    return laplace_deviation(mechanism.scale) if laplace else mechanism.scale
+
+
+def table_deviation(mechanism: TableLabels, n_teachers: int) -> float:
+    """Return the scale of the Gaussian noise, in votes, that tells as much of an even vote as a
+    table of chances; infinite where it tells nothing."""
+    even, weights = n_teachers % 2 == 0, mechanism.weights
+    # how far one vote moves the chance there: to the next margin, or to the mirror image
+    above = weights[1] if even else 2**CHANCE_BITS - weights[0]
+    moved = abs(0.5 - above / 2.0**CHANCE_BITS) * (1 if even else 2)
+    return 1 / (math.sqrt(2 * math.pi) * moved) if moved else math.inf
+
+
+def laplace_deviation(scale: float) -> float:
+    """Return the standard deviation of discrete Laplace noise of this scale, in votes."""
+    return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
+
+
+def right_chance(mechanism: Mechanism, margin: float, shape: VoteShape) -> float:
+    """Return the probability that a query of this margin keeps its label.
+
+    For planning, not for privacy: continuous noise stands in for discrete noise, and a table is
+    read off a line between two margins that votes can have.
+
+    Parameters
+    ----------
+    mechanism : NoisyVotes or TableLabels
+    margin : float
+        Most votes minus second most, in votes; the other classes are taken to tie for second.
+    shape : VoteShape
+    """
+    if isinstance(mechanism, TableLabels):
+        odd = teachers_of(shape) % 2
+        chances = np.array(mechanism.weights) / 2**CHANCE_BITS
+        # an odd number of teachers has no even vote, where a line to the mirror image is at a half
+        margins = np.append(np.zeros(odd), odd + 2.0 * np.arange(len(chances)))
+        wrong = np.interp([margin], margins, np.append(np.full(odd, 0.5), chances))
+        return 1 - float(wrong[0])
+    assert isinstance(mechanism, NoisyVotes)
+    chance = _laplace_right if mechanism.noise == "laplace" else gaussian_right
+    return chance(margin / mechanism.scale, shape.n_classes)
+
+
+def gaussian_right(margin: float, n_classes: int) -> float:
+    """Return what `right_chance` does, under Gaussian noise; `margin` in units of sigma."""
+    if n_classes == 2:
+        return float(ndtr(margin / 2))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(64)
+    others = ndtr(nodes + margin) ** (n_classes - 1)
+    return float(weights @ others / math.sqrt(2 * math.pi))
+
+
+def _laplace_right(margin: float, n_classes: int) -> float:
+    if n_classes == 2:
+        return float(laplace_cdf(np.array([margin / 2]))[0])
+    # the noise of the leading class at equally likely quantiles
+    level = (np.arange(_NODES) + 0.5) / _NODES
+    noise = np.where(level < 0.5, np.log(2 * level), -np.log(2 * (1 - level)))
+    return float((laplace_cdf(noise + margin) ** (n_classes - 1)).mean())
+
+
+def laplace_cdf(value: FloatArray) -> FloatArray:
+    """Return the chance that continuous Laplace noise of scale 1 is at most these values, of any
+    shape."""
+    tail = np.exp(-np.abs(value)) / 2
+    return np.where(value < 0, tail, 1 - tail)
+
+
+def kept_chances(mechanism: TableLabels, margins: IntArray) -> FloatArray:
+    """Return the probabilities that queries of these margins keep their labels; of an even vote
+    one half.
+
+    `margins` are of votes that can be, of any shape.
+    """
+    places = np.minimum(np.abs(margins) // 2, len(mechanism.weights) - 1)
+    return np.asarray(1 - np.array(mechanism.weights)[places] / 2**CHANCE_BITS, dtype=np.float64)
+
+
+def unanimous_chance(mechanism: VoteQuantiles, shape: VoteShape) -> float:
+    """Return the least probability with which a quantile that all teachers agree on is drawn."""
+    nearest = min(mechanism.rank, teachers_of(shape) - mechanism.rank + 1)
+    scale = least_quotient(2, mechanism.epsilon)
+    return 1 / (1 + (shape.n_classes - 1) * math.exp(-nearest / scale))
+
+
+def is_drowned(right: float, n_classes: int) -> bool:
+    """Return whether a unanimous vote that is right so often is right hardly more often than a
+    guess; of two classes less than 60 %."""
+    guess = 1 / n_classes
+    return right < guess + _WORTHWHILE * (1 - guess)
+
+
+def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
+    """Warn, from public numbers alone, where the noise drowns even unanimous votes.
+
+    Labels: a unanimous vote is right hardly more often than a guess (of two classes less than 60
+    %). Counts: even the mean of all counts, asked about one and the same point, is known no better
+    than to all the teachers. Means: the mean of all of them is off by more than a tenth of the
+    range. Quantiles: a unanimous vote is drawn less often than not.
+
+    Warns
+    -----
+    WeakSignalWarning
+    """
+    k = shape.n_teachers
+    if k is None:
+        return
+    drowned, told = False, ""
+    if isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
+        # a mean of so many independent draws
+        error = deviation(mechanism) / math.sqrt(shape.n_queries)
+        drowned = error >= k
+        told = f"even the mean of all {shape.n_queries} noisy counts is off by {error:.3g} votes"
+    elif isinstance(mechanism, NoisyVotes | TableLabels):
+        right = right_chance(mechanism, k, shape)
+        drowned = is_drowned(right, shape.n_classes)
+        told = f"even a unanimous vote is right with probability {right:.2f} only"
+    elif isinstance(mechanism, NoisyMeans):
+        error = mechanism.sigma / math.sqrt(shape.n_queries) / (k * (shape.n_classes - 1))
+        drowned = not error <= 0.1
+        told = f"even the mean of all noisy means is off by {error:.0%} of the range"
+    elif isinstance(mechanism, VoteQuantiles):
+        chance = unanimous_chance(mechanism, shape)
+        drowned = not chance >= 0.5
+        told = f"even a unanimous vote is drawn with probability {chance:.2f} only"
+    if drowned:
+        warnings.warn(
+            f"The noise drowns the votes of {k} teachers: {told}; use more teachers, fewer queries"
+            " or a larger epsilon.",
+            WeakSignalWarning,
+            stacklevel=2,
+        )

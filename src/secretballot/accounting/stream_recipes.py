@@ -1,0 +1,282 @@
+"""From a budget to the mechanisms that answer some questions and withhold others. Every mechanism
+is priced again before it draws."""
+
+import functools
+import math
+
+from secretballot._validation import check_choice, check_count
+from secretballot.accounting.abstention_table import answer_weights
+from secretballot.accounting.calibration import (
+    calibrate_confident,
+    calibrate_sparse_vector,
+    needed_distance,
+)
+from secretballot.accounting.table_calibration import calibrate_abstention_table
+from secretballot.core.events import SparseStream, Stream, TableStream
+from secretballot.core.mechanisms import (
+    AbstentionTable,
+    ConfidentLabels,
+    Mechanism,
+    RelabelledSample,
+    SparseVector,
+    weights_of,
+    weights_text,
+)
+from secretballot.core.price import PrivacyBudget, delta_upper
+from secretballot.core.streams import BITS, MAX_DISTANCE, false_answer
+from secretballot.core.types import VoteShape
+from secretballot.exceptions import Parameter, ParameterError
+
+THRESHOLD_SHARE = 0.25  # of the squared signal-to-noise ratio, by default
+_HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a release useless
+
+
+def confident_labels(
+    budget: PrivacyBudget,
+    shape: VoteShape,
+    *,
+    threshold: int,
+    max_answers: int | None = None,
+    threshold_share: float = THRESHOLD_SHARE,
+) -> ConfidentLabels:
+    """Return confident or interactive voting with the least noise that keeps a budget.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        For the whole release; delta above 0.
+    shape : VoteShape
+    threshold : int
+        For the highest count, in votes; at most the number of teachers.
+    max_answers : int, optional
+        Most queries that are answered; all by default.
+    threshold_share : float
+        Share of the squared signal-to-noise ratio that the threshold gets.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or no noise keeps the budget.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(2.0, 1e-6)
+    >>> shape = sb.votes_of_counts([[3, 97]] * 50).shape
+    >>> found = sb.accounting.confident_labels(budget, shape, threshold=70, max_answers=20)
+    >>> found.sigma < found.threshold_sigma
+    True
+    """
+    queries = shape.n_queries
+    answers = queries if max_answers is None else check_count("max_answers", max_answers)
+    if not answers <= queries:
+        raise ParameterError(
+            Parameter("max_answers"),
+            f" is {answers}, more than the {queries} queries that are asked; use at most as many.",
+        )
+    event = calibrate_confident(budget, queries, answers, shape.n_classes, threshold_share)
+    return ConfidentLabels(
+        threshold=threshold,
+        threshold_sigma=event.threshold_sigma,
+        sigma=event.sigma,
+        max_answers=answers,
+    )
+
+
+def sparse_vector(
+    budget: PrivacyBudget, n_queries: int, *, max_abstentions: int, calibration: str = "tight"
+) -> SparseVector:
+    """Return sparse-vector voting with noise that keeps a budget.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        For the whole stream; delta above 0.
+    n_queries : int
+        Enters the printed thresholds alone, and never the price.
+    max_abstentions : int
+        Number T of abstentions at which the stream stops.
+    calibration : {"tight", "liu2021", "btt2018"}
+        "tight": the least noise among several designs, priced exactly. The others: the papers'
+        closed forms, for comparison, with our halved margin and our stop; they are priced too.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or no noise keeps the budget.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(1.0, 1e-6)
+    >>> sb.accounting.sparse_vector(budget, 1000, max_abstentions=5).max_abstentions
+    5
+    """
+    check_choice("calibration", calibration, ("tight", "liu2021", "btt2018"))
+    queries = check_count("n_queries", n_queries)
+    unstable = check_count("max_abstentions", max_abstentions)
+    if calibration == "tight":
+        event = calibrate_sparse_vector(budget, unstable)
+    else:
+        printed = liu_noise if calibration == "liu2021" else bassily_noise
+        event = printed(budget, queries, unstable)
+        # a printed formula is trusted no more than any other noise
+        if not delta_upper([event], budget.epsilon) <= budget.delta:
+            raise ParameterError(
+                f"calibration {calibration!r} does not keep epsilon {budget.epsilon}, delta"
+                f" {budget.delta} at ",
+                Parameter("max_abstentions"),
+                f" {unstable}; use 'tight'.",
+            )
+    return _sparse_vector(event)
+
+
+def table_of_abstentions(
+    budget: PrivacyBudget, n_teachers: int, *, max_abstentions: int, order: float | None = None
+) -> AbstentionTable:
+    """Return the table that answers the least stable queries within a budget.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        For the whole stream; delta above 0.
+    n_teachers : int
+        The table ends with the distance of their unanimous vote.
+    max_abstentions : int
+        Number T of abstentions at which the stream stops.
+    order : float, optional
+        Order of the inequalities; the best one by default. A ledger with Renyi composition admits
+        it only where this is at least the ledger's order.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or no table keeps the budget.
+    """
+    event = calibrate_abstention_table(budget, max_abstentions, order=order)
+    return _abstention_table(event, largest_distance(n_teachers))
+
+
+def stream_mechanism(event: Stream, n_teachers: int) -> SparseVector | AbstentionTable:
+    """Return what draws a stream: a sparse vector, or the table with the highest chances that its
+    inequalities admit."""
+    if isinstance(event, TableStream):
+        return _abstention_table(event, largest_distance(n_teachers))
+    return _sparse_vector(event)
+
+
+def _sparse_vector(event: SparseStream) -> SparseVector:
+    return SparseVector(
+        threshold_scale=event.threshold_scale,
+        query_scale=event.query_scale,
+        threshold=event.threshold,
+        max_abstentions=event.abstentions,
+    )
+
+
+@functools.lru_cache(maxsize=8)  # a second for thousands of teachers
+def _abstention_table(event: TableStream, largest: int) -> AbstentionTable:
+    return AbstentionTable(
+        order=event.order,
+        charge=event.charge,
+        false_answer=event.false_answer,
+        max_abstentions=event.abstentions,
+        weights=weights_text(answer_weights(event, min(largest, MAX_DISTANCE))),
+    )
+
+
+def liu_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -> SparseStream:
+    """Return the noise that Liu et al. 2021 print in Algorithm 2, the threshold rounded up to a
+    whole vote.
+
+    `n_queries` and `max_abstentions` are the paper's l and T; delta is above 0, else
+    `ParameterError`.
+
+    Notes
+    -----
+    lambda = (sqrt(2 T (epsilon + log(2 / delta))) + sqrt(2 T log(2 / delta))) / epsilon on the
+    threshold, 2 lambda on every query, w = 3 lambda log(2 (l + T) / delta).
+    """
+    log = _log_of_delta(budget)
+    scale = (
+        math.sqrt(2 * max_abstentions)
+        * (math.sqrt(budget.epsilon + log) + math.sqrt(log))
+        / budget.epsilon
+    )
+    last = math.log(2 * (n_queries + max_abstentions) / budget.delta)
+    return _printed(scale, math.ceil(3 * scale * last), max_abstentions)
+
+
+def bassily_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -> SparseStream:
+    """Return the noise that Bassily, Thakurta, Thakkar 2018 print in Algorithm 2, the threshold
+    rounded up.
+
+    `n_queries` and `max_abstentions` are the paper's m and T; delta is above 0, else
+    `ParameterError`.
+
+    Notes
+    -----
+    lambda = sqrt(32 T log(2 / delta)) / epsilon on the threshold, 2 lambda on every query, w = 2
+    lambda log(2 m / delta). Their stability is the un-halved margin, of sensitivity 2; ours is
+    halved.
+    """
+    scale = math.sqrt(32 * max_abstentions * _log_of_delta(budget)) / budget.epsilon
+    last = math.log(2 * n_queries / budget.delta)
+    return _printed(scale, math.ceil(2 * scale * last), max_abstentions)
+
+
+def _log_of_delta(budget: PrivacyBudget) -> float:
+    if not budget.delta > 0:
+        raise ParameterError(
+            Parameter("delta"), " is 0; the sparse vector needs a delta above 0, such as 1e-6."
+        )
+    return math.log(2 / budget.delta)
+
+
+def _printed(scale: float, threshold: int, max_abstentions: int) -> SparseStream:
+    return SparseStream(
+        threshold_scale=scale,
+        query_scale=2 * scale,
+        threshold=threshold,
+        abstentions=max_abstentions,
+    )
+
+
+def largest_distance(n_teachers: int) -> int:
+    """Return the distance to instability of a unanimous vote, in votes."""
+    return max(0, (check_count("n_teachers", n_teachers) + 1) // 2 - 1)
+
+
+def answer_chance(mechanism: SparseVector | AbstentionTable, distance: int) -> float:
+    """Return the probability that the first query is answered if its distance to instability is
+    `distance`."""
+    if isinstance(mechanism, SparseVector):
+        return false_answer(mechanism.stream_event(), distance)
+    weights = weights_of(mechanism.weights)
+    return float(weights[min(max(distance, 0), len(weights) - 1)]) / 2.0**BITS
+
+
+def check_answerable(mechanism: Mechanism, n_teachers: int) -> None:
+    """Refuse, from public numbers alone, a stream that hardly ever answers even a unanimous vote,
+    in less than 1 % of all cases.
+
+    Raises
+    ------
+    ParameterError
+        If it is one.
+    """
+    stream = mechanism.stream if isinstance(mechanism, RelabelledSample) else mechanism
+    if not isinstance(stream, SparseVector | AbstentionTable):
+        return
+    largest = largest_distance(n_teachers)
+    if answer_chance(stream, largest) >= _HARDLY_EVER:
+        return
+    needed = needed_distance(stream.stream_event(), 0.5)
+    enough = f", or at least {2 * (int(needed) + 2)} teachers" if math.isfinite(needed) else ""
+    fewer: tuple[str | Parameter, ...] = ()
+    if stream.max_abstentions > 1:
+        fewer = ("a smaller ", Parameter("max_abstentions"), f" (now {stream.max_abstentions}), ")
+    raise ParameterError(
+        f"{n_teachers} teachers reach a distance of {largest}, at which even a unanimous vote is"
+        f" answered with probability below {_HARDLY_EVER:.0%}; use ",
+        *fewer,
+        f"a larger epsilon{enough}.",
+    )

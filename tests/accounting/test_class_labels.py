@@ -1,0 +1,260 @@
+"""Labels of more than two classes alone: the certified divergence against all votes.
+
+Proofs: `docs/explanation/prices.md`, section 15.
+"""
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+
+import secretballot_verify as second
+from made_events import class_event, confident_event, counts_event, json_of, label_event
+from secretballot import PrivacyBudget
+from secretballot.accounting import (
+    RenyiFilter,
+    calibrate_argmax_gaussian,
+    calibrate_gaussian,
+    delta_upper,
+    epsilon_upper,
+    event_in,
+)
+from secretballot.core.class_games import SEARCH_TOLERANCE, Noise, class_renyi
+from secretballot.core.renyi import ORDERS
+from secretballot.exceptions import ParameterError
+
+
+def class_label_renyi(order, sigma):
+    return float(class_renyi(sigma, np.array([order]))[0])
+
+
+def noise_of(sigma):
+    """Return where each integer stands and its chance, cut where doubles end."""
+    reach = math.ceil(14 * sigma) + 2
+    k = np.arange(-reach, reach + 1)
+    weight = np.exp(-(k.astype(float) ** 2) / (2 * sigma**2))
+    return k, weight / weight.sum()
+
+
+def label_chances(votes, sigma, *, last_of_ties=False):
+    """Return the chance of every label, from the rule for ties alone: the lowest class of those
+    with the most noisy votes."""
+    k, pmf = noise_of(sigma)
+    told = np.arange(k[0] + min(votes), k[-1] + max(votes) + 1)
+    chances = []
+    for winner, count in enumerate(votes):
+        at = told - count
+        inside = (at >= k[0]) & (at <= k[-1])
+        mass = np.where(inside, pmf[np.clip(at - k[0], 0, len(k) - 1)], 0.0)
+        for rival, other in enumerate(votes):
+            if rival == winner:
+                continue
+            loses_ties = (rival < winner) != last_of_ties
+            below = told - other - (1 if loses_ties else 0)
+            sums = np.cumsum(pmf)
+            mass = mass * np.where(below < k[0], 0.0, sums[np.clip(below - k[0], 0, len(k) - 1)])
+        chances.append(mass.sum())
+    return np.array(chances)
+
+
+def neighbouring_votes(n_teachers, n_classes):
+    for votes in itertools.product(range(n_teachers + 1), repeat=n_classes):
+        if sum(votes) != n_teachers:
+            continue
+        for loser, gainer in itertools.permutations(range(n_classes), 2):
+            if votes[loser]:
+                moved = list(votes)
+                moved[loser] -= 1
+                moved[gainer] += 1
+                yield votes, tuple(moved)
+
+
+def divergence(p, q, order):
+    return math.log(float(p**order @ q ** (1 - order))) / (order - 1)
+
+
+@pytest.mark.parametrize(
+    ("n_teachers", "n_classes", "sigma", "orders"),
+    [(7, 3, 1.5, (1.2, 2.0, 2.5)), (5, 4, 1.2, (1.5, 2.2)), (9, 3, 2.5, (1.5, 3.0))],
+)
+def test_the_divergence_of_all_votes_stays_below_the_bound_and_nearly_reaches_it(
+    n_teachers, n_classes, sigma, orders
+):
+    laws = {}
+    for votes, moved in neighbouring_votes(n_teachers, n_classes):
+        for one in (votes, moved):
+            if one not in laws:
+                laws[one] = label_chances(one, sigma)
+    for order in orders:
+        worst = max(
+            divergence(laws[votes], laws[moved], order)
+            for votes, moved in neighbouring_votes(n_teachers, n_classes)
+        )
+        bound = class_label_renyi(order, sigma)
+        assert worst <= bound
+        assert worst > 0.96 * bound
+        # a bound for a tenth more noise would be false
+        assert worst > class_label_renyi(order, 1.1 * sigma)
+        assert bound < order / sigma**2
+
+
+@pytest.mark.parametrize("sigma", [1.3, 4.0, 9.0])
+def test_three_outcomes_are_those_of_all_noises(sigma):
+    noise = Noise(sigma)
+    k, pmf = noise_of(sigma)
+    for u, w in ((0, 0), (-3, 2), (5, -1), (-4, -7), (2, 9)):
+        first, second_one = np.meshgrid(k - u, k - w, indexing="ij")
+        both = np.outer(pmf, pmf)
+        others = both[(first < 0) & (second_one < 0)].sum()
+        one = both[(first >= 0) & (first >= second_one)].sum()
+        two = both[(second_one >= 0) & (second_one > first)].sum()
+        found = noise.chances(np.array([u]), np.array([w]))[:, 0]
+        assert found == pytest.approx([others, one, two], rel=1e-11)
+        assert found.sum() == pytest.approx(1, abs=1e-13)
+
+
+@pytest.mark.parametrize("sigma", [1.3, 4.0])
+def test_chances_and_their_ratios_are_monotone_on_the_lattice(sigma):
+    noise, far = Noise(sigma), math.ceil(5 * sigma)
+    axis = np.arange(-far, far + 1)
+    u, w = (a.ravel() for a in np.meshgrid(axis, axis, indexing="ij"))
+    p, log_r = (a.reshape(3, len(axis), len(axis)) for a in noise.losses(u, w))
+    slack = 1e-9
+    for outcome, (along_u, along_w) in enumerate([(1, 1), (-1, 1), (1, -1)]):
+        assert np.all(along_u * np.diff(p[outcome], axis=0) >= -slack)
+        assert np.all(along_w * np.diff(p[outcome], axis=1) >= -slack)
+    assert np.all(np.diff(log_r, axis=1) <= slack)  # falls with u
+    assert np.all(np.diff(log_r, axis=2) >= -slack)  # grows with w
+
+
+@pytest.mark.parametrize(("sigma", "order"), [(3.0, 3.5), (9.0, 2.0), (9.0, 9.5), (20.0, 12.0)])
+def test_the_bound_is_the_largest_on_the_whole_lattice_but_for_its_tolerance(sigma, order):
+    noise, far = Noise(sigma), math.ceil(8 * sigma)
+    axis = np.arange(-far, far + 1)
+    u, w = (a.ravel() for a in np.meshgrid(axis, axis, indexing="ij"))
+    p, log_r = noise.losses(u, w)
+    r = np.exp(log_r)
+    there = (p * (np.exp((1 - order) * log_r) - 1 + (order - 1) * (r - 1))).sum(axis=0)
+    back = (p * (np.exp(order * log_r) - 1 - order * (r - 1))).sum(axis=0)
+    worst = max(there.max(), back.max())
+    moment = math.expm1((order - 1) * class_label_renyi(order, sigma))
+    assert worst <= moment <= worst * (1 + SEARCH_TOLERANCE) * 1.0005
+
+
+def test_another_rule_for_ties_is_covered_and_a_release_of_the_counts_is_not():
+    sigma, order = 1.5, 2.0
+    bound = class_label_renyi(order, sigma)
+    for votes, moved in neighbouring_votes(5, 3):
+        p = label_chances(votes, sigma, last_of_ties=True)
+        q = label_chances(moved, sigma, last_of_ties=True)
+        assert divergence(p, q, order) <= bound
+    assert float(counts_event(sigma, 2).renyi(np.array([order]))[0]) > 1.4 * bound
+
+
+def test_labels_cost_about_a_third_less_than_their_counts():
+    # 250 teachers, a vote of 200 to 50 wrong in 5 % under that noise: 116 labels as counts
+    budget = PrivacyBudget(1.0, 1e-6)
+    sigma = calibrate_gaussian(budget, 2 * 116)
+    assert delta_upper([class_event(sigma, 154)], 1.0) <= 1e-6
+    assert delta_upper([counts_event(sigma, 2 * 117)], 1.0) > 1e-6
+    # two classes alone, under the noise of the difference of two counts, are no dearer
+    two = label_event(sigma / math.sqrt(2), 154)
+    assert delta_upper([two], 1.0) < delta_upper([class_event(sigma, 154)], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "queries"),
+    [
+        *[(1.0, 1e-6, 1), (8.0, 1e-5, 3)],
+        # a game takes ten seconds there
+        *[
+            pytest.param(*slow, marks=pytest.mark.slow)
+            for slow in ((1.0, 1e-6, 12), (1.0, 1e-6, 60))
+        ],
+    ],
+)
+@pytest.mark.usefixtures("games_of_classes")
+def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon, delta, queries):
+    budget = PrivacyBudget(epsilon, delta)
+    sigma = calibrate_argmax_gaussian(budget, queries)
+    event = class_event(sigma, queries)
+    assert 0.97 * delta < delta_upper([event], epsilon) <= delta
+    assert sigma <= calibrate_gaussian(budget, 2 * queries)
+    price = second.price_of(json_of(event), epsilon, delta)
+    assert price.lower <= price.upper <= delta * (1 + second.ERROR)
+    less = json_of(class_event(0.97 * sigma, queries))
+    assert second.price_of(less, epsilon, delta).upper > delta
+
+
+def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
+    sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), 100)
+    event = class_event(0.8 * sigma, 100)
+    price = second.price_of(json_of(event), 1.0, 1e-6)
+    assert price.lower > 1e-6
+    # and what it proves to be spent is no more than what is charged
+    assert price.lower <= delta_upper([event], 1.0)
+
+
+@pytest.mark.usefixtures("games_of_classes")
+def test_confident_voting_of_more_classes_gains_too():
+    event = confident_event(150.0, 40.0, 640, 286, 10)
+    epsilon = epsilon_upper([event], 1e-5)
+    assert epsilon < 2.11  # 2.164 by divergences, 2.505 with the labels as counts
+    # the second program adds divergences here
+    price = second.price_of(json_of(event), 1.01 * 2.164, 1e-5)
+    assert price.upper <= 1e-5
+
+
+def test_labels_never_cost_more_than_their_counts_and_more_of_them_no_less():
+    for sigma in (0.3, 1.0, 3.0, 12.0, 2500.0):
+        for queries in (1, 2, 50):
+            event = class_event(sigma, queries)
+            assert delta_upper([event], 1.0) <= delta_upper([event.rough()], 1.0) * (1 + 1e-9)
+    costs = [delta_upper([class_event(12.0, n)], 1.0) for n in (1, 2, 5, 10, 20, 40)]
+    assert costs == sorted(costs)
+
+
+def test_divergences_of_a_ledger_hold_at_any_order():
+    event = class_event(30.0, 10)
+    rule = RenyiFilter(PrivacyBudget(2.0, 1e-6), 14.25)
+    cost = rule.costs((event,), PrivacyBudget(1.0, 1e-6)).loss
+    assert float(cost) == 10 * class_label_renyi(14.25, 30.0)
+    assert float(cost) < 0.67 * float(event.rough().renyi(np.array([14.25]))[0])
+    # beyond the orders that are computed, that of the counts holds
+    assert float(event.renyi(np.array([5000.0]))[0]) == float(
+        event.rough().renyi(np.array([5000.0]))[0]
+    )
+
+
+@pytest.mark.parametrize(("sigma", "queries"), [(12.0, 8), (9.0, 40)])
+def test_the_orders_that_are_computed_are_nearly_the_best_of_all(sigma, queries):
+    event = class_event(sigma, queries)
+    orders = np.array([order for order in ORDERS.tolist() if 1.5 <= order <= 1 + 1.5 * sigma][::2])
+    every = np.array([float(event.renyi(np.array([order]))[0]) for order in orders])
+    factors = orders * np.log1p(-1 / orders) - np.log(orders - 1)
+    best = float((every + (factors - math.log(1e-6)) / (orders - 1)).min())
+    assert 0.999 * best <= epsilon_upper([event], 1e-6) <= 1.004 * best
+
+
+def test_hostile_labels_are_priced_quickly():
+    start = time.process_time()
+    for listed in (
+        [class_event(1e12, 10**11)],
+        [class_event(1e-6, 1)],
+        [class_event(1000.0 + i, 3) for i in range(200)],
+        [class_event(1999.0, 10**6), label_event(400.0, 3, 250)],
+    ):
+        assert 0 <= delta_upper(listed, 1.0) <= 1
+    assert time.process_time() - start < 30
+    with pytest.raises(ParameterError, match="queries"):
+        class_event(3.0, 10**12 + 1)
+
+
+def test_the_event_is_read_back():
+    event = class_event(12.5, 7)
+    assert event_in(json_of(event)) == event
+    for change in ({"queries": 0}, {"sigma": -1.0}, {"queries": True}, {"more": 1}):
+        with pytest.raises(ParameterError):
+            event_in(json_of(event) | change)

@@ -1,0 +1,195 @@
+"""Events as data, and filters on sequences of grants."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from made_events import (
+    abstention_event,
+    admits,
+    class_event,
+    counts_event,
+    label_event,
+    pure_event,
+    ranged_event,
+    sparse_event,
+    stable_event,
+    table_event,
+    totals_of,
+)
+from secretballot.accounting import (
+    Counts,
+    Event,
+    PrivacyBudget,
+    Totals,
+    delta_upper,
+    epsilon_upper,
+    event_in,
+    filter_for,
+    price,
+)
+from secretballot.accounting.table_weights import table_weights
+from secretballot.exceptions import ParameterError
+
+EVENTS: list[Event] = [
+    counts_event(20.0, 100),
+    label_event(58.5, 299, 250),
+    label_event(58.5, 299),
+    class_event(64.4, 155),
+    table_event(table_weights(250, 20.0, 0.004), 100, 250),
+    table_event((2**51, 2**50), 3, 9),
+    pure_event(0.1, 10),
+    ranged_event(0.1, 40),
+    stable_event(10.0, 150, 3),
+    sparse_event(3.0, 3.0, 46, 1),
+    sparse_event(36.2, 72.4, 1304, 50),
+    abstention_event(18.2, 0.1434, 8e-10, 50),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+def test_events_survive_json(event: Event) -> None:
+    assert event_in(json.loads(json.dumps(event.model_dump(mode="json")))) == event
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+def test_an_event_is_never_free_and_twice_costs_more(event: Event) -> None:
+    once, twice = epsilon_upper([event], 1e-5), epsilon_upper([event, event], 1e-5)
+    assert 0 < once < twice
+    assert delta_upper([event], once) <= 1e-5
+
+
+def test_events_merge_as_their_counts_say() -> None:
+    # a repetition dropped is the worst kind of defect: ten uses must not cost as much as one
+    assert delta_upper([counts_event(20.0, 10)] * 10, 2.0) == pytest.approx(
+        delta_upper([counts_event(20.0, 100)], 2.0), rel=1e-9
+    )
+    assert delta_upper([pure_event(0.1, 1)] * 10, 0.5) == pytest.approx(
+        delta_upper([pure_event(0.1, 10)], 0.5), rel=1e-9
+    )
+    assert delta_upper([label_event(30.0, 10, 250)] * 4, 1.0) == pytest.approx(
+        delta_upper([label_event(30.0, 40, 250)], 1.0), rel=1e-9
+    )
+
+
+SPARSE = sparse_event(1.0, 1.0, 1, 1).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"kind": "gauss", "sigma": 1.0, "shifts": 1},
+        {"sigma": 1.0, "shifts": 1},
+        {"kind": "counts", "sigma": 1.0},
+        {"kind": "counts", "sigma": 1.0, "shifts": 1, "extra": 0},
+        {"kind": "counts", "sigma": float("nan"), "shifts": 1},
+        {"kind": "counts", "sigma": "1", "shifts": 1},
+        {"kind": "counts", "sigma": True, "shifts": 1},
+        {"kind": "counts", "sigma": 1.0, "shifts": 0},
+        {"kind": "counts", "sigma": 1.0, "shifts": 1.0},
+        {"kind": "counts", "sigma": 1.0, "shifts": 10**12 + 1},
+        {"kind": "binary-labels", "chances": {"sigma": 1.0}, "queries": 1},
+        {"kind": "vector-sum", "sigmas": [1.0], "squared_sensitivity": 1, "coordinates": 1},
+        {**SPARSE, "refresh": False},
+        {"kind": "sampled", "sampled": 1, "out_of": 2, "relation": "add-remove"}
+        | {"relabel_epsilon": 1.0, "stream": {"kind": "pure", "epsilon": 1.0, "count": 1}},
+        {1: 2},
+        {"kind": "counts", "sigma": 1.0, "shifts": {1}},
+        [],
+        None,
+    ],
+)
+def test_broken_events_are_refused(broken: object) -> None:
+    with pytest.raises(ParameterError):
+        event_in(broken)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("events", [[], ["gaussian"], [None]])
+def test_price_refuses_what_is_no_list_of_events(events: list[object]) -> None:
+    with pytest.raises(ParameterError):
+        delta_upper(events, 1.0)  # type: ignore[arg-type]
+
+
+def test_price_needs_exactly_one_side() -> None:
+    for arguments in (
+        {},
+        {"epsilon": 1.0, "delta": 1e-6},
+        {"epsilon": math.nan},
+        {"delta": 0.0},
+        {"delta": math.nan},
+    ):
+        with pytest.raises(ParameterError):
+            price(EVENTS[:1], **arguments)
+
+
+def _grant(epsilon: float, delta: float) -> tuple[tuple[Event], PrivacyBudget]:
+    return (EVENTS[0],), PrivacyBudget(epsilon, delta)
+
+
+def test_basic_filter_reads_decimals() -> None:
+    rule = filter_for("basic", PrivacyBudget(1.0, 1e-5))
+    spent = [_grant(0.1, 1e-6)] * 9
+    assert admits(rule, spent, _grant(0.1, 1e-6))
+    assert not admits(rule, spent, _grant(0.1000000001, 1e-6))
+    assert not admits(rule, spent, _grant(0.1, 2e-6))
+    totals = totals_of(rule, spent)
+    assert rule.spent(totals) == (0.9, 9e-6)
+    left = rule.left(totals)
+    assert left == pytest.approx((0.1, 1e-6))
+    assert admits(rule, spent, _grant(*left))
+
+
+@given(st.lists(st.floats(1e-3, 0.4), min_size=1, max_size=12))
+def test_basic_filter_never_passes_the_budget(prices: list[float]) -> None:
+    rule = filter_for("basic", PrivacyBudget(1.0, 1e-5))
+    spent = []
+    for epsilon in prices:
+        if admits(rule, spent, _grant(epsilon, 1e-7)):
+            spent.append(_grant(epsilon, 1e-7))
+    assert rule.spent(totals_of(rule, spent))[0] <= 1.0
+
+
+def test_renyi_filter_keeps_the_promise_and_admits_more_small_releases() -> None:
+    budget = PrivacyBudget(1.0, 1e-6)
+    rule = filter_for("renyi", budget)
+    event = label_event(200.0, 20, 250)
+    small = ((event,), PrivacyBudget(epsilon_upper([event], 1e-7), 1e-7))
+    spent = []
+    while admits(rule, spent, small):
+        spent.append(small)
+    assert delta_upper([event] * len(spent), 1.0) <= 1e-6
+    assert len(spent) > 3 * int(1.0 / small[1].epsilon)
+    assert rule.spent(totals_of(rule, spent))[0] <= 1.0
+    assert not admits(rule, [], ((counts_event(1.0, 100),), PrivacyBudget(1.0, 1e-6)))
+
+
+def test_renyi_filter_counts_failures_apart() -> None:
+    rule = filter_for("renyi", PrivacyBudget(1.0, 1e-6))
+    # fails with probability 1e-6, more than the share kept for failures
+    leaky = stable_event(1000.0, 13_000, 1)
+    assert not admits(rule, [], ((leaky,), PrivacyBudget(0.5, 1e-6)))
+
+
+def test_a_filter_admits_nothing_without_a_bound() -> None:
+    rule = filter_for("renyi", PrivacyBudget(1.0, 1e-6))
+    unbounded = Counts.model_construct(sigma=math.nan, shifts=1)
+    for event in (unbounded, abstention_event(1.001, 1e-9, 1e-12, 1)):
+        assert not rule.admits(Totals(), (event,), PrivacyBudget(0.1, 1e-9))
+
+
+def test_renyi_filter_remembers_its_order() -> None:
+    budget = PrivacyBudget(1.0, 1e-6)
+    rule = filter_for("renyi", budget)
+    assert rule.order is not None
+    again = filter_for("renyi", budget, rule.order)
+    assert again.order == rule.order
+    assert rule.costs(*_grant(1.0, 0.0)).loss > 0
+
+
+@pytest.mark.parametrize(("name", "delta"), [("best", 1e-6), ("renyi", 0.0)])
+def test_unknown_or_impossible_filters_are_refused(name: str, delta: float) -> None:
+    with pytest.raises(ParameterError):
+        filter_for(name, PrivacyBudget(1.0, delta))

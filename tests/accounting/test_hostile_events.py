@@ -1,0 +1,265 @@
+"""Events from a stranger: every list gets a price or a sentence, in bounded time, and adding
+events never helps."""
+
+import itertools
+import math
+import random
+import time
+
+import pytest
+from mpmath import mp, mpf
+
+from made_events import (
+    abstention_event,
+    class_event,
+    counts_event,
+    label_event,
+    pure_event,
+    ranged_event,
+    sampled_event,
+    sparse_event,
+    stable_event,
+    sums_event,
+    table_event,
+)
+from secretballot.accounting import (
+    BinaryLabels,
+    Event,
+    Stream,
+    delta_upper,
+    price,
+)
+from secretballot.core.price import round_up
+from secretballot.core.renyi import ORDERS
+from secretballot.core.streams import false_answer, laplace_above
+from secretballot.exceptions import ParameterError
+
+SECONDS = 20.0  # of this process's own time; some 3 are measured at most
+
+SCALES = (1e-6, 1e-3, 0.0021, 0.1, 0.25, 0.3, 1.0, 3.9, 4.0, 30.0, 1e3, 1e4, 2e5, 1e6, 3.1e9, 1e12)
+COUNTS = (1, 2, 3, 10, 500, 5000, 20_000, 10**6, 10**9, 10**12)
+TEACHERS = (None, 1, 2, 250, 10**12)
+LOSSES = (5e-324, 1e-300, 1e-9, 0.1, 1.0, 50.0, 1e4, 1e12)
+EPSILONS = (1e-9, 0.01, 0.1, 1.0, 3.0, 20.0, 26.0, 1e3, 1e4)
+
+
+def _stream(rng: random.Random) -> Stream:
+    if rng.random() < 0.4:
+        return abstention_event(
+            rng.choice([*ORDERS[30:290:20].tolist(), 1 + 2.0**-10, 2.0**13]),
+            rng.choice([2.0**-44, 1e-6, 0.01, 1.0, 64.0]),
+            rng.choice([2.0**-56, 1e-12, 1e-6, 0.01, 0.5]),
+            rng.choice(COUNTS),
+        )
+    threshold = rng.choice([0, 1, 1000, 10**6, 10**15, rng.randint(0, 5000)])
+    return sparse_event(rng.choice(SCALES), rng.choice(SCALES), threshold, rng.choice(COUNTS))
+
+
+def _table(rng: random.Random) -> BinaryLabels:
+    """A table of any length, of chances that fall slowly, fast, at once or hardly at all."""
+    length, half = rng.choice([1, 2, 3, 30, 300, 10_000]), 2**52
+    falls = [rng.choice([0.0, 1e-17, 1e-12, 1e-3, 0.1, 2.0]) for _ in range(length)]
+    logs = itertools.accumulate(rng.choice([fall, 0.0, falls[0]]) for fall in falls)
+    weights = [max(1, int(half * math.exp(-min(log, 50.0)))) for log in logs]
+    weights = [min(half - 1, weight) for weight in weights]
+    if rng.random() < 0.5:
+        return table_event((half, *weights[1:], 1)[: max(2, length)], rng.choice(COUNTS), 2 * 10**4)
+    return table_event(tuple(weights), rng.choice(COUNTS), 2 * 10**4 + 1)
+
+
+def _event(rng: random.Random) -> Event:
+    match rng.randrange(10):
+        case 9:
+            return class_event(rng.choice(SCALES), min(rng.choice(COUNTS), 10**11))
+        case 0:
+            return counts_event(rng.choice(SCALES), rng.choice(COUNTS))
+        case 1:
+            return label_event(rng.choice(SCALES), rng.choice(COUNTS), rng.choice(TEACHERS))
+        case 2:
+            return pure_event(rng.choice(LOSSES), rng.choice(COUNTS))
+        case 3:
+            return stable_event(
+                rng.choice(SCALES), rng.choice([0, 1, 1000, 10**15]), rng.choice(COUNTS)
+            )
+        case 4:
+            return _stream(rng)
+        case 6:
+            return _table(rng)
+        case 5:
+            squared = rng.choice([1, 2, 100, 2**40, 2**53 - 1])
+            drawn = rng.choice(SCALES), squared, rng.choice(COUNTS), rng.choice(COUNTS)
+            return sums_event(*drawn)
+        case 6:
+            return ranged_event(rng.choice(LOSSES), rng.choice(COUNTS))
+    out_of = rng.choice(COUNTS)
+    neighbours, loss = (
+        rng.choice(["replace-one", "add-remove"]),
+        rng.choice([2.0**-20, 0.1, 1.0, 100.0]),
+    )
+    return sampled_event(_stream(rng), rng.randint(1, out_of), out_of, neighbours, loss)
+
+
+def _events(rng: random.Random) -> list[Event]:
+    size, sigma = rng.choice([1, 1, 2, 3, 5, 30, 300, 1000]), rng.choice(SCALES)
+    match rng.randrange(4):
+        case 0:
+            return [_event(rng) for _ in range(size)]
+        case 1:  # labels of scales that all differ
+            scales = [min(1e12, sigma * (1 + 1e-6 * i)) for i in range(size)]
+            return [
+                label_event(scale, rng.choice(COUNTS), rng.choice([None, 250])) for scale in scales
+            ]
+        case 2:  # noise of one scale beside parts of two kinds
+            kinds: list[Event] = [
+                counts_event(sigma, rng.choice(COUNTS)),
+                label_event(sigma, rng.choice(COUNTS), 250),
+                pure_event(rng.choice([0.01, 0.1]), rng.randint(1, 300)),
+            ]
+            return [rng.choice(kinds) for _ in range(size)]
+    return [_event(rng)] * size
+
+
+def _timed_price(events: list[Event], epsilon: float) -> float:
+    start = time.process_time()
+    found = delta_upper(events, epsilon)
+    assert time.process_time() - start < SECONDS
+    assert 0 <= found <= 1
+    return found
+
+
+def _check_hostile(seed: int) -> None:
+    rng = random.Random(seed)
+    events, epsilon = _events(rng), rng.choice(EPSILONS)
+    once = _timed_price(events, epsilon)
+    more = [*events, _event(rng)]
+    rng.shuffle(more)
+    # grids follow the events, so the last digits may move
+    assert _timed_price(more, epsilon) >= once * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(seed: int) -> None:
+    _check_hostile(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [*range(24, 60), *range(1000, 1700)])
+def test_many_hostile_lists_are_priced_in_bounded_time(seed: int) -> None:
+    _check_hostile(seed)
+
+
+@pytest.mark.parametrize(("size", "number"), [(10_000, 20), (1_000, 200), (3, 1_000)])
+def test_many_different_long_tables_are_priced_in_seconds(size: int, number: int) -> None:
+    half, falls = 2**52, [1e-3 * place for place in range(size)]
+    events = [
+        table_event(
+            tuple(max(1, int(half * math.exp(-fall)) - first) for fall in falls), 2, 2 * size + 1
+        )
+        for first in range(1, number + 1)
+    ]
+    assert len(set(events)) == number
+    start = time.process_time()
+    found = price(events, epsilon=0.5)
+    assert time.process_time() - start < SECONDS
+    assert found.delta >= delta_upper(events[:2], 0.5)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [label_event(1e12, 2, 10**12)],  # once an array over all vote counts
+        [sampled_event(sparse_event(20.0, 30.0, 1000, 500), 30, 400, "replace-one")],
+        [label_event(50.0 + 0.01 * i, 100, 250) for i in range(400)],  # once 33 s
+        [class_event(2000.0 - i, 100) for i in range(300)],
+        pytest.param(
+            [class_event(300.0 + i, 100) for i in range(3)],
+            marks=pytest.mark.slow,
+            id="ClassLabels-3",
+        ),
+        [class_event(300.0, 100)],
+        [label_event(1e4 + i, 100, 250) for i in range(300)],  # once 320 s
+        [sparse_event(20.0 + 0.01 * i, 30.0, 1000, 500) for i in range(1000)],
+        [counts_event(1e5, 500), pure_event(1e-4, 190_000)],
+        [counts_event(1e5, 500), *[pure_event(1e-3 * 2**i, 1) for i in range(17)]],
+        [label_event(200.0, 10**12, None), pure_event(0.01, 1000)],
+        [abstention_event(10.0 + 0.01 * i, 0.1, 1e-9, 10) for i in range(1000)],
+        [abstention_event(2.0**13, 64.0, 0.5, 10**12)],
+    ],
+    ids=lambda events: f"{type(events[0]).__name__}-{len(events)}",
+)
+@pytest.mark.parametrize("epsilon", [1.0, 20.0])
+def test_lists_that_once_took_minutes_take_seconds(events: list[Event], epsilon: float) -> None:
+    once = _timed_price(events, epsilon)
+    assert once > 0
+    assert _timed_price([*events, counts_event(1e6, 1)], epsilon) >= once * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("sigma", [4.0, 1e3, 3.1e9, 1e12])
+@pytest.mark.parametrize("epsilon", [1e-12, 1.0, 25.0, 1e4])
+def test_noise_of_any_scale_has_a_price_at_every_epsilon(sigma: float, epsilon: float) -> None:
+    for shifts in (1, 10**6, 10**12):
+        assert 0 < delta_upper([counts_event(sigma, shifts)], epsilon) <= 1
+    assert 0 < delta_upper([label_event(sigma, 1)], epsilon) <= 1
+
+
+def test_a_price_at_a_delta_is_bounded_too() -> None:
+    start = time.process_time()
+    found = price([counts_event(1e5, 500), pure_event(1e-4, 190_000)], delta=1e-6)
+    assert time.process_time() - start < SECONDS
+    assert delta_upper([counts_event(1e5, 500), pure_event(1e-4, 190_000)], found.epsilon) <= 1e-6
+
+
+def _exact_tail(n: int, one: float, other: float) -> mpf:
+    """P(X + Y >= n) for discrete Laplace X, Y, summed term by term."""
+    a, b = mp.exp(-1 / mpf(one)), mp.exp(-1 / mpf(other))
+
+    def mass(r: mpf, k: int) -> mpf:
+        return (1 - r) / (1 + r) * r ** abs(k)
+
+    def above(r: mpf, k: int) -> mpf:
+        return r**k / (1 + r) if k >= 1 else 1 - r ** (1 - k) / (1 + r)
+
+    return sum((mass(a, k) * above(b, n - k) for k in range(-60, 61 + n)), mpf(0))
+
+
+@pytest.mark.parametrize(
+    ("scales", "threshold"),
+    [
+        ((0.0021, 0.0021), 0),
+        ((0.0021, 0.001), 0),
+        ((0.001, 0.0012), 0),
+        ((0.01, 0.02), 2),
+        ((0.3, 0.2), 5),
+    ],
+)
+def test_failures_under_little_noise_stay_above_the_truth(
+    scales: tuple[float, float], threshold: int
+) -> None:
+    with mp.workdps(400):
+        truth = _exact_tail(threshold + 1, *scales)
+        event = sparse_event(*scales, threshold, 1)
+        found = false_answer(event)
+        assert found > 0
+        assert round_up(event.failure()) >= truth
+        assert found >= truth * (1 - mpf(10) ** -9)
+        if truth > 1e-300:
+            assert found <= truth * (1 + mpf(10) ** -9)
+
+
+def test_no_tail_is_ever_nothing() -> None:
+    assert laplace_above(10, 1e-3) > 0
+    assert false_answer(sparse_event(1e-6, 1e-6, 10**15, 1)) > 0
+
+
+@pytest.mark.parametrize("threshold", [10**15 + 1, 10**400])
+def test_thresholds_beyond_all_noise_are_refused(threshold: int) -> None:
+    with pytest.raises(ParameterError, match="threshold"):
+        sparse_event(1.0, 1.0, threshold, 1)
+    with pytest.raises(ParameterError, match="threshold"):
+        stable_event(1.0, threshold, 1)
+
+
+def test_a_part_beyond_all_promises_is_refused() -> None:
+    with pytest.raises(ParameterError, match="epsilon"):
+        pure_event(1e13, 1)
+    assert math.isclose(delta_upper([pure_event(1e12, 1)], 1.0), 1.0)

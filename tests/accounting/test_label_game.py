@@ -1,0 +1,230 @@
+"""The label-only game: brute force over all adaptive strategies, attacks from below, and the
+reference table."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+from scipy.stats import binom
+
+from made_events import counts_event, label_event
+from secretballot.accounting import (
+    PrivacyBudget,
+    calibrate_gaussian,
+    calibrate_label_gaussian,
+    delta_upper,
+    epsilon_upper,
+)
+from secretballot.core import label_games as room
+from secretballot.core.label_games import GaussianChances, label_losses, label_renyi
+from secretballot.core.losses import discrete_gaussian_pmf
+from secretballot.core.renyi import ORDERS, delta_of
+
+
+def game_delta(
+    epsilon: float, sigma: float, queries: int, n_teachers: int | None, resolution: float = 10
+) -> float:
+    """Return what a game of all labels at once gives."""
+    chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
+    losses = label_losses(chances, queries, queries, resolution)
+    return float(losses.delta(np.array([epsilon]))[0])
+
+
+def _label_probability(votes: int, n_teachers: int, sigma: float) -> float:
+    """P(2 (votes + noise) >= K), straight from the definition."""
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    noise = np.arange(-reach, reach + 1)
+    return float(pmf[2 * (votes + noise) >= n_teachers].sum())
+
+
+def _brute_force(epsilon: float, sigma: float, queries: int, n_teachers: int) -> float:
+    """Largest hockey stick over all adaptive choices of (votes, neighbouring votes), by exact
+    recursion."""
+    pairs = []
+    for votes, move in itertools.product(range(n_teachers + 1), (-1, 1)):
+        if 0 <= votes + move <= n_teachers:
+            pairs.append(
+                (
+                    _label_probability(votes, n_teachers, sigma),
+                    _label_probability(votes + move, n_teachers, sigma),
+                )
+            )
+
+    def value(p: float, q: float, left: int) -> float:
+        if left == 0:
+            return max(0.0, p - math.exp(epsilon) * q)
+        return max(
+            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
+            for a, b in pairs
+        )
+
+    return value(1.0, 1.0, queries)
+
+
+@pytest.mark.parametrize(("sigma", "n_teachers"), [(21.7, 50), (60.0, None), (0.8, 5)])
+def test_grid_points_are_worked_on_apart_and_no_number_moves(
+    monkeypatch: pytest.MonkeyPatch, sigma: float, n_teachers: int | None
+) -> None:
+    curve = room.vote_curve(GaussianChances(sigma=sigma, n_teachers=n_teachers))
+    chance, ratios = np.stack([curve.p, curve.rest]), room.log_ratios_of(curve)
+    grid = room.Grid.of_step(1 / sigma, 20)
+    in_blocks = room.law_values(chance, ratios, grid, [3, 20], curve.outer)
+    assert grid.size > 2 * room.BLOCK
+    monkeypatch.setattr(room, "BLOCK", grid.size)
+    at_once = room.law_values(chance, ratios, grid, [3, 20], curve.outer)
+    assert [value.tobytes() for value in in_blocks] == [value.tobytes() for value in at_once]
+
+
+@pytest.mark.parametrize("n_teachers", [2, 3, 4, 5])
+@pytest.mark.parametrize("queries", [1, 2, 3])
+@pytest.mark.parametrize("sigma", [0.8, 2.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0])
+def test_game_is_the_brute_force_optimum_from_above(
+    n_teachers: int, queries: int, sigma: float, epsilon: float
+) -> None:
+    exact = _brute_force(epsilon, sigma, queries, n_teachers)
+    found = game_delta(epsilon, sigma, queries, n_teachers, 40)
+    assert found >= exact * (1 - 1e-12)
+    # for an even K the set of pairs is closed under symmetry, which adds one vote count at the far
+    # end
+    assert found <= exact * (1.02 if n_teachers % 2 else 1.6) + 1e-4
+
+
+def test_one_label_costs_exactly_a_threshold_test() -> None:
+    sigma, k = 3.0, 9
+    pairs = [
+        (_label_probability(v, k, sigma), _label_probability(v + 1, k, sigma)) for v in range(k)
+    ]
+    exact = max(max(q - math.exp(0.2) * p, (1 - p) - math.exp(0.2) * (1 - q)) for p, q in pairs)
+    found = [game_delta(0.2, sigma, 1, k, resolution) for resolution in (10, 300)]
+    assert exact * (1 - 1e-11) <= found[1] <= found[0] <= exact * (1 + 1e-3)
+    assert found[1] <= exact * (1 + 1e-5)
+
+
+@functools.cache
+def _best_even_attack(epsilon: float, sigma: float, queries: int) -> float:
+    """Ask the most informative single vote count again and again: no accountant may certify
+    less."""
+    best = 0.0
+    for t in range(-3, 6):
+        reach, pmf = discrete_gaussian_pmf(sigma)
+        p = float(pmf[reach + t :].sum())
+        q = float(pmf[reach + t - 1 :].sum())
+        ones = np.arange(queries + 1)
+        law_p, law_q = binom.pmf(ones, queries, p), binom.pmf(ones, queries, q)
+        best = max(best, float(np.maximum(0, law_p - math.exp(epsilon) * law_q).sum()))
+        best = max(best, float(np.maximum(0, law_q - math.exp(epsilon) * law_p).sum()))
+    return best
+
+
+@pytest.mark.parametrize(("queries", "sigma"), [(50, 24.27), (89, 32.24), (300, 58.5)])
+def test_game_lies_between_an_attack_and_the_other_prices(queries: int, sigma: float) -> None:
+    game = game_delta(1.0, sigma, queries, 250)
+    assert _best_even_attack(1.0, sigma, queries) <= game
+    assert game < 0.05 * delta_upper([counts_event(sigma, queries)], 1.0)
+    divergences = queries * label_renyi(GaussianChances(sigma=sigma, n_teachers=250), ORDERS)
+    assert game < float(delta_of(divergences, ORDERS, np.array(1.0)))
+
+
+@pytest.mark.parametrize(("error", "labels"), [(0.10, 299), (0.05, 180), (0.01, 89), (0.001, 50)])
+def test_label_only_table(error: float, labels: int) -> None:
+    """Errata 11: labels at (1, 1e-6), K = 250, when a vote of 200 to 50 may come out wrong with
+    the given chance."""
+    sigma = 75 / -ndtri(error)
+    assert game_delta(1.0, sigma, labels, 250, 20) <= 1e-6
+    # the errata's upper limit for any accountant, by the repeated-query attack: 303 / 185 / 93 / 54
+    limit = {299: 304, 180: 186, 89: 94, 50: 55}[labels]
+    assert _best_even_attack(1.0, sigma, limit) > 1e-6
+
+
+@pytest.mark.parametrize(("error", "labels"), [(0.10, 191), (0.05, 116), (0.01, 58), (0.001, 33)])
+def test_counts_table(error: float, labels: int) -> None:
+    sigma = 75 / -ndtri(error)
+    budget = PrivacyBudget(1.0, 1e-6)
+    assert calibrate_gaussian(budget, labels) <= sigma < calibrate_gaussian(budget, labels + 1)
+
+
+def test_corners_cover_the_pairs_at_little_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    room.label_losses.cache_clear()
+    covered = game_delta(1.0, 58.5, 120, 250, 8)
+    monkeypatch.setattr(room, "DENSITY", 1e9)
+    room.label_losses.cache_clear()
+    plain = game_delta(1.0, 58.5, 120, 250, 8)
+    room.label_losses.cache_clear()
+    assert plain <= covered * (1 + 1e-9)
+    assert covered <= plain * 1.02
+
+
+def test_every_pair_lies_under_the_corners() -> None:
+    sigma = 100.0
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    curve = room.vote_curve(GaussianChances(sigma=sigma))
+    above = np.cumsum(pmf[::-1])[::-1]
+    t = np.arange(-20, 1201)  # the other half is its mirror image
+    p, gap = above[t + reach], pmf[t - 1 + reach]
+    x = np.concatenate([[0.0], curve.p, [1 - curve.outer]])
+    y = np.concatenate([[curve.outer], curve.gap, [curve.outer]])
+    assert np.all(gap <= np.interp(p, x, y) * (1 + 1e-9) + 1e-18)
+
+
+def test_finer_grids_only_come_down() -> None:
+    values = [game_delta(1.0, 30.0, 80, 250, resolution) for resolution in (4, 8, 16, 32)]
+    assert values == sorted(values, reverse=True)
+    assert values[1] < 1.06 * values[3]
+
+
+def test_any_number_of_teachers_costs_at_least_each_one() -> None:
+    free = game_delta(1.0, 10.0, 20, None)
+    for k in (3, 10, 21, 250):
+        assert game_delta(1.0, 10.0, 20, k) <= free * (1 + 1e-6)
+
+
+def test_calibration_uses_the_budget_and_keeps_it() -> None:
+    budget = PrivacyBudget(1.0, 1e-6)
+    sigma = calibrate_label_gaussian(budget, 180, 250)
+    assert 0.99e-6 <= delta_upper([label_event(sigma, 180, 250)], 1.0) <= 1e-6
+    # 1.5 times as many labels as the Gaussian price allows
+    assert sigma < 0.82 * calibrate_gaussian(budget, 180)
+
+
+def test_seven_tenths_of_the_noise_is_caught() -> None:
+    sigma = 0.7 * calibrate_label_gaussian(PrivacyBudget(1.0, 1e-6), 180, 250)
+    assert _best_even_attack(1.0, sigma, 180) > 1e-5
+
+
+def test_huge_streams_cost_what_the_game_says() -> None:
+    budget = PrivacyBudget(1.0, 1e-5)
+    sigma = calibrate_label_gaussian(budget, 200_000, 250)
+    assert delta_upper([label_event(sigma, 200_000, 250)], 1.0) <= 1e-5
+    assert sigma < 0.802 * calibrate_gaussian(budget, 200_000)
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.24, 0.26, 0.5])
+def test_tiny_noise_promises_nothing(sigma: float) -> None:
+    assert delta_upper([label_event(sigma, 3, 9)], 1.0) > 0.5
+
+
+def test_renyi_of_one_label_is_its_supremum() -> None:
+    sigma, order, k = 4.0, 8.0, 21
+    worst = 0.0
+    for v in range(k):
+        p, q = _label_probability(v, k, sigma), _label_probability(v + 1, k, sigma)
+        for a, b in ((p, q), (q, p)):
+            moment = a**order * b ** (1 - order) + (1 - a) ** order * (1 - b) ** (1 - order)
+            worst = max(worst, math.log(moment) / (order - 1))
+    found = [
+        float(label_renyi(GaussianChances(sigma=sigma, n_teachers=n), np.array([order]))[0])
+        for n in (k, None)
+    ]
+    assert found[0] == pytest.approx(worst, rel=1e-8)
+    assert found[1] >= worst * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(("sigma", "queries"), [(9.0, 9), (5.0, 3), (12.0, 30)])
+def test_what_is_priced_at_a_delta_is_admitted_at_that_price(sigma: float, queries: int) -> None:
+    # the game's grid follows epsilon; at (9, 9) the two readings once differed in the fourth digit
+    event = label_event(sigma, queries)
+    assert delta_upper([event], epsilon_upper([event], 1e-6)) <= 1e-6

@@ -1,0 +1,192 @@
+"""Optimal composition of parts, alone and beside Gaussian noise."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from made_events import counts_event, label_event, pure_event
+from secretballot.accounting import (
+    PrivacyBudget,
+    calibrate_pure,
+    delta_upper,
+    epsilon_upper,
+    price,
+)
+from secretballot.core.losses import (
+    discrete_gaussian_pmf,
+    fold,
+    one_of_many,
+    response_losses,
+    response_weights,
+)
+
+Part = tuple[float, float, int]
+
+
+def compose_parts(parts: list[Part], epsilon: float) -> float:
+    """Return delta of (e0, d0)-DP parts, so many of each."""
+    losses = fold(
+        (response_losses(e0, count, one_of_many(d0, count)), 1) for e0, d0, count in parts
+    )
+    return float(losses.delta(np.array([epsilon]))[0])
+
+
+def _enumerate(parts: list[tuple[float, float]], epsilon: float) -> float:
+    """Hockey stick of (e0, d0) worst cases: each reveals everything with probability d0, else
+    randomised response."""
+    total = 0.0
+    for outcome in itertools.product((0, 1, 2), repeat=len(parts)):
+        p = q = 1.0
+        for (e0, d0), bit in zip(parts, outcome, strict=True):
+            high = math.exp(e0) / (1 + math.exp(e0))
+            p *= (d0, (1 - d0) * high, (1 - d0) * (1 - high))[bit]
+            q *= (0.0, (1 - d0) * (1 - high), (1 - d0) * high)[bit]
+        total += max(0.0, p - math.exp(epsilon) * q)
+    return total
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(0.5, 0.0, 4)],
+        [(0.2, 1e-3, 5)],
+        [(0.5, 0.01, 2), (0.3, 0.0, 3)],
+        [(3.0, 0.0, 1), (0.1, 0.02, 1)],
+    ],
+)
+def test_composition_is_the_enumerated_optimum(
+    parts: list[tuple[float, float, int]], epsilon: float
+) -> None:
+    flat = [(e0, d0) for e0, d0, count in parts for _ in range(count)]
+    truth, found = _enumerate(flat, epsilon), compose_parts(parts, epsilon)
+    # exact but for the grid, whose steps are some thousandths of all losses together
+    assert truth * (1 - 1e-12) <= found <= truth * (1 + 3e-4) + 1e-15
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.01, 1.0, 3.0, 40.0, 800.0])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 1000, 199_999])
+def test_weights_of_responses_are_binomial_to_all_digits_that_a_price_needs(
+    count: int, epsilon: float
+) -> None:
+    weights = response_weights(count, epsilon)
+    assert weights.shape == (count + 1,)
+    assert weights.sum() == pytest.approx(1, rel=1e-12)
+    counted = np.flatnonzero(weights > 1e-35)  # a price charges the others in full
+    with mpmath.workdps(30):
+        lie = 1 / (1 + mpmath.exp(epsilon))
+        for i in {*counted[[0, -1]].tolist(), *counted[:: 1 + len(counted) // 20].tolist()}:
+            exact = mpmath.binomial(count, i) * lie**i * (1 - lie) ** (count - i)
+            assert abs(weights[i] / exact - 1) < 3e-12
+        # and no weight is left out that is more than that
+        for i in (counted[0] - 1, counted[-1] + 1):
+            if 0 <= i <= count:
+                exact = mpmath.binomial(count, i) * lie ** int(i) * (1 - lie) ** int(count - i)
+                assert exact < 1.01e-35
+
+
+def test_errata_figure_of_liu_parts() -> None:
+    # errata 2a: RRk(T=50, 2/lambda, 1) = 1.3e-10 at the printed lambda for delta = 1e-6
+    log = math.log(2e6)
+    scale = (math.sqrt(100 * (1 + log)) + math.sqrt(100 * log)) / 1.0
+    assert compose_parts([(2 / scale, 0.0, 50)], 1.0) == pytest.approx(1.3e-10, rel=0.05)
+
+
+@pytest.mark.parametrize(("epsilon0", "count"), [(0.1, 10), (0.05, 200), (1.0, 3)])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_agrees_with_dp_accounting_on_an_aligned_grid(
+    epsilon0: float, count: int, epsilon: float
+) -> None:
+    from dp_accounting.pld import privacy_loss_distribution
+
+    pld = privacy_loss_distribution.from_privacy_parameters(
+        __import__("dp_accounting").pld.common.DifferentialPrivacyParameters(epsilon0, 0.0),
+        value_discretization_interval=epsilon0,
+    ).self_compose(count)
+    # both losses are on the grid, so the library's answer is exact up to its truncation of 1e-15
+    expected = pld.get_delta_for_epsilon(epsilon)
+    found = delta_upper([pure_event(epsilon0, count)], epsilon)
+    assert expected * (1 - 1e-6) - 1e-12 <= found <= expected * (1 + 1e-4) + 1e-12
+
+
+def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
+    sigma, epsilon0, epsilon = 2.0, 0.4, 0.9
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    shifted = np.concatenate([[0.0], pmf[:-1]])
+    high = math.exp(epsilon0) / (1 + math.exp(epsilon0))
+    exact = 0.0
+    for first, second in itertools.product((high, 1 - high), repeat=2):
+        p, q = pmf * first * second, shifted * (1 - first) * (1 - second)
+        exact += float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
+    found = delta_upper([counts_event(sigma, 1), pure_event(epsilon0, 2)], epsilon)
+    assert reach > 0
+    assert exact <= found <= exact * (1 + 1e-4)
+
+
+def test_gaussian_beside_parts_agrees_with_dp_accounting() -> None:
+    from dp_accounting.pld import common, privacy_loss_distribution
+
+    gaussian = privacy_loss_distribution.from_gaussian_mechanism(
+        2.0, value_discretization_interval=1e-4
+    )
+    parts = privacy_loss_distribution.from_privacy_parameters(
+        common.DifferentialPrivacyParameters(0.1, 0.0), value_discretization_interval=1e-4
+    ).self_compose(10)
+    expected = gaussian.compose(parts).get_delta_for_epsilon(2.7)
+    found = delta_upper([counts_event(20.0, 100), pure_event(0.1, 10)], 2.7)
+    assert found == pytest.approx(expected, rel=2e-3)
+
+
+def test_labels_beside_parts_cost_less_than_their_gaussian() -> None:
+    both = [label_event(58.0, 100, 250), pure_event(0.05, 4)]
+    as_counts = [counts_event(58.0, 100), pure_event(0.05, 4)]
+    found = price(both, delta=1e-6)
+    assert found.method == "losses"
+    assert found.epsilon < epsilon_upper(as_counts, 1e-6)
+    assert found.epsilon > epsilon_upper([label_event(58.0, 100, 250)], 1e-6)
+
+
+def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:
+    kinds = [(0.01 * k, 10 + k) for k in range(1, 6)]
+    losses, chance = np.zeros(1), np.ones(1)
+    for epsilon0, count in kinds:
+        each = (count - 2.0 * np.arange(count + 1)) * epsilon0
+        losses = np.round(np.add.outer(losses, each).ravel(), 10)
+        chance = np.multiply.outer(chance, response_weights(count, epsilon0)).ravel()
+        losses, place = np.unique(losses, return_inverse=True)
+        chance = np.bincount(place, chance)
+    events = [pure_event(*kind) for kind in kinds]
+    for epsilon in (0.1, 0.5, 1.0):
+        true = float(chance @ np.maximum(0.0, -np.expm1(epsilon - losses)))
+        assert true <= delta_upper(events, epsilon) * (1 + 1e-9) <= 1.001 * true
+
+
+@pytest.mark.parametrize("count", [1, 10, 400])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_calibrated_parts_keep_and_use_the_budget(count: int, delta: float) -> None:
+    budget = PrivacyBudget(1.0, delta)
+    epsilon0 = calibrate_pure(budget, count)
+    assert delta_upper([pure_event(epsilon0, count)], 1.0) <= delta
+    assert delta_upper([pure_event(1.01 * epsilon0, count)], 1.0) > delta
+    assert epsilon0 >= (1 - 1e-9) / count
+
+
+def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:
+    # epsilon just below 18 parts' whole loss: the difference has few digits left, and they must not
+    # fall short
+    from mpmath import binomial, mp, mpf
+
+    e0, count, epsilon = 1.8166921007776209, 18, 32.70045781399539
+    with mp.workdps(50):
+        q = 1 / (1 + mp.exp(mpf(e0)))
+        terms = (
+            binomial(count, i)
+            * q**i
+            * (1 - q) ** (count - i)
+            * max(0, 1 - mp.exp(mpf(epsilon) - (count - 2 * i) * mpf(e0)))
+            for i in range(count + 1)
+        )
+        assert delta_upper([pure_event(e0, count)], epsilon) >= float(sum(terms))

@@ -1,0 +1,279 @@
+"""Statements that `docs/explanation/prices.md` proves, each enumerated in a small world or read
+against an independent library."""
+
+import itertools
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from made_events import admits, counts_event, label_event, stable_event
+from secretballot.accounting import (
+    PrivacyBudget,
+    RenyiFilter,
+    StableTests,
+    delta_upper,
+)
+from secretballot.core.label_games import GaussianChances, label_losses
+from secretballot.core.losses import discrete_gaussian_pmf, fold, one_of_many, response_losses
+from secretballot.core.renyi import ORDERS, delta_of, response
+
+Pair = tuple[float, float]
+
+
+def _label_pairs(n_teachers: int, sigma: float) -> list[Pair]:
+    """Chances of label 1 under neighbouring votes, both ways round."""
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    noise = np.arange(-reach, reach + 1)
+    chance = [float(pmf[2 * (v + noise) >= n_teachers].sum()) for v in range(n_teachers + 1)]
+    return [*itertools.pairwise(chance), *itertools.pairwise(reversed(chance))]
+
+
+# -- section 1
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sigma", [0.8, 1.0, 1.3])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_the_sum_of_noises_is_normal_up_to_the_fourier_error(sigma: float, n: int) -> None:
+    _, pmf = discrete_gaussian_pmf(sigma)
+    chance = np.ones(1)
+    for _ in range(n):
+        chance = np.convolve(chance, pmf)
+    s = np.arange(len(chance)) - len(chance) // 2
+    normal = np.exp(-s * s / (2 * n * sigma**2)) / math.sqrt(2 * math.pi * n * sigma**2)
+    assert np.max(np.abs(chance - normal)) <= 5 * n * math.exp(-(math.pi**2) * sigma**2 / 2)
+
+
+@pytest.mark.parametrize("sigma", [4.0, 9.5, 60.0])
+@pytest.mark.parametrize("n", [30, 2000])
+def test_a_point_of_a_wide_lattice_is_dominated_by_its_cell(sigma: float, n: int) -> None:
+    """A point's chance is at most that of its cell on the line, lifted, and the mean of Q / P over
+    the cell, of losses that are raised a little, is at most the point's."""
+    deviation = sigma * math.sqrt(n)
+    u = np.linspace(-0.5, 0.5, 2001)
+    for z in (-12.5, -4.0, 0.0, 1.0, 6.0, 12.5):
+        s = z * deviation
+        density = np.exp(-((s + u) ** 2 - s * s) / (2 * deviation**2))
+        mass = np.trapezoid(density, u)
+        assert mass * (1 + 0.2 / deviation**2) >= 1
+        more = 1 / (8 * sigma**4) + 3.2 / (deviation * sigma**2)
+        ratio = np.trapezoid(density * np.exp(-u / sigma**2 - more), u) / mass
+        assert ratio <= 1
+
+
+# -- section 2: answers about a public threshold
+# ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shift", [-3, 0, 6])
+@pytest.mark.parametrize("queries", [1, 2, 3])
+def test_a_threshold_is_a_label_wherever_it_stands(shift: int, queries: int) -> None:
+    sigma, values = 1.5, range(-6, 13)
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    noise = np.arange(-reach, reach + 1)
+    chance = [float(pmf[value + noise >= shift].sum()) for value in values]
+    pairs = [*itertools.pairwise(chance), *itertools.pairwise(reversed(chance))]
+
+    def value(p: float, q: float, left: int) -> float:
+        if left == 0:
+            return max(0.0, p - math.exp(0.4) * q)
+        return max(
+            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
+            for a, b in pairs
+        )
+
+    found = delta_upper([label_event(sigma, queries)], 0.4)
+    assert (
+        value(1.0, 1.0, queries) * (1 - 1e-12)
+        <= found
+        <= delta_upper([counts_event(sigma, queries)], 0.4) * (1 + 1e-9)
+    )
+
+
+def test_thresholds_answer_half_as_much_again_as_counts() -> None:
+    # sigma at which a margin of 75 votes is told right with 99 %: 89 labels of 250 teachers, 58
+    # counts
+    sigma, budget = 75 / -float(ndtri(0.01)), 1e-6
+    assert delta_upper([counts_event(sigma, 59)], 1.0) > budget
+    assert delta_upper([label_event(sigma, 88)], 1.0) <= budget
+
+
+# -- section 3: parts and labels in any order
+# ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("labels", "parts"), [(1, 1), (2, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("failure", [0.0, 0.01])
+def test_no_order_of_parts_and_labels_beats_parts_first(
+    labels: int, parts: int, failure: float
+) -> None:
+    sigma, n_teachers, e0, epsilon = 1.2, 3, 0.5, 0.6
+    pairs = _label_pairs(n_teachers, sigma)
+    high = math.exp(e0) / (1 + math.exp(e0))
+
+    @cache
+    def any_order(p: float, q: float, labels_left: int, parts_left: int) -> float:
+        if labels_left == parts_left == 0:
+            return max(0.0, p - math.exp(epsilon) * q)
+        moves = [0.0]
+        if labels_left:
+            moves += [
+                any_order(p * a, q * b, labels_left - 1, parts_left)
+                + any_order(p * (1 - a), q * (1 - b), labels_left - 1, parts_left)
+                for a, b in pairs
+            ]
+        if parts_left:
+            moves += [
+                failure * p
+                + (1 - failure)
+                * sum(
+                    any_order(p * a, q * b, labels_left, parts_left - 1)
+                    for a, b in ((one, 1 - one), (1 - one, one))
+                )
+                # randomised response, and a tamer part
+                for one in (high, 0.7 * high + 0.3 * (1 - high))
+            ]
+        return max(moves)
+
+    chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
+    game = label_losses(chances, labels, labels, 60)
+    response_part = response_losses(e0, parts, one_of_many(failure, parts))
+    found = float(fold([(game, 1), (response_part, 1)]).delta(np.array([epsilon]))[0])
+    exact = any_order(1.0, 1.0, labels, parts)
+    assert exact * (1 - 1e-9) <= found <= exact * 1.01
+
+
+# -- section 7: the failures of a sample
+# -----------------------------------------------------------------------------
+
+
+def test_a_sampled_failure_counts_at_the_rate() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        without, given, other = rng.dirichlet(np.ones(6), size=3)
+        rate, failure = rng.uniform(0.05, 0.9), rng.uniform(0, 0.2)
+        stand_in = (1 - failure) * given + failure * rng.dirichlet(np.ones(6))
+        p, p_near = ((1 - rate) * without + rate * law for law in (given, stand_in))
+        q = (1 - rate) * without + rate * other
+        assert np.abs(p - p_near).sum() / 2 <= rate * failure + 1e-12
+        for order in (1.5, 4.0, 30.0):
+            inside = math.log(float(np.sum(stand_in**order * other ** (1 - order))))
+            assert (
+                math.log(float(np.sum(p_near**order * q ** (1 - order))))
+                <= max(0.0, inside) + 1e-12
+            )
+
+
+# -- section 8: filters
+# ----------------------------------------------------------------------------------------------
+
+
+def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> None:
+    """Two tests of stability, the second chosen after the first; the worst (instances differ) is
+    played exactly."""
+    budget = PrivacyBudget(2.0, 0.3)
+    rule = RenyiFilter(budget, 2.5)
+    menu = [stable_event(2.0, 6, 1), stable_event(4.0, 12, 1), stable_event(4.0, 30, 1)]
+
+    def outcomes(event: StableTests) -> list[Pair]:
+        """A failure tells everything; otherwise the test is randomised response."""
+        failure, loss = event.failure(), 1 / event.scale
+        high = (1 - failure) * math.exp(loss) / (1 + math.exp(loss))
+        return [(failure, 0.0), (high, 1 - failure - high), (1 - failure - high, high)]
+
+    def value(p: float, q: float, spent: tuple[StableTests, ...]) -> float:
+        best = max(0.0, p - math.exp(budget.epsilon) * q)
+        grants = [((event,), PrivacyBudget(1.0, 0.0)) for event in spent]
+        if len(spent) == 3:
+            return best
+        for event in menu:
+            if admits(rule, grants, ((event,), PrivacyBudget(1.0, 0.0))):
+                best = max(
+                    best, sum(value(p * a, q * b, (*spent, event)) for a, b in outcomes(event))
+                )
+        return best
+
+    attack = value(1.0, 1.0, ())
+    assert 0 < attack <= budget.delta
+
+
+def test_unused_labels_may_be_bought_again() -> None:
+    """An adversary stops a run of labels when it likes and spends what is left on noise of its
+    own choice."""
+    budget, order, n_teachers = PrivacyBudget(1.5, 0.1), 4.0, 3
+    rule = RenyiFilter(budget, order)
+    planned = label_event(1.9, 2, n_teachers)
+    assert admits(rule, [], ((planned,), PrivacyBudget(1.0, 0.01)))
+    scales = (1.6, 2.5)
+
+    @cache
+    def pairs(sigma: float) -> list[Pair]:
+        return _label_pairs(n_teachers, sigma)
+
+    def value(p: float, q: float, taken: int, bought: tuple[float, ...]) -> float:
+        best = max(0.0, p - math.exp(budget.epsilon) * q)
+        moves = []
+        if not bought and taken < planned.queries:
+            moves.append((planned.chances.sigma, taken + 1, bought))
+        used = (
+            [((label_event(planned.chances.sigma, taken, n_teachers),), PrivacyBudget(1.0, 0.01))]
+            if taken
+            else []
+        )
+        used += [
+            ((label_event(sigma, 1, n_teachers),), PrivacyBudget(1.0, 0.01)) for sigma in bought
+        ]
+        for sigma in scales if taken + len(bought) < 3 else ():
+            if admits(rule, used, ((label_event(sigma, 1, n_teachers),), PrivacyBudget(1.0, 0.01))):
+                moves.append((sigma, taken, (*bought, sigma)))
+        for sigma, then, owned in moves:
+            for a, b in pairs(sigma):
+                gain = value(p * a, q * b, then, owned) + value(
+                    p * (1 - a), q * (1 - b), then, owned
+                )
+                best = max(best, gain)
+        return best
+
+    attack = value(1.0, 1.0, 0, ())
+    assert 0 < attack <= budget.delta
+
+
+# -- Renyi divergences, beside an independent library
+# ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sigma", "shifts", "epsilon"), [(20.0, 100, 2.25), (60.0, 300, 1.0), (5.0, 3, 1.5)]
+)
+def test_the_renyi_conversion_is_that_of_an_independent_library(
+    sigma: float, shifts: int, epsilon: float
+) -> None:
+    from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    accountant = RdpAccountant(orders=[order for order in ORDERS.tolist() if order > 1.01])
+    accountant.compose(SelfComposedDpEvent(GaussianDpEvent(sigma), shifts))
+    event = counts_event(sigma, shifts)
+    divergences = np.array([float(event.renyi(np.array([order]))[0]) for order in ORDERS])
+    found = float(delta_of(divergences, ORDERS, np.array(epsilon)))
+    assert found == pytest.approx(accountant.get_delta(epsilon), rel=1e-6)
+    assert delta_upper([event], epsilon) < found
+
+
+@pytest.mark.parametrize("loss", [0.01, 0.3, 3.0])
+def test_randomised_response_has_the_divergence_of_an_independent_library(loss: float) -> None:
+    from dp_accounting import NeighboringRelation, RandomizedResponseDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    orders = [order for order in ORDERS.tolist() if 1.1 < order < 200]
+    accountant = RdpAccountant(orders=orders, neighboring_relation=NeighboringRelation.REPLACE_ONE)
+    # two buckets, of which the true one is kept with the odds e^loss
+    accountant.compose(
+        RandomizedResponseDpEvent(noise_parameter=2 / (1 + math.exp(loss)), num_buckets=2)
+    )
+    np.testing.assert_allclose(
+        response(loss, np.array(orders)), accountant._rdp, rtol=1e-6, atol=1e-12
+    )

@@ -1,0 +1,415 @@
+"""Recipes from a budget to a mechanism: what they spend, what less noise would cost, and what they
+say of the noise."""
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from made_events import class_event, counts_event, label_event, pure_event, sums_event
+from secretballot.accounting import (
+    PrivacyBudget,
+    WeakSignalWarning,
+    check_useful,
+    delta_upper,
+    epsilon_upper,
+    noisy_means,
+    noisy_votes,
+    price,
+    table_labels,
+    teacher_shape,
+    vote_quantiles,
+)
+from secretballot.accounting.recipes import (
+    laplace_deviation,
+    paper_sigma,
+    right_chance,
+    unanimous_chance,
+)
+from secretballot.audit import ScriptedNoise
+from secretballot.audit.distributions import Distribution, discrete_gaussian_distribution
+from secretballot.audit.games import adaptive_delta, hockey_stick
+from secretballot.core.exponential import least_quotient
+from secretballot.core.mechanisms import (
+    Mechanism,
+    NoisyMeans,
+    NoisyVotes,
+    State,
+    TableLabels,
+    VoteQuantiles,
+)
+from secretballot.core.noise import ExactNoise
+from secretballot.core.types import Guarantee, VoteShape
+from secretballot.ensemble import label_votes
+from secretballot.ensemble.record_votes import record_votes_shape
+from secretballot.ensemble.vote_tables import label_shape
+from secretballot.exceptions import ParameterError
+
+BUDGET, PURE = PrivacyBudget(1.0, 1e-6), PrivacyBudget(1.0, 0.0)
+RECORD = Guarantee(unit="record", relation="add-remove")
+REPLACED = Guarantee(unit="record", relation="replace-one")
+ONE = 2**53
+
+
+def spent(mechanism: Mechanism, shape: VoteShape, epsilon: float = 1.0) -> float:
+    return delta_upper([mechanism.event(shape)], epsilon)
+
+
+# --- noisy votes ---
+
+
+def test_printed_sigma_is_the_papers() -> None:
+    # errata 3: sigma / sqrt(l) = 5.3500 printed, 4.2247 analytic, at (1, 1e-6)
+    assert paper_sigma(BUDGET, 100) == pytest.approx(53.500, abs=5e-4)
+    tight = noisy_votes(BUDGET, teacher_shape(100, 2, 250), release="counts")
+    assert tight.scale == pytest.approx(42.247, abs=1e-3)
+    shape = teacher_shape(100, 2, 250)
+    assert spent(NoisyVotes(scale=paper_sigma(BUDGET, 100), release="counts"), shape) < 5e-7
+    with pytest.raises(ParameterError, match="delta"):
+        paper_sigma(PURE, 100)
+
+
+def test_counts_of_more_than_two_classes_cost_sqrt_two_and_labels_alone_less() -> None:
+    two, ten = teacher_shape(100, 2, 250), teacher_shape(100, 10, 250)
+    one_count = noisy_votes(BUDGET, two, release="counts").scale
+    counts, labels = (noisy_votes(BUDGET, ten, release=kind) for kind in ("counts", "labels"))
+    assert counts.scale == pytest.approx(math.sqrt(2) * one_count, rel=1e-4)
+    assert 0.80 < labels.scale / counts.scale < 0.83
+    assert counts.event(ten) == counts_event(counts.scale, 200)
+    assert labels.event(ten) == class_event(labels.scale, 100)
+
+
+@pytest.mark.parametrize("release", ["labels", "counts"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        teacher_shape(12, 2, 50),
+        teacher_shape(12, 3, 50),
+        label_shape(12, 5, 100, RECORD),
+        label_shape(12, 5, 100, RECORD, most_named=1),
+        label_shape(12, 5, 100, RECORD, most_named=2),
+        label_shape(12, 5, 100, RECORD, ballot="sets"),
+        record_votes_shape(30, 2, 5, RECORD),
+        record_votes_shape(30, 2, 5, REPLACED, counts_uncovered=True),
+    ],
+    ids=["two", "three", "labels", "one named", "two named", "sets", "records", "replaced"],
+)
+def test_the_least_noise_spends_the_budget_and_less_noise_more(
+    shape: VoteShape, release: str
+) -> None:
+    if shape.n_teachers is None and release == "labels":
+        with pytest.raises(ParameterError):
+            noisy_votes(BUDGET, shape)
+        return
+    found = noisy_votes(BUDGET, shape, release=release)
+    assert 0.95e-6 < spent(found, shape) <= 1e-6
+    assert spent(found.changed(scale=0.97 * found.scale), shape) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("terms", "rows", "moved"),
+    [({}, 60, 60), ({"most_named": 1}, 60, 24), ({"most_named": 2}, 60, 48)],
+)
+def test_labels_of_sets_are_priced_by_what_one_teacher_moves(
+    terms: dict[str, Any], rows: int, moved: int
+) -> None:
+    shape = label_shape(12, 5, 100, RECORD, **terms)
+    assert (shape.n_queries, shape.moved) == (rows, moved)
+    found = noisy_votes(BUDGET, shape)
+    assert found.event(shape) == label_event(found.scale, moved, 100)
+
+
+@pytest.mark.parametrize(("n_classes", "parts"), [(2, 1), (3, 2), (10, 2)])
+def test_a_pure_promise_adds_up_and_spends_all_of_epsilon(n_classes: int, parts: int) -> None:
+    shape = teacher_shape(20, n_classes, 250)
+    found = noisy_votes(PURE, shape, noise="laplace")
+    loss = least_quotient(1, found.scale)
+    assert found.event(shape) == pure_event(loss, 20 * parts)
+    assert found.scale == pytest.approx(20 * parts, rel=1e-10)
+    assert found.scale >= 20 * parts
+    assert spent(found, shape) == 0
+    assert spent(found, shape, 0.999) > 0
+    assert price([found.event(shape)], delta=0.0).method == "pure"
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_delta_buys_less_laplace_noise_and_is_spent(n_classes: int) -> None:
+    shape = teacher_shape(200, n_classes, 250)
+    pure, found = (noisy_votes(one, shape, noise="laplace") for one in (PURE, BUDGET))
+    assert found.scale < 0.5 * pure.scale
+    assert 0.99 * BUDGET.delta < spent(found, shape) <= BUDGET.delta
+
+
+def test_gaussian_noise_has_no_pure_price() -> None:
+    event = NoisyVotes(scale=20.0).event(teacher_shape(2, 2, 9))
+    with pytest.raises(ParameterError, match="delta"):
+        epsilon_upper([event], 0.0)
+    with pytest.raises(ParameterError, match="delta"):
+        noisy_votes(PURE, teacher_shape(2, 2, 9))
+
+
+@pytest.mark.parametrize(("scale", "parts"), [(20.0, 60), (30.0, 80)])
+def test_composed_laplace_prices_agree_with_dp_accounting(scale: float, parts: int) -> None:
+    from dp_accounting.pld import privacy_loss_distribution
+
+    event = NoisyVotes(noise="laplace", scale=scale).event(teacher_shape(parts, 2, 9))
+    # discrete Laplace noise that moves by one, on a grid on which its loss lies
+    single = privacy_loss_distribution.from_discrete_laplace_mechanism(
+        1 / scale, sensitivity=1, value_discretization_interval=1 / scale / 8
+    )
+    theirs = single.self_compose(parts)
+    for epsilon in (0.5, 1.0, 1.5):
+        assert delta_upper([event], epsilon) == pytest.approx(
+            theirs.get_delta_for_epsilon(epsilon), rel=1e-6, abs=1e-12
+        )
+
+
+# --- tables of chances ---
+
+
+def chance_of_one(mechanism: TableLabels, votes: int, n_teachers: int) -> Fraction:
+    """P(label 1) of the very code, from one draw between each two chances of the table."""
+    cuts = sorted({0, *mechanism.weights})
+    ends = [*cuts[1:], ONE]
+    shape = teacher_shape(len(cuts), 2, n_teachers)
+    counts = np.tile([n_teachers - votes, votes], (len(cuts), 1))
+
+    def drawn(words: list[int]) -> list[int]:
+        labels, _ = mechanism.draw(shape, [counts], ScriptedNoise(words), State())
+        return labels[:, 0].tolist()
+
+    first = drawn(cuts)
+    # nothing changes between two chances
+    assert first == drawn([end - 1 for end in ends])
+    lengths = (Fraction(end - cut, ONE) for cut, end in zip(cuts, ends, strict=True))
+    return sum((length for length, label in zip(lengths, first, strict=True) if label), Fraction(0))
+
+
+def true_delta(chances: list[Fraction], queries: int, epsilon: float) -> float:
+    """The best adaptive attack on labels with these chances of 1, vote by vote, in fractions."""
+    ratio = Fraction(math.exp(epsilon))
+    steps = {pair for a, b in itertools.pairwise(chances) for pair in ((a, b), (b, a))}
+
+    def value(p: Fraction, q: Fraction, left: int) -> Fraction:
+        if left == 0:
+            return max(Fraction(0), p - ratio * q)
+        return max(
+            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
+            for a, b in steps
+        )
+
+    return float(value(Fraction(1), Fraction(1), queries))
+
+
+@pytest.mark.parametrize("n_teachers", [2, 5, 8, 9])
+@pytest.mark.parametrize("queries", [1, 2])
+def test_calibrated_tables_keep_the_budget_and_broken_ones_do_not(
+    n_teachers: int, queries: int
+) -> None:
+    budget = PrivacyBudget(1.0, 1e-2)
+    mechanism = table_labels(budget, teacher_shape(queries, 2, n_teachers))
+    chances = [chance_of_one(mechanism, votes, n_teachers) for votes in range(n_teachers + 1)]
+    truth = true_delta(chances, queries, 1.0)
+    assert 0.9 * budget.delta < truth <= budget.delta
+    # a teacher that moves the count by two, and a table read one vote too far out, are caught
+    assert true_delta(chances[::2], queries, 1.0) > budget.delta
+    if n_teachers > 2:
+        half = len(chances) // 2
+        sharper = [*chances[: half - 1], *chances[half + (n_teachers % 2 == 0) :]]
+        assert true_delta(sharper, queries, 1.0) > budget.delta
+
+
+@pytest.mark.parametrize("n_teachers", [7, 9, 8])
+def test_a_label_has_the_chance_that_the_table_gives(n_teachers: int) -> None:
+    half = ONE // 2
+    weights = (half, half // 2, half // 8, half // 64)[n_teachers % 2 :]
+    chances = [
+        chance_of_one(TableLabels(weights=weights), votes, n_teachers)
+        for votes in range(n_teachers + 1)
+    ]
+    for votes, chance in enumerate(chances):
+        margin = abs(2 * votes - n_teachers)
+        minority = Fraction(weights[min(margin // 2, len(weights) - 1)], ONE)
+        assert chance == (minority if 2 * votes < n_teachers else 1 - minority)
+        # neither class is preferred, and more votes never make a label rarer
+        assert chance + chances[n_teachers - votes] == 1
+    assert chances == sorted(chances)
+
+
+def test_a_table_is_for_two_classes_and_better_than_noise() -> None:
+    with pytest.raises(ParameterError, match="n_classes"):
+        table_labels(BUDGET, teacher_shape(3, 3, 10))
+    shape = teacher_shape(20, 2, 100)
+    table, noise = table_labels(BUDGET, shape), noisy_votes(BUDGET, shape)
+    assert right_chance(table, 60, shape) > right_chance(noise, 60, shape)
+    rough = table_labels(BUDGET, shape, exact=False)
+    assert right_chance(rough, 60, shape) == pytest.approx(right_chance(table, 60, shape), abs=0.02)
+
+
+# --- numbers ---
+
+
+def test_means_are_moved_by_the_whole_grid_at_every_query() -> None:
+    shape = teacher_shape(3, 5, 2)
+    found = noisy_means(BUDGET, shape)
+    assert found.event(shape) == sums_event(found.sigma, 3 * 4**2, 3)
+    assert 0.95e-6 < spent(found, shape) <= 1e-6
+    # a single query as a single lattice sum: the price is at least its exact delta
+    one = NoisyMeans(sigma=6.0).event(teacher_shape(1, 2, 2))
+    assert delta_upper([one], 0.5) >= delta_upper([counts_event(6.0, 1)], 0.5) * 0.999
+
+
+def test_a_quantile_is_the_median_unless_a_rank_is_asked_for() -> None:
+    shape = teacher_shape(3, 50, 9)
+    assert vote_quantiles(BUDGET, shape).rank == 5
+    found = vote_quantiles(BUDGET, shape, rank=2)
+    assert found.rank == 2
+    assert 0.9e-6 < spent(found, shape) <= 1e-6
+    for rank in (0, 10):
+        with pytest.raises(ParameterError, match="rank"):
+            vote_quantiles(BUDGET, shape, rank=rank)
+
+
+# --- small worlds ---
+
+
+def all_sets(n_labels: int) -> np.ndarray:
+    return np.array(list(itertools.product((0, 1), repeat=n_labels)))
+
+
+def counts_of(sets: np.ndarray, labels: list[str], **terms: Any) -> np.ndarray:
+    return label_votes(sets[None], labels, **terms)._unseal()[0][:, 1]
+
+
+def values_of(noise: Distribution) -> np.ndarray:
+    return noise.low + np.arange(len(noise.pmf))
+
+
+def bit_laws(n_teachers: int, sigma: float) -> list[float]:
+    """Return the chance of label 1 at each count."""
+    noise = discrete_gaussian_distribution(sigma, 1e-13)
+    return [
+        float(noise.pmf[2 * (count + values_of(noise)) >= n_teachers].sum())
+        for count in range(n_teachers + 1)
+    ]
+
+
+def law_of(counts: np.ndarray, chances: list[float]) -> np.ndarray:
+    """Return the law of the labels of one query, over all sets."""
+    one = np.array([chances[count] for count in counts])
+    sets = all_sets(len(counts))
+    return np.where(sets, one, 1 - one).prod(axis=1)
+
+
+@pytest.mark.parametrize(("cap", "n_queries"), [(None, 1), (None, 2), (1, 2)])
+def test_the_price_of_labels_alone_is_above_the_truth_of_all_small_worlds(
+    cap: int | None, n_queries: int
+) -> None:
+    # three labels, three teachers; a query's worst pair of laws depends on nothing else
+    labels, sigma, teachers = ["a", "b", "c"], 3.0, 3
+    chances = bit_laws(teachers, sigma)
+    steps = []
+    others = [counts_of(rest, labels, most_named=cap) for rest in _pairs_of_ballots(3)]
+    for rest in {tuple(one.tolist()) for one in others}:
+        for one, two in itertools.product(all_sets(3), repeat=2):
+            both = [counts_of(own[None], labels, most_named=cap) for own in (one, two)]
+            here, there = (np.array(rest) + own for own in both)
+            steps.append((law_of(here, chances), law_of(there, chances)))
+    event = NoisyVotes(scale=sigma).event(
+        label_shape(n_queries, 3, teachers, RECORD, most_named=cap)
+    )
+    for epsilon in (0.3, 1.0):
+        true = adaptive_delta(steps, n_queries, epsilon)
+        price = delta_upper([event], epsilon)
+        assert 0.5 * price < true <= price
+        if cap is not None:
+            # a cap that counts one way, as of a teacher that comes or goes, promises too much
+            assert true > delta_upper([label_event(sigma, cap * n_queries, 3)], epsilon)
+
+
+def _pairs_of_ballots(n_labels: int) -> list[np.ndarray]:
+    sets = all_sets(n_labels)
+    return [np.array(pair) for pair in itertools.combinations_with_replacement(sets, 2)]
+
+
+def test_the_price_of_sets_is_above_the_truth_and_one_shift_is_below_it() -> None:
+    # two labels, one teacher of three changes its set; the noisy counts of two sets move
+    sigma, noise = 2.0, discrete_gaussian_distribution(2.0, 1e-12)
+    # the last cell is empty, so that both shifts stay on the list
+    pmf = np.concatenate([[0.0], noise.pmf, [0.0]])
+    p = np.outer(pmf, pmf).ravel()
+    q = np.outer(np.roll(pmf, 1), np.roll(pmf, -1)).ravel()
+    shape = label_shape(1, 2, 3, RECORD, ballot="sets")
+    event = NoisyVotes(scale=sigma, release="counts").event(shape)
+    for epsilon in (0.5, 1.0):
+        true = hockey_stick(p, q, epsilon)
+        assert true <= delta_upper([event], epsilon) * (1 + 1e-6) + 1e-11
+        assert true > delta_upper([counts_event(sigma, 1)], epsilon)
+
+
+# --- what the noise leaves ---
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_right_chances_are_those_of_draws(noise: str, n_classes: int) -> None:
+    trials, scale, margin = 20_000, 30.0, 40
+    mechanism = NoisyVotes(noise=noise, scale=scale)
+    shape = teacher_shape(trials, n_classes, 40 + 100 * n_classes)
+    votes = np.full((trials, n_classes), 100)
+    votes[:, -1] += margin
+    drawn, _ = mechanism.draw(shape, [votes], ExactNoise(), State())
+    right = (drawn[:, 0] == n_classes - 1).mean()
+    assert right_chance(mechanism, margin, shape) == pytest.approx(right, abs=0.02)
+
+
+def test_deviations_are_those_of_draws() -> None:
+    drawn = ExactNoise().discrete_laplace(7.0, 40_000)
+    assert laplace_deviation(7.0) == pytest.approx(drawn.std(), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("drowned", "useful"),
+    [
+        (NoisyVotes(scale=200.0), NoisyVotes(scale=150.0)),
+        (NoisyVotes(noise="laplace", scale=300.0), NoisyVotes(noise="laplace", scale=150.0)),
+        (NoisyVotes(scale=1100.0, release="counts"), NoisyVotes(scale=900.0, release="counts")),
+        (TableLabels(weights=(2**52, 2**52 - 2**47)), TableLabels(weights=(2**52, 2**51))),
+        (NoisyMeans(sigma=110.0), NoisyMeans(sigma=90.0)),
+        (VoteQuantiles(epsilon=0.001, rank=50), VoteQuantiles(epsilon=0.5, rank=50)),
+    ],
+    ids=lambda one: one.kind,
+)
+def test_noise_that_drowns_unanimous_votes_is_said(
+    drowned: Mechanism, useful: Mechanism, recwarn: pytest.WarningsRecorder
+) -> None:
+    shape = teacher_shape(100, 40 if isinstance(useful, VoteQuantiles) else 2, 100)
+    with pytest.warns(WeakSignalWarning, match="drowns the votes of 100 teachers"):
+        check_useful(drowned, shape)
+    recwarn.clear()
+    check_useful(useful, shape)
+    # how many records vote is private
+    check_useful(NoisyVotes(scale=1e6, release="counts"), record_votes_shape(30, 2, 5, RECORD))
+    assert not list(recwarn)
+
+
+def test_a_unanimous_quantile_is_drawn_as_often_as_stated() -> None:
+    mechanism, shape = VoteQuantiles(epsilon=0.3, rank=5), teacher_shape(4000, 30, 9)
+    votes = np.zeros((4000, 30), dtype=np.int64)
+    votes[:, 11] = 9
+    drawn, _ = mechanism.draw(shape, [votes], ExactNoise(), State())
+    right = (drawn[:, 0] == 11).mean()
+    assert unanimous_chance(mechanism, shape) == pytest.approx(right, abs=0.03)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    shape = teacher_shape(3, 2, 9)
+    for settings in ({"release": "votes"}, {"noise": "uniform"}):
+        with pytest.raises(ParameterError, match=next(iter(settings))):
+            noisy_votes(BUDGET, shape, **settings)
+    for numbers in ((0, 2, 9), (3, 1, 9), (3, 2, 0)):
+        with pytest.raises(ParameterError):
+            teacher_shape(*numbers)

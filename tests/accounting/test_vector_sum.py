@@ -1,0 +1,145 @@
+"""Prices of noisy vector sums: never below the truth, near it, and beside other accountants."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent
+from dp_accounting.pld import PLDAccountant
+
+from made_events import admits, counts_event, json_of, label_event, pure_event, sums_event
+from secretballot.accounting import (
+    BasicFilter,
+    PrivacyBudget,
+    calibrate_vector_sum,
+    delta_upper,
+    epsilon_upper,
+    event_in,
+    price,
+)
+from secretballot.core.renyi import ORDERS, delta_of
+from secretballot.exceptions import ParameterError
+
+
+def noise(sigma: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the integers and probabilities of discrete Gaussian noise, but for 1e-40."""
+    x = np.arange(-math.ceil(14 * sigma), math.ceil(14 * sigma) + 1)
+    weights = np.exp(-(x.astype(float) ** 2) / (2 * sigma**2))
+    return x, weights / weights.sum()
+
+
+def true_delta(epsilon: float, sigma: float, shift: tuple[int, ...]) -> float:
+    """Return the hockey-stick divergence of a discrete Gaussian vector and its shift, summed over
+    all outcomes."""
+    x, weights = noise(sigma)
+    grids = np.meshgrid(*[x] * len(shift), indexing="ij")
+    chance = math.prod(np.meshgrid(*[weights] * len(shift), indexing="ij"))
+    squared = sum(one * one for one in shift)
+    projection = sum(s * grid for s, grid in zip(shift, grids, strict=True))
+    loss = (squared + 2 * projection) / (2 * sigma**2)
+    return float(np.sum(chance * -np.expm1(np.minimum(0.0, epsilon - loss))))
+
+
+@pytest.mark.parametrize("sigma", [4.0, 7.3, 20.0])
+@pytest.mark.parametrize("shift", [(1, 0), (2, 0), (1, 1), (3, 4), (5, 0), (2, 1), (0, 7)])
+def test_the_price_is_at_least_the_truth_and_near_it(sigma: float, shift: tuple[int, int]) -> None:
+    squared = sum(one * one for one in shift)
+    event = sums_event(sigma, squared, 2)
+    for epsilon in (0.0, 0.3, 1.0):
+        truth, promised = true_delta(epsilon, sigma, shift), delta_upper([event], epsilon)
+        assert truth <= promised
+        if truth > 1e-9:
+            # the noise that the rounding takes, and the kink on the lattice, each to first order
+            score = (epsilon + 1) * sigma / math.sqrt(squared) + 1
+            assert promised <= truth * (1 + 6 * score**2 / sigma**2)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(epsilon: float) -> None:
+    """Three records with vectors of squared norm at most 4 in two dimensions; one comes or goes,
+    or is replaced."""
+    vectors = [v for v in itertools.product(range(-2, 3), repeat=2) if v[0] ** 2 + v[1] ** 2 <= 4]
+    sigma = 5.0
+    gone = delta_upper([sums_event(sigma, 4, 2)], epsilon)
+    replaced = delta_upper([sums_event(sigma, 16, 2)], epsilon)
+    worlds = {(0, 0), *vectors}
+    assert max(true_delta(epsilon, sigma, v) for v in worlds) <= gone
+    shifts = {(a[0] - b[0], a[1] - b[1]) for a, b in itertools.product(vectors, repeat=2)}
+    assert max(true_delta(epsilon, sigma, shift) for shift in shifts) <= replaced
+    # power: with seven tenths of the noise, or priced as a record that goes, the promise is broken
+    assert max(true_delta(epsilon, 0.7 * sigma, v) for v in worlds) > gone
+    assert max(true_delta(epsilon, sigma, shift) for shift in shifts) > gone
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 1e-6), (4.0, 1e-10)])
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_the_price_is_that_of_another_accountant(epsilon: float, delta: float, count: int) -> None:
+    sigma = calibrate_vector_sum(PrivacyBudget(epsilon, delta), 2**40, 300, count)
+    other = PLDAccountant()
+    other.compose(GaussianDpEvent(sigma / 2**20), count)
+    assert epsilon_upper([sums_event(sigma, 2**40, 300, count)], delta) == pytest.approx(
+        other.get_epsilon(delta), rel=2e-3
+    )
+
+
+def test_calibrated_noise_fits_and_a_little_less_does_not() -> None:
+    for budget in (PrivacyBudget(0.05, 1e-9), PrivacyBudget(1.0, 1e-5), PrivacyBudget(8.0, 1e-6)):
+        for squared, coordinates, count in ((1, 1, 1), (10_000, 40, 2), (2**52, 5_000, 3)):
+            sigma = calibrate_vector_sum(budget, squared, coordinates, count)
+            less = sums_event(sigma * (1 - 1e-6), squared, coordinates, count)
+            fits = sums_event(sigma, squared, coordinates, count)
+            assert delta_upper([fits], budget.epsilon) <= budget.delta
+            assert delta_upper([less], budget.epsilon) > budget.delta
+
+
+def test_renyi_certifies_more_than_the_tight_price() -> None:
+    event = sums_event(4.2e6, 2**40, 300, 2)
+    tight = delta_upper([event], 1.0)
+    loose = float(delta_of(event.renyi(ORDERS), ORDERS, np.array(1.0)))
+    assert tight < loose < 10 * tight
+
+
+def test_sums_of_several_scales_are_one_gaussian() -> None:
+    parts = [sums_event(300.0, 10_000, 50), sums_event(600.0, 40_000, 50)]
+    together = sums_event(300.0, 20_000, 100)
+    assert delta_upper(parts, 1.0) == pytest.approx(delta_upper([together], 1.0), rel=1e-4)
+    mixed = [sums_event(300.0, 10_000, 50), counts_event(30.0, 100)]
+    assert delta_upper(mixed, 1.0) == pytest.approx(delta_upper([together], 1.0), rel=0.02)
+    with_labels = [sums_event(300.0, 10_000, 50), label_event(30.0, 100, 250)]
+    # labels tell about 2 / pi of their counts, which is as if fewer of these were released
+    fewer = [sums_event(300.0, 10_000, 50), counts_event(30.0, 63)]
+    found = delta_upper(with_labels, 1.0)
+    assert delta_upper(fewer, 1.0) < found < 1.15 * delta_upper(fewer, 1.0)
+
+
+def test_more_of_anything_costs_more() -> None:
+    base = delta_upper([sums_event(100.0, 900, 10)], 0.5)
+    assert delta_upper([sums_event(100.0, 900, 10, 2)], 0.5) > base
+    assert delta_upper([sums_event(100.0, 901, 10)], 0.5) > base
+    assert delta_upper([sums_event(99.0, 900, 10)], 0.5) > base
+    assert delta_upper([sums_event(100.0, 900, 10**12)], 0.5) >= base
+    assert delta_upper([sums_event(100.0, 900, 10), pure_event(0.01, 3)], 0.5) > base
+    assert delta_upper([sums_event(2.0, 1, 10)], 0.5) > 0.1  # too little noise: Renyi alone
+
+
+def test_it_is_bought_from_a_ledger_filter() -> None:
+    event = sums_event(1000.0, 10_000, 10)
+    paid = price([event], delta=1e-6)
+    grant = ((event,), PrivacyBudget(paid.epsilon, 1e-6))
+    assert admits(BasicFilter(PrivacyBudget(1.0, 1e-5)), [], grant)
+
+
+def test_it_survives_json_and_refuses_nonsense() -> None:
+    event = sums_event(12.5, 400, 7, 2)
+    assert event_in(json_of(event)) == event
+    for broken in (
+        {"squared_sensitivity": 0},
+        {"squared_sensitivity": 10**19},
+        {"sigmas": [math.nan]},
+        {"sigmas": []},
+    ):
+        with pytest.raises(ParameterError):
+            event_in({**json_of(event), **broken})
+    with pytest.raises(ParameterError, match="squared_sensitivity"):
+        sums_event(1.0, 10**19, 1)

@@ -1,0 +1,586 @@
+"""Prices of labels drawn from a table: exact games, a program of its own, and tables that are worse
+than they say."""
+
+import itertools
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+import secretballot_verify as second
+from made_events import (
+    abstention_event,
+    counts_event,
+    json_of,
+    label_event,
+    pure_event,
+    sampled_event,
+    sparse_event,
+    table_event,
+)
+from secretballot.accounting import (
+    CHANCE_BITS,
+    BinaryLabels,
+    Event,
+    PrivacyBudget,
+    calibrate_label_gaussian,
+    calibrate_vote_table,
+    delta_upper,
+    epsilon_upper,
+    estimated_vote_table,
+    event_in,
+    price,
+)
+from secretballot.accounting.table_weights import table_weights
+from secretballot.audit import adaptive_delta
+from secretballot.core import label_games as room
+from secretballot.core.label_games import label_losses
+from secretballot.core.losses import discrete_gaussian_pmf
+from secretballot.exceptions import ParameterError
+
+ONE, HALF = 2**53, 2**52
+BUDGET = PrivacyBudget(1.0, 1e-6)
+
+
+def calibrated(budget: PrivacyBudget, queries: int, n_teachers: int) -> BinaryLabels:
+    chances = calibrate_vote_table(budget, queries, n_teachers)
+    return BinaryLabels(chances=chances, queries=queries)
+
+
+def chance_of_one(event: BinaryLabels, votes: int) -> Fraction:
+    """P(label 1), straight from the definition."""
+    margin = abs(2 * votes - event.chances.n_teachers)
+    minority = Fraction(
+        event.chances.weights[min(margin // 2, len(event.chances.weights) - 1)], ONE
+    )
+    return minority if 2 * votes < event.chances.n_teachers else 1 - minority
+
+
+def steps_of(event: BinaryLabels) -> list[tuple[Fraction, Fraction]]:
+    """All pairs of neighbouring votes, both ways round."""
+    chances = [chance_of_one(event, votes) for votes in range(event.chances.n_teachers + 1)]
+    return [pair for a, b in itertools.pairwise(chances) for pair in ((a, b), (b, a))]
+
+
+def true_delta(event: BinaryLabels, epsilon: float) -> float:
+    """Largest hockey stick over all adaptive choices of votes, in fractions."""
+    ratio, steps = Fraction(math.exp(epsilon)), sorted(set(steps_of(event)))
+
+    def value(p: Fraction, q: Fraction, left: int) -> Fraction:
+        if left == 0:
+            return max(Fraction(0), p - ratio * q)
+        return max(
+            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
+            for a, b in steps
+        )
+
+    return float(value(Fraction(1), Fraction(1), event.queries))
+
+
+def at_least_exp(epsilon: float) -> Fraction:
+    """A fraction just above e^epsilon; what is reached from there is no more than at epsilon."""
+    with localcontext() as context:
+        context.prec = 60
+        return Fraction(Decimal(epsilon).exp() * (1 + Decimal("1e-50")))
+
+
+def single_delta(event: BinaryLabels, epsilon: float) -> Fraction:
+    """What one label reaches at most, without any rounding downward but that of e^epsilon."""
+    ratio = at_least_exp(epsilon)
+    return max(
+        max(Fraction(0), a - ratio * b) + max(Fraction(0), (1 - a) - ratio * (1 - b))
+        for a, b in steps_of(event)
+    )
+
+
+def random_table(seed: int, n_teachers: int, queries: int) -> BinaryLabels:
+    """A table whose chances fall at random."""
+    rng = np.random.default_rng(seed)
+    size = n_teachers // 2 + 1
+    logs = np.cumsum(rng.uniform(0.05, 0.8, size))
+    weights = [max(1, int(HALF * math.exp(-log))) for log in logs]
+    if n_teachers % 2 == 0:
+        weights[0] = HALF
+    return table_event(tuple(weights), queries, n_teachers)
+
+
+@pytest.mark.parametrize("n_teachers", [1, 2, 3, 4, 5, 8, 9])
+@pytest.mark.parametrize("queries", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_the_price_is_the_best_adaptive_attack_in_fractions(
+    n_teachers: int, queries: int, epsilon: float
+) -> None:
+    if (n_teachers, queries) in ((8, 3), (9, 3)):
+        queries = 2  # 18 pairs, three times over, take minutes in fractions
+    event = random_table(n_teachers, n_teachers, queries)
+    truth, charged = true_delta(event, epsilon), delta_upper([event], epsilon)
+    assert truth <= charged
+    assert charged <= 1.05 * truth + 1e-6
+    # a price for one query fewer would be too small
+    if queries > 1 and truth > 1e-4:
+        fewer = table_event(event.chances.weights, queries - 1, n_teachers)
+        assert delta_upper([fewer], epsilon) < truth
+
+
+@pytest.mark.parametrize("n_teachers", [8, 9])
+def test_longer_adaptive_runs_stay_below_the_price(n_teachers: int) -> None:
+    event = table_event(table_weights(n_teachers, 8.0, 0.1), 6, n_teachers)
+    pairs = [(float(a), float(b)) for a, b in steps_of(event)]
+    steps = [(np.array([1 - a, a]), np.array([1 - b, b])) for a, b in pairs]
+    truth, charged = adaptive_delta(steps, 6, 1.0), delta_upper([event], 1.0)
+    assert truth <= charged <= 1.02 * truth
+    # an adversary that always asks the same votes reaches less, and a table that is read one vote
+    # too far out costs more than was charged
+    assert max(adaptive_delta([step], 6, 1.0) for step in steps) < truth
+    sharper = table_event((*event.chances.weights[:1], *event.chances.weights[2:]), 6, n_teachers)
+    more = [(float(a), float(b)) for a, b in steps_of(sharper)]
+    broken = [(np.array([1 - a, a]), np.array([1 - b, b])) for a, b in more]
+    assert adaptive_delta(broken, 6, 1.0) > 1.5 * charged
+
+
+@pytest.mark.parametrize(
+    ("weights", "n_teachers"),
+    [
+        ((1485514557937078,), 3),
+        ((HALF, 1639699837930636, 596992579484590), 5),
+        ((HALF, HALF // 2), 4),
+        ((7247434491390, 101334), 7),
+        ((HALF - 2**34,), 1),
+    ],
+)
+def test_the_price_holds_where_the_largest_loss_ends_it(
+    weights: tuple[int, ...], n_teachers: int
+) -> None:
+    event = table_event(weights, 1, n_teachers)
+    largest = max(math.log1p(float((a - b) / b)) for a, b in steps_of(event) if a > b)
+    for share in (1.0, 1 - 2.0**-52, 1 - 1e-13, 1 - 1e-10, 1 - 1e-6):
+        epsilon = largest * share
+        truth = single_delta(event, epsilon)
+        assert truth <= Fraction(delta_upper([event], epsilon)), share
+        found = second.price_of(json_of(event), epsilon)
+        assert Fraction(found.lower) <= truth + Fraction(1, 10**60), share
+        assert truth <= Fraction(found.upper) * (1 + Fraction(1, 10**6)), share
+    # there is something to be paid, and no more than the last digits are charged for floats
+    assert single_delta(event, largest * (1 - 1e-6)) > 0
+    assert delta_upper([event], largest * (1 + 1e-10)) < 1e-13
+
+
+@pytest.mark.parametrize("share", [0.25154318262237535, 0.8986746538726729, 0.940373127170601])
+def test_losses_of_a_few_last_digits_are_priced_too(share: float) -> None:
+    for weights, n_teachers, queries in (((HALF, HALF - 60829), 5, 2), ((HALF - 922,), 1, 4)):
+        event = table_event(weights, queries, n_teachers)
+        p, q = max(steps_of(event), key=lambda pair: pair[1] / pair[0])
+        epsilon = share * queries * math.log1p(float((q - p) / p))
+        ratio = at_least_exp(epsilon)
+        # of one vote, asked again and again
+        truth = sum(
+            math.comb(queries, ones)
+            * max(
+                Fraction(0),
+                (1 - p) ** (queries - ones) * p**ones
+                - ratio * (1 - q) ** (queries - ones) * q**ones,
+            )
+            for ones in range(queries + 1)
+        )
+        assert 0 < truth <= Fraction(delta_upper([event], epsilon))
+        upper = second.price_of(json_of(event), epsilon).upper
+        assert truth <= Fraction(upper) * (1 + Fraction(1, 10**6))
+
+
+def other_game(event: BinaryLabels, epsilon: float, spacing: float) -> tuple[float, float]:
+    """Bounds on the value of the game, by a program of its own.
+
+    All pairs in both directions, no corners; x moves to the next grid point below for the upper
+    bound, and above for the lower one, as the value decreases.
+    """
+    pairs = sorted({(float(a), float(b)) for a, b in steps_of(event) if a != b})
+    reach = math.ceil((epsilon + 3.0) / spacing)
+    nodes = spacing * np.arange(-reach, reach + 1)
+    start = reach + round(epsilon / spacing)
+    assert nodes[start] == pytest.approx(epsilon)
+    found = []
+    for side in (math.floor, math.ceil):
+        # below the grid the value is at most 1 and at least that of its first point; above, at most
+        # that of its last one and at least 0
+        left, right = (1.0, None) if side is math.floor else (None, 0.0)
+        value = np.maximum(0.0, -np.expm1(nodes))
+        for _ in range(event.queries):
+            best = value.copy()
+            for p, q in pairs:
+                total = np.zeros(len(nodes))
+                for a, b in ((p, q), (1 - p, 1 - q)):
+                    move = side(math.log(b / a) / spacing)
+                    places = np.arange(len(nodes)) + move
+                    read = value[np.clip(places, 0, len(nodes) - 1)]
+                    if left is not None:
+                        read = np.where(places < 0, left, read)
+                    if right is not None:
+                        read = np.where(places >= len(nodes), right, read)
+                    total += a * read
+                np.maximum(best, total, out=best)
+            value = best
+        found.append(float(value[start]))
+    return found[1], found[0]
+
+
+def test_the_price_lies_between_the_bounds_of_a_program_of_its_own() -> None:
+    event = table_event(table_weights(40, 12.0, 0.03), 12, 40)
+    charged = delta_upper([event], 1.0)
+    lower, upper = other_game(event, 1.0, 1 / 4000)
+    assert lower <= charged <= upper
+    assert charged <= 1.1 * lower
+    assert lower > 1e-5
+
+
+def test_no_price_is_below_the_worst_pair_composed_by_dp_accounting() -> None:
+    from dp_accounting.pld import privacy_loss_distribution
+
+    event = calibrated(BUDGET, 30, 120)
+    worst = 0.0
+    for p, q in sorted({(float(a), float(b)) for a, b in steps_of(event) if a < b})[::4]:
+        composed = privacy_loss_distribution.from_two_probability_mass_functions(
+            {0: math.log(1 - p), 1: math.log(p)},
+            {0: math.log(1 - q), 1: math.log(q)},
+            value_discretization_interval=1e-5,
+            pessimistic_estimate=False,
+        ).self_compose(event.queries)
+        worst = max(worst, composed.get_delta_for_epsilon(1.0))
+    charged = delta_upper([event], 1.0)
+    assert 0.2 * charged < worst <= charged
+    # the same, of a table for fewer labels, breaks the promise by this attack alone
+    sharp = calibrated(BUDGET, 15, 120)
+    p, q = (float(chance_of_one(sharp, votes)) for votes in (60, 61))
+    composed = privacy_loss_distribution.from_two_probability_mass_functions(
+        {0: math.log(1 - p), 1: math.log(p)},
+        {0: math.log(1 - q), 1: math.log(q)},
+        value_discretization_interval=1e-5,
+        pessimistic_estimate=False,
+    ).self_compose(event.queries)
+    assert composed.get_delta_for_epsilon(1.0) > 10 * BUDGET.delta
+
+
+@pytest.mark.parametrize(("n_teachers", "seed"), [(250, 1), (251, 2), (2000, 3), (40, 4)])
+def test_corners_cover_every_pair(n_teachers: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = n_teachers // 2 + 1
+    logs = np.cumsum(rng.gamma(0.3, 0.1, size)) * np.linspace(0.3, 1, size)
+    weights = np.minimum.accumulate(
+        np.append(HALF, (HALF * np.exp(-logs)).astype(np.int64))
+    ).tolist()
+    weights = tuple(max(1, weight) for weight in weights[:size])
+    for table in (weights, table_weights(n_teachers, 20.0, 0.002)):
+        event = table_event(table, 1, n_teachers)
+        curve = room._table_corners(event.chances)
+        p = [Fraction(value) for value in curve.p]
+        q = [Fraction(a) + Fraction(b) for a, b in zip(curve.p, curve.gap, strict=True)]
+        assert all(first < second for first, second in itertools.pairwise(p))
+        assert np.abs(curve.p + curve.rest - 1).max() < 1e-15
+        assert np.abs(curve.rest - curve.gap - curve.over).max() < 1e-15
+        for a, b in steps_of(event):
+            if a >= b:
+                continue
+            place = next(i for i, value in enumerate(p) if value >= a)
+            if place == 0:
+                assert a == p[0]
+                assert b <= q[0] * (1 + Fraction(1, 10**14))
+                continue
+            low, high = place - 1, place
+            line = q[low] + (q[high] - q[low]) * (a - p[low]) / (p[high] - p[low])
+            assert (b - a) <= (line - a) * (1 + Fraction(1, 10**10))
+    assert len(curve.p) < 250
+
+
+def test_more_labels_of_a_table_than_one_event_holds_have_a_price() -> None:
+    event = table_event((HALF, HALF - 1), 10**12, 2)
+    assert delta_upper([event], 1.0) <= delta_upper(2 * [event], 1.0) <= 1
+    sharp = table_event((HALF, HALF // 2), 10**12, 2)
+    assert delta_upper(2 * [sharp], 1.0) == 1
+
+
+def test_more_teachers_than_the_table_has_margins_for_change_nothing() -> None:
+    weights = table_weights(60, 20.0, 0.004)
+    assert delta_upper([table_event(weights, 20, 60)], 1.0) == delta_upper(
+        [table_event(weights, 20, 10**12)], 1.0
+    )
+
+
+@pytest.mark.parametrize(("queries", "wrong"), [(79, 0.001), (118, 0.01), (204, 0.05), (320, 0.1)])
+def test_labels_that_a_table_answers(queries: int, wrong: float) -> None:
+    # K = 250, votes of 200 to 50: Gaussian labels are 50, 89, 180 and 299
+    event = calibrated(BUDGET, queries, 250)
+    charged = delta_upper([event], BUDGET.epsilon)
+    assert 0.99 * BUDGET.delta < charged <= BUDGET.delta
+    assert 1 - chance_of_one(event, 200) <= wrong
+    estimated = BinaryLabels(chances=estimated_vote_table(BUDGET, queries, 250), queries=queries)
+    assert float(1 - chance_of_one(estimated, 200)) == pytest.approx(
+        float(1 - chance_of_one(event, 200)), rel=0.5
+    )
+
+
+def test_divergences_are_those_of_the_worst_pair() -> None:
+    event = random_table(6, 30, 5)
+
+    def divergence(a: float, p: float, q: float) -> float:
+        return math.log(p**a * q ** (1 - a) + (1 - p) ** a * (1 - q) ** (1 - a)) / (a - 1)
+
+    for order in (1.5, 8.0, 40.0):
+        worst = max(divergence(order, float(p), float(q)) for p, q in steps_of(event))
+        assert float(event.renyi(np.array([order]))[0]) == pytest.approx(5 * worst, rel=1e-9)
+    # a table is made so that no pair of neighbours is above the divergence it was made for, and
+    # nearly all are at it
+    made = table_event(table_weights(100, 12.0, 0.01), 1, 100)
+    assert float(made.renyi(np.array([12.0]))[0]) == pytest.approx(0.01, rel=1e-4)
+    at = [divergence(12.0, float(p), float(q)) for p, q in steps_of(made)]
+    assert np.mean([max(pair) > 0.00999 for pair in zip(at[::2], at[1::2], strict=True)]) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("weights", "n_teachers"),
+    [((HALF, HALF - 2), 3), ((HALF - 65804,), 1), ((HALF, HALF - 98745, HALF - 2**28), 45)],
+)
+def test_divergences_of_close_chances_keep_their_digits(
+    weights: tuple[int, ...], n_teachers: int
+) -> None:
+    event = table_event(weights, 1, n_teachers)
+    with localcontext() as context:
+        context.prec = 80
+        for order in (1.001, 2.0, 32.0):
+            power = Decimal(order) - 1
+            worst = Decimal(0)
+            for a, b in steps_of(event):
+                pairs = ((a, b), (1 - a, 1 - b))
+                decimals = [[Decimal(x.numerator) / x.denominator for x in pair] for pair in pairs]
+                moment = sum(p * (power * (p / q).ln()).exp() for p, q in decimals)
+                worst = max(worst, moment.ln() / power)
+            # two nearly equal terms cancel in the moment: 2 % were lost
+            found = Decimal(float(event.renyi(np.array([order]))[0]))
+            assert 0 < worst <= found * (1 + Decimal("1e-10"))
+
+
+@pytest.mark.parametrize(
+    ("weights", "n_teachers"),
+    [
+        ((HALF, HALF // 2, HALF // 7, 3), 8),
+        ((HALF // 3, HALF // 5, 1), 9),
+        ((HALF - 1, HALF - 1), 9),
+        # hardly anything is told, so that ratios lie a rounding of floats above 1
+        (tuple(HALF - place for place in range(5000)), 10**5),
+        (tuple(HALF - 3 * place for place in range(5000)), 10**5),
+    ],
+)
+def test_no_label_loses_more_than_the_largest_loss(
+    weights: tuple[int, ...], n_teachers: int
+) -> None:
+    event = table_event(weights, 1, n_teachers)
+    chances, whole = event.chances.chances, 2 * HALF
+    with localcontext() as context:
+        context.prec = 60
+        worst = max(
+            max(Decimal(high) / low, Decimal(whole - low) / (whole - high)).ln()
+            for low, high in itertools.pairwise(chances)
+        )
+        found = Decimal(room.largest_loss(event.chances))
+        assert worst <= found <= worst * (1 + Decimal("1e-13"))
+
+
+def test_blocks_cost_more_than_one_game_and_never_less() -> None:
+    event = calibrated(PrivacyBudget(1.0, 1e-5), 40, 120)
+    at = np.array([-0.5, 0.0, 0.5, 1.0])
+    whole = label_losses(event.chances, event.queries, event.queries).delta(at)
+    for block in (10, 16, 40):
+        found = label_losses(event.chances, event.queries, block).delta(at)
+        assert (found >= whole * (1 - 1e-3)).all()
+        assert found[-1] <= 6 * whole[-1]
+    many = table_event(event.chances.weights, 10**5, 120)
+    assert 0 < epsilon_upper([event], 1e-5) < epsilon_upper([many], 1e-5) < math.inf
+
+
+@lru_cache
+def noisy_label(sigma: float, need: int) -> float:
+    """P(noise >= need)."""
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    return float(pmf[np.arange(-reach, reach + 1) >= need].sum())
+
+
+def test_tables_beside_other_labels_cost_at_least_every_order_of_asking() -> None:
+    table = random_table(3, 4, 2)
+    sigma, epsilon = 3.0, 0.4
+    own = [(float(a), float(b)) for a, b in steps_of(table)]
+    noisy = [
+        (noisy_label(sigma, t), noisy_label(sigma, t - s)) for t in range(-2, 5) for s in (1, -1)
+    ]
+
+    def value(p: float, q: float, tables: int, labels: int) -> float:
+        found = max(0.0, p - math.exp(epsilon) * q)
+        for pairs, left in ((own, (tables - 1, labels)), (noisy, (tables, labels - 1))):
+            if min(left) >= 0:
+                found = max(
+                    found,
+                    *(
+                        value(p * a, q * b, *left) + value(p * (1 - a), q * (1 - b), *left)
+                        for a, b in pairs
+                    ),
+                )
+        return found
+
+    events: list[Event] = [table, label_event(sigma, 1)]
+    truth, charged = value(1.0, 1.0, 2, 1), delta_upper(events, epsilon)
+    assert truth <= charged <= 1.4 * truth
+    assert price(events, epsilon=epsilon).method == "losses"
+    assert delta_upper([table], epsilon) < charged
+
+
+def test_two_tables_beside_labels_and_responses_cost_at_least_every_order_of_asking() -> None:
+    one, other = random_table(3, 4, 1), random_table(4, 5, 1)
+    sigma, loss, epsilon = 3.0, 0.3, 0.4
+    kinds = [
+        [(float(a), float(b)) for a, b in steps_of(one)],
+        [(float(a), float(b)) for a, b in steps_of(other)],
+        [(noisy_label(sigma, t), noisy_label(sigma, t - s)) for t in range(-1, 4) for s in (1, -1)],
+        [(1 / (1 + math.exp(s * loss)), 1 / (1 + math.exp(-s * loss))) for s in (1, -1)],
+    ]
+
+    def value(p: float, q: float, left: frozenset[int]) -> float:
+        found = max(0.0, p - math.exp(epsilon) * q)
+        for kind in left:
+            rest = left - {kind}
+            found = max(
+                found,
+                *(
+                    value(p * a, q * b, rest) + value(p * (1 - a), q * (1 - b), rest)
+                    for a, b in kinds[kind]
+                ),
+            )
+        return found
+
+    events: list[Event] = [one, other, label_event(sigma, 1), pure_event(loss, 1)]
+    for places in ((0, 1), (0, 1, 2), (0, 1, 3), (0, 2, 3), (0, 1, 2, 3)):
+        listed = [events[place] for place in places]
+        truth = value(1.0, 1.0, frozenset(places))
+        found = price(listed, epsilon=epsilon)
+        assert truth <= found.delta <= 1.6 * truth
+        assert found.method == "losses"
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        abstention_event(20.0, 0.01, 1e-6, 3),
+        sampled_event(sparse_event(3.0, 3.0, 46, 1), 10, 100, "add-remove"),
+    ],
+)
+def test_what_stands_beside_a_table_is_paid_for(beside: Event) -> None:
+    table = calibrated(PrivacyBudget(0.5, 1e-6), 20, 60)
+    found = price([table, beside], epsilon=2.0)
+    assert found.delta >= max(delta_upper([table], 2.0), delta_upper([beside], 2.0))
+    added = epsilon_upper([table], 5e-6) + epsilon_upper([beside], 5e-6)
+    assert epsilon_upper([table, beside], 1e-5) < added
+
+
+def test_tables_beside_counts_parts_and_many_kinds() -> None:
+    table = table_event(table_weights(120, 20.0, 0.002), 10, 120)
+    other = table_event(table_weights(61, 20.0, 0.002), 6, 61)
+    third = table_event(table_weights(61, 20.0, 0.003), 6, 61)
+    counts, labels = counts_event(40.0, 20), label_event(40.0, 20, 250)
+    alone = epsilon_upper([table], 1e-6)
+    for beside in ([counts], [counts, labels], [pure_event(0.2, 1)], [other, third]):
+        together = price([table, *beside], delta=1e-6)
+        assert alone < together.epsilon
+        assert together.method == "losses"
+        # no more than both prices added, at half the delta each
+        added = epsilon_upper([table], 5e-7) + epsilon_upper(beside, 5e-7)
+        assert together.epsilon < added
+    # equal tables are one
+    halves = [table_event(table.chances.weights, 5, 120)] * 2
+    assert delta_upper(halves, 0.5) == delta_upper([table], 0.5)
+
+
+@pytest.mark.parametrize("weights", [(HALF, 1), (HALF, HALF - 1), (HALF, *(1 for _ in range(99)))])
+@pytest.mark.parametrize("queries", [1, 3, 10**6, 10**12])
+def test_tables_of_any_shape_have_a_price_that_is_no_less_than_one_label_tells(
+    weights: tuple[int, ...], queries: int
+) -> None:
+    event = table_event(weights, queries, 1000)
+    one = table_event(weights, 1, 1000)
+    for epsilon in (1e-9, 0.5, 20.0, 1e3):
+        assert true_delta_of_one(one, epsilon) <= delta_upper([event], epsilon) <= 1
+
+
+def true_delta_of_one(event: BinaryLabels, epsilon: float) -> float:
+    pairs = {(a, b) for a, b in steps_of(event) if a != b}
+    ratio = Fraction(math.exp(min(epsilon, 700.0)))
+    return float(
+        max(
+            max(a - ratio * b, Fraction(0)) + max((1 - a) - ratio * (1 - b), Fraction(0))
+            for a, b in pairs
+        )
+    )
+
+
+def test_orders_and_sharpness_of_tables() -> None:
+    for n_teachers in (250, 251):
+        found = table_weights(n_teachers, 20.0, 0.004)
+        assert len(found) == n_teachers // 2 + 1 or found[-1] == 2 ** (CHANCE_BITS - 40)
+        assert all(one >= other for one, other in itertools.pairwise(found))
+        assert (found[0] == HALF) == (n_teachers == 250)
+        # a larger divergence allows a sharper table everywhere
+        sharper = table_weights(n_teachers, 20.0, 0.008)
+        assert all(a >= b for a, b in zip(found[1:], sharper[1:], strict=False))
+
+
+def test_a_calibrated_table_is_better_than_noise_where_labels_are_to_be_right() -> None:
+    event = calibrated(BUDGET, 60, 200)
+    sigma = calibrate_label_gaussian(BUDGET, 60, 200)
+    for votes in (150, 160, 170, 190):
+        noisy = noisy_label(sigma, 100 - votes)
+        assert float(chance_of_one(event, votes)) > noisy
+    # and gives away a little near an even vote
+    assert float(chance_of_one(event, 105)) < noisy_label(sigma, -5) + 0.01
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"weights": []},
+        {"weights": "12"},
+        {"weights": 12},
+        {"weights": {"0": HALF}},
+        {"weights": [HALF]},
+        {"weights": [HALF, 0]},
+        {"weights": [HALF, -1]},
+        {"weights": [HALF, 1.5]},
+        {"weights": [HALF, True]},
+        {"weights": [HALF, None]},
+        {"weights": [HALF, 5, 6]},
+        {"weights": [HALF + 1, 5]},
+        {"weights": [HALF - 1, 5]},
+        {"weights": [HALF, 9, 8, 7, 6, 5, 4]},
+        {"queries": 0},
+        {"queries": 10**12 + 1},
+        {"n_teachers": 0},
+        {"n_teachers": None},
+        {"n_teachers": 2.5},
+    ],
+)
+def test_tables_that_are_none_are_refused(changed: dict[str, object]) -> None:
+    right = json_of(table_event((HALF, HALF // 2, HALF // 4), 3, 10))
+    assert json_of(event_in(right)) == right
+    wrong = {"chances": right["chances"] | changed} if "queries" not in changed else changed
+    with pytest.raises(ParameterError):
+        event_in(right | wrong)
+
+
+def test_a_list_that_never_ends_is_refused() -> None:
+    with pytest.raises(ParameterError, match="weights"):
+        table_event(itertools.repeat(HALF - 1), 1, 9)  # type: ignore[arg-type]
+
+
+def test_a_table_needs_a_delta_and_counts() -> None:
+    with pytest.raises(ParameterError, match="delta"):
+        calibrate_vote_table(PrivacyBudget(1.0, 0.0), 10, 100)
+    for queries, teachers in ((0, 10), (10, 0), (1.5, 10)):
+        with pytest.raises(ParameterError):
+            calibrate_vote_table(BUDGET, queries, teachers)  # type: ignore[arg-type]

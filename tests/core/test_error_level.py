@@ -1,0 +1,136 @@
+"""What released estimates say about a stream: each bound against the exact law or all tables of
+a small world."""
+
+import math
+
+import numpy as np
+import pytest
+
+from made_events import sparse_event
+from secretballot.accounting import (
+    PrivacyBudget,
+    calibrate_sparse_vector,
+)
+from secretballot.accounting.error_level import choose_max_unstable, quantile_slack
+from secretballot.audit import discrete_laplace_distribution, stream_law
+from secretballot.core.exponential import least_quotient
+from secretballot.core.mechanisms import stability
+from secretballot.exceptions import ParameterError
+
+STREAMS = [sparse_event(2.0, 3.0, 10, t) for t in (1, 2, 3)]
+
+
+def stable_query_fails(event, values, stable_from):
+    """Exact probability that some query at `stable_from` or beyond is below, before the stream
+    stops."""
+    return sum(
+        probability
+        for pattern, probability in stream_law(event, np.array(values)).items()
+        if any(
+            not above and value >= stable_from
+            for above, value in zip(pattern, values, strict=False)
+        )
+    )
+
+
+# -- the slack of a released quantile
+# ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("event", STREAMS, ids=str)
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-4])
+def test_queries_beyond_the_stream_slack_are_answered_but_for_half_of_beta(event, beta):
+    for unstable in ([], [0], [9], [0, 11, 9]):
+        n_stable = 7 - len(unstable)
+        slack = quantile_slack(1.0, event, n_stable, beta)
+        distance = event.threshold + slack.stream + 1
+        for place in (0, 3):
+            values = [*[distance] * place, *unstable, *[distance] * (n_stable - place)]
+            assert stable_query_fails(event, values, distance) <= beta / 2
+
+
+def test_the_stream_slack_is_not_idle():
+    event = sparse_event(2.0, 3.0, 10, 1)
+    for beta in (0.2, 0.01):
+        slack = quantile_slack(1.0, event, 6, beta)
+        short = event.threshold + slack.stream - 2
+        assert stable_query_fails(event, [short] * 6, short) > beta / 2
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-4, 1e-12])
+def test_the_estimates_noise_exceeds_its_slack_at_most_in_half_of_beta_and_the_slack_is_least(beta):
+    slack = quantile_slack(0.4, STREAMS[0], 6, beta)
+    law = discrete_laplace_distribution(least_quotient(1, 0.4), 1e-18)
+    assert law.at_least(slack.estimate + 1) <= beta / 2
+    assert slack.estimate == 0 or law.at_least(slack.estimate) > beta / 2
+
+
+def test_no_smaller_share_is_shown_than_lies_there_more_often_than_beta():
+    # over the estimate's whole law: a pool with too few stable points must hardly ever be called
+    # answerable
+    event, epsilon, beta, n_queries = STREAMS[0], 0.8, 0.1, 10
+    slack = quantile_slack(epsilon, event, n_queries, beta)
+    edge, needed = event.threshold + slack.total, event.threshold + slack.stream
+    votes = 2 * (needed + 1)  # a margin of `votes` gives the distance `needed`, one short
+    counts = np.array([[votes, 0]] * 4 + [[10 * votes, 0]] * 6)
+    assert (stability(counts) > needed).mean() == 0.6
+    # three of ten points may lie below the number
+    law = discrete_laplace_distribution(least_quotient(1, epsilon), 1e-18)
+    wrong = law.at_least(edge + 1 - int(np.sort(stability(counts))[3]))
+    assert 0.2 * beta / 2 < wrong <= beta / 2
+
+
+@pytest.mark.parametrize("max_unstable", [1, 20])
+def test_a_calibrated_stream_can_be_read(max_unstable):
+    event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), max_unstable)
+    slack = quantile_slack(0.1, event, 2000, 1e-3)
+    assert slack.estimate == math.ceil(math.log(1 / (5e-4 * (1 + math.exp(-0.1)))) / 0.1) - 1
+    assert 0 < slack.stream < 40 * event.query_scale
+    for beta, n_queries in ((0.0, 5), (1.0, 5), (float("nan"), 5), (0.1, 0), (0.1, 2.5)):
+        with pytest.raises(ParameterError, match=r"beta|n_queries"):
+            quantile_slack(0.1, event, n_queries, beta)
+
+
+# -- the number of abstentions
+# -----------------------------------------------------------------------------------------
+
+
+def binomial_tail(more_than, n, p):
+    return sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(more_than + 1, n + 1))
+
+
+@pytest.mark.parametrize("n", [1, 2, 20, 60])
+@pytest.mark.parametrize("p", [0.003, 0.1, 0.5, 0.97])
+@pytest.mark.parametrize("beta", [0.4, 0.05, 1e-6])
+def test_the_number_of_abstentions_is_the_exact_binomial_quantile_and_one(n, p, beta):
+    most = choose_max_unstable(n, p, beta) - 1
+    assert binomial_tail(most, n, p) <= beta
+    assert most == 0 or binomial_tail(most - 1, n, p) > beta * (1 - 1e-8)
+
+
+def test_the_printed_chernoff_term_is_too_small_and_ours_is_not():
+    # errata 6: m = 1000, p = beta = 0.05 gives 65 where beta / K is promised for each of K teachers
+    m, p, beta, n_teachers = 1000, 0.05, 0.05, 20
+    printed = m * p + math.sqrt(m * p * math.log(m / beta) / 2)
+    assert binomial_tail(math.floor(printed), m, p) == pytest.approx(0.0149, rel=0.01)
+    ours = choose_max_unstable(m, p, beta / n_teachers)
+    assert (
+        binomial_tail(ours - 1, m, p)
+        <= beta / n_teachers
+        < binomial_tail(math.floor(printed), m, p)
+    )
+
+
+def test_the_stream_survives_as_many_abstentions_as_are_expected_to_be_exceeded_rarely():
+    # with T = B alone the B-th abstention would end the stream, although B of them are within the
+    # bound
+    n, p, beta = 8, 0.25, 0.1
+    chosen = choose_max_unstable(n, p, beta)
+    assert binomial_tail(chosen - 1, n, p) <= beta  # P(T or more abstentions): the stream is cut
+    assert binomial_tail(chosen - 2, n, p) > beta
+
+
+def test_no_and_only_unstable_queries():
+    assert choose_max_unstable(50, 0.0, 1e-9) == 1
+    assert choose_max_unstable(50, 1.0, 1e-9) == 51
+    assert choose_max_unstable(10**6, 0.001, 1e-6) < 1200

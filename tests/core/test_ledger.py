@@ -1,0 +1,595 @@
+"""The ledger as an account: what may be bought, what stays spent, and what a handle is."""
+
+import copy
+import hashlib
+import multiprocessing
+import os
+import pickle
+import re
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator, clone
+
+from ledger_backends import DatabaseLedgers, Ledgers
+from made_events import counts_event, pure_event
+from secretballot.accounting import (
+    Event,
+    PrivacyBudget,
+    Pure,
+    filter_for,
+    price,
+)
+from secretballot.core.ledger import Amount, Ledger
+from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+EVENTS = (pure_event(0.25, 1),)
+PRICE = PrivacyBudget(0.25, 1e-9)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture
+def place(ledgers: Ledgers) -> str:
+    """A place where nothing is: a file's, and a database's."""
+    return ledgers.place()
+
+
+@pytest.fixture(params=["file", "memory", "postgres"])
+def ledger(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
+    if request.param == "memory":
+        yield Ledger.in_memory(dataset="registry", budget=BUDGET)
+        return
+    if request.param == "file":
+        yield Ledger(path, dataset="registry", budget=BUDGET)
+        return
+    places = DatabaseLedgers(request.getfixturevalue("database").url)
+    yield Ledger(places.place(), dataset="registry", budget=BUDGET)
+    places.drop_all()
+
+
+def buy(ledger: Ledger, request: str, purpose: str = "test") -> int:
+    return ledger.reserve(EVENTS, PRICE, request=request, purpose=purpose)
+
+
+# --- buying ---
+
+
+def test_new_ledger_has_spent_nothing(ledger: Ledger) -> None:
+    assert ledger.spent() == Amount(0.0, 0.0)
+    assert ledger.remaining() == Amount(1.0, 1e-5)
+    assert ledger.history() == []
+    assert (ledger.dataset, ledger.budget, ledger.composition) == ("registry", BUDGET, "basic")
+    assert (ledger.unit, ledger.neighbours) == ("record", "add-remove")
+
+
+def test_reserve_spends_at_once_and_numbers_from_one(ledger: Ledger) -> None:
+    assert [buy(ledger, "a"), buy(ledger, "b")] == [1, 2]
+    assert ledger.spent() == Amount(0.5, 2e-9)
+
+
+def test_every_state_counts_as_spent(ledger: Ledger) -> None:
+    for request in "abc":
+        buy(ledger, request)
+    ledger.commit(1, b"answer")
+    ledger.forfeit(2, "broken off")
+    assert [entry.state for entry in ledger.history()] == ["committed", "forfeited", "reserved"]
+    assert ledger.spent().epsilon == 0.75
+
+
+def test_reserve_refuses_when_over_budget_and_spends_nothing(ledger: Ledger) -> None:
+    for request in "abcd":
+        buy(ledger, request)
+    with pytest.raises(
+        BudgetError, match=r"of its budget \(1, 1e-05\), \(1, 4e-09\) is spent, .* \(1.25, 5e-09\);"
+    ):
+        buy(ledger, "e")
+    assert ledger.spent().epsilon == 1.0
+    assert len(ledger.history()) == 4
+    assert ledger.released("e") is None
+
+
+def test_reserve_refuses_when_delta_alone_is_over_budget(ledger: Ledger) -> None:
+    ledger.reserve(EVENTS, PrivacyBudget(0.25, 9e-6), request="a", purpose="")
+    with pytest.raises(BudgetError):
+        ledger.reserve(EVENTS, PrivacyBudget(0.25, 2e-6), request="b", purpose="")
+
+
+def test_forfeit_refunds_nothing(ledger: Ledger) -> None:
+    for request in "abcd":
+        ledger.forfeit(buy(ledger, request), "nothing was drawn")
+    with pytest.raises(BudgetError):
+        buy(ledger, "e")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (pure_event(0.26, 1),),
+        (pure_event(0.25, 2),),
+        (counts_event(1.0, 1),),
+        (pure_event(0.2, 1), pure_event(0.2, 1)),
+    ],
+)
+def test_reserve_refuses_events_that_cost_more_than_their_price(
+    ledger: Ledger, events: tuple[Event, ...]
+) -> None:
+    with pytest.raises(BudgetError, match="calibrate them to the price"):
+        ledger.reserve(events, PRICE, request="a", purpose="")
+    assert ledger.history() == []
+
+
+def test_reserve_prices_what_is_stored_not_what_the_caller_s_class_says(ledger: Ledger) -> None:
+    class Flattering(Pure):
+        def pure(self) -> Fraction:
+            return Fraction(0)
+
+    with pytest.raises(BudgetError):
+        ledger.reserve([Flattering(epsilon=5.0, count=1)], PRICE, request="a", purpose="")
+
+
+def test_reserve_fails_closed_when_the_price_is_nan(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "secretballot.core.ledger.account.delta_upper", lambda events, epsilon: float("nan")
+    )
+    with pytest.raises(BudgetError):
+        buy(ledger, "a")
+
+
+def test_renyi_composition_admits_more_small_releases_than_basic() -> None:
+    events = [counts_event(60.0, 1)]
+    one = PrivacyBudget(price(events, delta=1e-7).epsilon * (1 + 1e-9), 1e-7)
+    admitted = {"basic": 0, "renyi": 0}
+    for composition in admitted:
+        ledger = Ledger.in_memory(dataset="registry", budget=BUDGET, composition=composition)
+        with suppress(BudgetError):
+            for number in range(1000):
+                ledger.reserve(events, one, request=str(number), purpose="")
+                admitted[composition] += 1
+        assert ledger.spent().epsilon <= 1.0
+        assert ledger.spent().delta <= 1e-5
+    assert admitted["renyi"] < 1000
+    assert admitted["renyi"] > 5 * admitted["basic"]
+
+
+# --- requests and closings ---
+
+
+def test_committed_request_gives_back_the_same_bytes(ledger: Ledger) -> None:
+    answer = bytes(range(256))
+    number = buy(ledger, "a")
+    assert ledger.released("a") is None
+    ledger.commit(number, answer)
+    assert ledger.released("a") == answer
+    assert ledger.history()[0].released_sha256 == hashlib.sha256(answer).hexdigest()
+
+
+def test_empty_answer_is_an_answer(ledger: Ledger) -> None:
+    ledger.commit(buy(ledger, "a"), b"")
+    assert ledger.released("a") == b""
+
+
+@pytest.mark.parametrize(
+    ("close", "message"),
+    [
+        (lambda ledger: None, "interrupted, and stays spent"),
+        (lambda ledger: ledger.commit(1, b"x"), "use the stored answer"),
+        (lambda ledger: ledger.forfeit(1, "why"), "forfeited and stays spent"),
+    ],
+)
+def test_request_is_bought_once(
+    ledger: Ledger, close: Callable[[Ledger], None], message: str
+) -> None:
+    buy(ledger, "a")
+    close(ledger)
+    with pytest.raises(LedgerError, match=message):
+        buy(ledger, "a")
+    assert ledger.spent().epsilon == 0.25
+
+
+@pytest.mark.parametrize(
+    "first", [lambda ledger: ledger.commit(1, b"x"), lambda ledger: ledger.forfeit(1, "why")]
+)
+def test_reservation_is_closed_once(ledger: Ledger, first: Callable[[Ledger], None]) -> None:
+    buy(ledger, "a")
+    first(ledger)
+    before = ledger.history()
+    for second in (lambda: ledger.commit(1, b"other"), lambda: ledger.forfeit(1, "other")):
+        with pytest.raises(LedgerError, match="closed once"):
+            second()
+    assert ledger.history() == before
+
+
+def test_closing_an_unknown_reservation_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="no reservation 1"):
+        ledger.commit(1, b"x")
+    with pytest.raises(LedgerError, match="no reservation 7"):
+        ledger.forfeit(7, "why")
+
+
+def test_history_tells_everything_public(ledger: Ledger) -> None:
+    events = (pure_event(0.1, 1), pure_event(0.05, 3))
+    ledger.reserve(events, PRICE, request="a", purpose="first\nline two ü")
+    ledger.forfeit(1, "the disk broke")
+    (entry,) = ledger.history()
+    assert (entry.id, entry.request, entry.purpose, entry.events) == (
+        1,
+        "a",
+        "first\nline two ü",
+        events,
+    )
+    assert (entry.epsilon, entry.delta, entry.state, entry.reason) == (
+        0.25,
+        1e-9,
+        "forfeited",
+        "the disk broke",
+    )
+    assert entry.released_sha256 is None
+    assert entry.closed_at is not None
+    times = [datetime.fromisoformat(at) for at in (entry.reserved_at, entry.closed_at)]
+    assert times[0] <= times[1]
+    assert all(at.utcoffset().total_seconds() == 0 for at in times)
+
+
+# --- arguments ---
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"events": ()},
+        {"events": ("pure",)},
+        {"price": (0.25, 1e-9)},
+        {"request": ""},
+        {"request": "  "},
+        {"request": "a\0b"},
+        {"request": "\ud800"},
+        {"request": 7},
+        {"purpose": None},
+    ],
+    ids=repr,
+)
+def test_reserve_refuses_bad_arguments(ledger: Ledger, arguments: dict[str, object]) -> None:
+    good = {"events": EVENTS, "price": PRICE, "request": "a", "purpose": ""}
+    given = {**good, **arguments}
+    with pytest.raises(ParameterError):
+        ledger.reserve(given.pop("events"), given.pop("price"), **given)
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize("released", ["text", None, 3, bytearray(b"x")])
+def test_commit_refuses_anything_but_bytes(ledger: Ledger, released: object) -> None:
+    buy(ledger, "a")
+    with pytest.raises(ParameterError, match="must be bytes"):
+        ledger.commit(1, released)
+    assert ledger.history()[0].state == "reserved"
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.0, True, "1", None])
+def test_closing_refuses_what_is_no_number_of_a_reservation(ledger: Ledger, number: object) -> None:
+    buy(ledger, "a")
+    with pytest.raises(ParameterError):
+        ledger.commit(number, b"x")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"dataset": ""},
+        {"dataset": 3},
+        {"budget": (1, 1e-5)},
+        {"composition": "advanced"},
+        {"composition": 1},
+        {"unit": "patient"},
+        {"unit": 1},
+        {"neighbours": "add"},
+        {"neighbours": 1},
+    ],
+    ids=repr,
+)
+def test_opening_refuses_bad_terms_and_makes_no_file(
+    path: Path, ledgers: Ledgers, arguments: dict[str, object]
+) -> None:
+    with pytest.raises(ParameterError):
+        Ledger(ledgers.place(), **{"dataset": "registry", "budget": BUDGET, **arguments})
+    with pytest.raises(ParameterError):
+        Ledger.in_memory(**{"dataset": "registry", "budget": BUDGET, **arguments})
+    assert os.listdir(path.parent) == []
+    assert not Ledger.exists(ledgers.place())
+
+
+# --- terms fixed at creation ---
+
+
+def test_file_is_private_to_its_owner(path: Path) -> None:
+    buy(Ledger(path, dataset="registry", budget=BUDGET), "a")
+    assert {stat.S_IMODE(item.stat().st_mode) for item in path.parent.iterdir()} == {0o600}
+
+
+def test_reopening_needs_no_budget_and_finds_everything(place: str) -> None:
+    first = Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
+    buy(first, "a")
+    first.commit(1, b"answer")
+    for again in (Ledger(place, dataset="registry"), Ledger.open_existing(place)):
+        assert again.history() == first.history()
+        assert (again.dataset, again.budget, again.composition) == ("registry", BUDGET, "renyi")
+        assert again.released("a") == b"answer"
+
+
+def test_terms_are_fixed_at_creation(place: str) -> None:
+    Ledger(place, dataset="registry", budget=BUDGET)
+    Ledger(place, dataset="registry", budget=BUDGET, composition="basic")
+    with pytest.raises(LedgerError, match="is the account of 'registry', not of 'other'"):
+        Ledger(place, dataset="other", budget=BUDGET)
+    with pytest.raises(LedgerError, match="budget is fixed at creation"):
+        Ledger(place, dataset="registry", budget=PrivacyBudget(2.0, 1e-5))
+    with pytest.raises(LedgerError, match="fixed at creation"):
+        Ledger(place, dataset="registry", composition="renyi")
+
+
+def test_unit_and_relation_are_fixed_at_creation(place: str) -> None:
+    Ledger(place, dataset="registry", budget=BUDGET, unit="user", neighbours="replace-one")
+    for again in (
+        Ledger(place, dataset="registry"),
+        Ledger(place, dataset="registry", unit="user", neighbours="replace-one"),
+        Ledger.open_existing(place),
+    ):
+        assert (again.unit, again.neighbours) == ("user", "replace-one")
+    with pytest.raises(
+        LedgerError, match="has unit 'user' and 'record' was given; it is fixed at creation"
+    ):
+        Ledger(place, dataset="registry", unit="record")
+    with pytest.raises(
+        LedgerError, match="has neighbours 'replace-one' and 'add-remove' was given; it is fixed"
+    ):
+        Ledger(place, dataset="registry", neighbours="add-remove")
+
+
+PROMISES = [
+    (unit, neighbours)
+    for unit in ("record", "user")
+    for neighbours in ("add-remove", "replace-one")
+]
+PROMISES.append(("label", "replace-one"))
+COVERED = {
+    # a record that is replaced by another user's touches two users: this is why the exception ends
+    # with add-remove
+    (("user", "add-remove"), ("record", "add-remove")),
+    # a changed label is a record replaced, and not the other way
+    (("record", "replace-one"), ("label", "replace-one")),
+}
+
+
+@pytest.mark.parametrize("promised", PROMISES, ids="-".join)
+@pytest.mark.parametrize("released", PROMISES, ids="-".join)
+def test_a_total_is_a_promise_about_one_unit_and_one_relation(
+    released: tuple[str, str], promised: tuple[str, str]
+) -> None:
+    ledger = Ledger.in_memory(
+        dataset="registry", budget=BUDGET, unit=promised[0], neighbours=promised[1]
+    )
+    assert (ledger.unit, ledger.neighbours) == promised
+    if released == promised or (released, promised) in COVERED:
+        ledger.check_promise(*released)
+        return
+    with pytest.raises(LedgerError, match="would promise neither") as error:
+        ledger.check_promise(*released)
+    assert all(repr(word) in str(error.value) for word in (*released, *promised))
+
+
+def test_labels_are_replaced_and_never_removed(place: str) -> None:
+    for relation in ({}, {"neighbours": "add-remove"}):
+        with pytest.raises(
+            ParameterError,
+            match="labels change but do not come and go; use neighbours='replace-one'",
+        ):
+            Ledger(place, dataset="registry", budget=BUDGET, unit="label", **relation)
+    assert not Ledger.exists(place)
+    Ledger(place, dataset="registry", budget=BUDGET, unit="label", neighbours="replace-one")
+    again = Ledger(place, dataset="registry", unit="label")
+    assert (again.unit, again.neighbours) == ("label", "replace-one")
+    with pytest.raises(
+        ParameterError, match="unit 'label' does not go with neighbours 'add-remove'"
+    ):
+        again.check_promise("label", "add-remove")
+    with pytest.raises(LedgerError, match="it is fixed at creation"):
+        Ledger(place, dataset="registry", unit="label", neighbours="add-remove")
+
+
+@pytest.mark.parametrize(
+    "bad", [("household", "add-remove"), ("record", "swap"), (None, "add-remove")]
+)
+def test_unknown_units_and_relations_are_refused(
+    ledger: Ledger, bad: tuple[object, object]
+) -> None:
+    with pytest.raises(ParameterError):
+        ledger.check_promise(*bad)
+
+
+def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
+    ledger = Ledger.in_memory(
+        dataset="registry", budget=PrivacyBudget(2.0, 1e-5), composition="renyi"
+    )
+    assert ledger.remaining() == Amount(2.0, 1e-5)
+    event, cost = [counts_event(40.0, 80)], PrivacyBudget(1.999, 9e-6)
+    ledger.reserve(event, cost, request="a", purpose="")
+    spent = ledger.spent()
+    assert spent.epsilon < 1
+    while ledger.remaining().epsilon > spent.epsilon:
+        ledger.reserve(event, cost, request=f"{len(ledger.history())}", purpose="")
+    with pytest.raises(
+        BudgetError, match=r"it would be in Renyi divergences of one order, which is how"
+    ) as caught:
+        ledger.reserve(event, cost, request="too much", purpose="")
+    after = float(re.findall(r"\(([\d.]+), 9e-06\)", str(caught.value))[-1])
+    assert after > 2.0
+    assert after == pytest.approx(ledger.spent().epsilon + spent.epsilon, rel=1e-5)
+
+
+def test_renyi_order_stays_the_one_of_creation(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = filter_for("renyi", BUDGET).order
+    Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
+    monkeypatch.setattr("secretballot.core.filters._gaussian_order", lambda budget: 99.0)
+    assert filter_for("renyi", BUDGET).order == 99.0
+    assert Ledger.open_existing(place)._own_book.filter.order == order
+
+
+def test_relative_path_survives_a_change_of_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger("ledger.sqlite", dataset="registry", budget=BUDGET)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    buy(ledger, "a")
+    assert ledger.path == tmp_path / "ledger.sqlite"
+
+
+@pytest.mark.parametrize("name", ["with space.sqlite", "ü?mode=memory#%41.sqlite"])
+def test_odd_file_names_are_taken_literally(tmp_path: Path, name: str) -> None:
+    buy(Ledger(tmp_path / name, dataset="registry", budget=BUDGET), "a")
+    assert Ledger.open_existing(tmp_path / name).spent().epsilon == 0.25
+    assert sorted(os.listdir(tmp_path)) == [name, f"{name}-journal"]
+
+
+# --- handles ---
+
+
+def test_copies_are_the_same_account(ledger: Ledger) -> None:
+    class Estimator(BaseEstimator):
+        def __init__(self, ledger: Ledger) -> None:
+            self.ledger = ledger
+
+    for number, other in enumerate(
+        [copy.copy(ledger), copy.deepcopy(ledger), clone(Estimator(ledger)).ledger]
+    ):
+        buy(other, str(number))
+    assert ledger.spent().epsilon == 0.75
+
+
+def test_pickled_handle_carries_path_and_name_and_opens_when_used(path: Path) -> None:
+    ledger = Ledger(path, dataset="registry", budget=BUDGET)
+    data = pickle.dumps(ledger)
+    buy(ledger, "a")
+    path.rename(path.with_suffix(".away"))
+    handle = pickle.loads(data)  # a student may be loaded where the vault is not
+    assert (handle.path, handle.dataset, handle.durable) == (path, "registry", True)
+    assert "unreadable" in repr(handle)
+    with pytest.raises(LedgerError, match="no ledger at"):
+        handle.spent()
+    path.with_suffix(".away").rename(path)
+    assert handle.spent().epsilon == 0.25
+
+
+def test_pickled_handle_refuses_another_ledger_at_its_path(path: Path) -> None:
+    data = pickle.dumps(Ledger(path, dataset="registry", budget=BUDGET))
+    path.unlink()
+    path.with_name("ledger.sqlite-journal").unlink(missing_ok=True)
+    Ledger(path, dataset="registry", budget=BUDGET)
+    with pytest.raises(LedgerError, match="not the one this handle was made for"):
+        pickle.loads(data).spent()
+
+
+def test_pickled_handle_is_the_same_account_in_another_process(place: str) -> None:
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    handle = pickle.loads(pickle.dumps(ledger))
+    assert (handle.place, handle.dataset, handle.durable) == (ledger.place, "registry", True)
+    buy(handle, "a")
+    assert ledger.spent().epsilon == 0.25
+    assert Ledger.open_existing(handle.place).spent() == ledger.spent()
+
+
+def test_a_ledger_is_at_its_place_alone(ledgers: Ledgers) -> None:
+    place = ledgers.place()
+    assert not Ledger.exists(place)
+    with pytest.raises(LedgerError, match="There is no ledger at"):
+        Ledger(place, dataset="registry")
+    with pytest.raises(LedgerError, match=r"There is no ledger at|is not there"):
+        Ledger.open_existing(place)
+    assert not Ledger.exists(place)
+    Ledger(place, dataset="registry", budget=BUDGET)
+    assert Ledger.exists(place)
+    assert not Ledger.exists(ledgers.place("other"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_has_connections_of_its_own(place: str) -> None:
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    buy(ledger, "before")
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=buy, args=(ledger, f"child {n}")) for n in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    buy(ledger, "after")
+    assert len(ledger.history()) == 4
+
+
+def test_memory_is_neither_pickled_nor_durable() -> None:
+    ledger = Ledger.in_memory(dataset="registry", budget=BUDGET)
+    assert (ledger.durable, ledger.path, ledger.place) == (False, None, None)
+    with pytest.raises(LedgerError, match="second budget"):
+        pickle.dumps(ledger)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_memory_is_refused_in_a_forked_process() -> None:
+    ledger = Ledger.in_memory(dataset="registry", budget=BUDGET)
+    context = multiprocessing.get_context("fork")
+    received, sent = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: sent.send(_refusal_of(ledger)))
+    child.start()
+    assert received.poll(30)
+    assert "belongs to the process that made it" in received.recv()
+    child.join()
+
+
+def _refusal_of(ledger: Ledger) -> str:
+    try:
+        buy(ledger, "a")
+    except LedgerError as error:
+        return str(error)
+    return "bought"
+
+
+def test_threads_cannot_overspend(ledger: Ledger) -> None:
+    outcomes: list[str] = []
+
+    def hammer(name: int) -> None:
+        for number in range(3):
+            try:
+                buy(ledger, f"{name}-{number}")
+                outcomes.append("bought")
+            except BudgetError:
+                outcomes.append("refused")
+
+    threads = [threading.Thread(target=hammer, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (outcomes.count("bought"), outcomes.count("refused")) == (4, 8)
+    assert ledger.spent().epsilon == 1.0
+
+
+def test_two_handles_see_each_other(place: str) -> None:
+    one, two = (Ledger(place, dataset="registry", budget=BUDGET) for _ in range(2))
+    assert buy(one, "a") == 1
+    assert buy(two, "b") == 2
+    two.commit(1, b"x")
+    assert one.released("a") == b"x"
+    assert one.spent() == two.spent()

@@ -1,0 +1,278 @@
+"""Edits by hand, in a file and in a database: refused while the guards stand, noticed where they
+were taken away."""
+
+import pytest
+
+from ledger_backends import Ledgers
+from made_events import pure_event
+from secretballot.accounting import BasicFilter, PrivacyBudget, Totals
+from secretballot.core.ledger import Ledger, rows
+from secretballot.core.ledger.rows import Row
+from secretballot.exceptions import LedgerError
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+PRICE = PrivacyBudget(0.1, 1e-9)
+
+
+def buy(ledger: Ledger, request: str) -> int:
+    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
+
+
+@pytest.fixture
+def place(ledgers: Ledgers) -> str:
+    """A ledger with an answered, a forfeited and an open reservation."""
+    place = ledgers.place()
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    for request in ("answered", "forfeited", "open"):
+        buy(ledger, request)
+    ledger.commit(1, b"answer")
+    ledger.forfeit(2, "broken off")
+    with ledger.answering(3) as page:
+        page.add([(b"first", b"0"), (b"second", b"1")])
+    return place
+
+
+def refusal(place: str) -> str:
+    """Return the one sentence with which opening is refused, the same for both ways to open."""
+    said = set()
+    for opener in (
+        lambda: Ledger(place, dataset="registry", budget=BUDGET),
+        lambda: Ledger.open_existing(place),
+    ):
+        with pytest.raises(LedgerError) as error:
+            opener()
+        said.add(str(error.value))
+    (sentence,) = said
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+COPIED = (
+    "INSERT INTO entry SELECT {0}, kind, {1}, {2}, {3}, terms, body, at, sums, chain FROM entry"
+    " WHERE {4}"
+)
+OPEN = "reservation = 3 AND number = 0"
+FIRST_PART = "reservation = 3 AND number = 1"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entry",
+        "DELETE FROM entry WHERE position = 7",
+        "DELETE FROM account",
+        "DELETE FROM head",
+        "UPDATE entry SET sums = '1 0 0'",
+        "UPDATE entry SET terms = '[]' WHERE position = 1",
+        "UPDATE entry SET body = {byte} WHERE kind = 'close'",
+        "UPDATE entry SET body = {byte} WHERE kind = 'part'",
+        "UPDATE account SET epsilon = 100",
+        "UPDATE account SET unit = 'user'",
+        "UPDATE account SET neighbours = 'replace-one'",
+        "UPDATE head SET position = 0",
+        "UPDATE head SET position = 3",
+        (
+            "INSERT INTO account SELECT 2, format, dataset, unit, neighbours, 100, delta,"
+            " composition, filter_order, created_at FROM account"
+        ),
+        # a place that is taken, one after a gap, a part of a closed and one of no reservation, a
+        # part after a gap, a question that was asked, a request that is known, a number that is not
+        # the next
+        COPIED.format("position", 4, 0, "{byte}", OPEN),
+        COPIED.format(99, 4, 0, "{byte}", OPEN),
+        COPIED.format(8, 1, 2, "{byte}", FIRST_PART),
+        COPIED.format(8, 4, 1, "{byte}", FIRST_PART),
+        COPIED.format(8, 3, 4, "{byte}", FIRST_PART),
+        COPIED.format(8, 3, 3, "key", FIRST_PART),
+        COPIED.format(8, 4, 0, "key", OPEN),
+        COPIED.format(8, 3, 0, "{byte}", OPEN),
+        COPIED.format(8, 3, 2, "{byte}", FIRST_PART),
+    ],
+)
+def test_the_tables_themselves_are_append_only(
+    place: str, ledgers: Ledgers, statement: str
+) -> None:
+    before = Ledger.open_existing(place).history()
+    with ledgers.open(place) as run, pytest.raises(ledgers.refusal):
+        run(statement.format(byte=ledgers.literal(b"0")))
+    assert Ledger.open_existing(place).history() == before
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE account SET epsilon = 100",
+        "UPDATE account SET delta = 0.5",
+        "UPDATE account SET dataset = 'another'",
+        "UPDATE account SET composition = 'free'",
+        "UPDATE account SET filter_order = 3",
+        "UPDATE account SET unit = 'user'",
+        "UPDATE account SET neighbours = 'replace-one'",
+        "DELETE FROM account",
+        "UPDATE entry SET terms = replace(terms, '0.1', '0.01') WHERE position = 1",
+        "UPDATE entry SET sums = '1 0 0' WHERE position = 1",
+        "UPDATE entry SET sums = replace(sums, '3', '4') WHERE position = 7",
+        "UPDATE entry SET sums = 'none' WHERE position = 7",
+        "UPDATE entry SET key = {byte} WHERE position = 2",
+        "UPDATE entry SET body = {byte} WHERE position = 3",
+        "UPDATE entry SET at = '2000-01-01T00:00:00+00:00' WHERE position = 3",
+        "UPDATE entry SET chain = {link} WHERE position = 3",
+        "UPDATE entry SET position = 99 WHERE position = 1",
+        "UPDATE entry SET body = {byte} WHERE position = 4",
+        "UPDATE entry SET terms = replace(terms, 'sha256', 'sha512') WHERE position = 4",
+        "UPDATE entry SET reservation = 3, number = 3 WHERE position = 5",
+        "UPDATE entry SET terms = replace(terms, 'broken', 'other') WHERE position = 5",
+        "DELETE FROM entry WHERE position = 5",
+        "UPDATE entry SET body = {byte} WHERE position = 6",
+        "UPDATE entry SET key = {byte} WHERE position = 6",
+        "UPDATE entry SET reservation = 2, number = 2 WHERE position = 7",
+        "UPDATE entry SET number = 7 WHERE position = 7",
+        "UPDATE entry SET at = '2000-01-01T00:00:00+00:00' WHERE position = 7",
+        "DELETE FROM entry WHERE position = 7",
+        "DELETE FROM entry WHERE kind = 'part'",
+        "DELETE FROM entry WHERE reservation = 3",
+        "DELETE FROM entry",
+        "DELETE FROM head",
+        "UPDATE head SET position = 4",
+        "UPDATE head SET chain = {link}",
+        COPIED.format(8, 4, 0, "{byte}", OPEN),
+    ],
+)
+def test_edit_by_hand_is_noticed(place: str, ledgers: Ledgers, edit: str) -> None:
+    with ledgers.edited(place) as run:
+        run(edit.format(byte=ledgers.literal(b"?"), link=ledgers.literal(bytes(32))))
+    assert refusal(place).startswith("Ledger ")
+
+
+def test_taking_the_guards_away_for_nothing_is_no_edit(place: str, ledgers: Ledgers) -> None:
+    with ledgers.edited(place):
+        pass
+    assert len(Ledger.open_existing(place).history()) == 3
+
+
+def test_edit_of_an_answer_is_noticed_by_a_living_handle(place: str, ledgers: Ledgers) -> None:
+    living = Ledger(place, dataset="registry")
+    with ledgers.edited(place) as run:
+        run(f"UPDATE entry SET body = {ledgers.literal(b'?')} WHERE position = 4")
+    with pytest.raises(LedgerError, match="answer changed by hand"):
+        living.released("answered")
+
+
+def test_older_rows_put_back_are_noticed_by_a_living_handle(place: str, ledgers: Ledgers) -> None:
+    living = Ledger(place, dataset="registry")
+    position, _ = living.head()
+    buy(living, "new")
+    with ledgers.edited(place) as run:
+        ((chain,),) = run(f"SELECT chain FROM entry WHERE position = {position}")
+        run(f"DELETE FROM entry WHERE position > {position}")
+        run(f"UPDATE head SET position = {position}, chain = {ledgers.literal(chain)}")
+    assert Ledger.open_existing(place).spent().epsilon == pytest.approx(0.3)
+    for use in (living.spent, living.history, lambda: buy(living, "newer")):
+        with pytest.raises(LedgerError, match="lost entries, or was replaced by an older copy"):
+            use()
+    # going on from the older rows makes others of the same number, which are no better
+    buy(Ledger.open_existing(place), "another")
+    with pytest.raises(LedgerError, match=r"lost entries|changed by hand"):
+        living.spent()
+
+
+# --- rows that are older than those that a new reader follows ---
+
+
+@pytest.fixture
+def long(ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A ledger of which a new reader follows the last two rows of nine."""
+    monkeypatch.setattr(rows, "NEWEST", 2)
+    place = ledgers.place("long")
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    for request in ("answered", "forfeited", "open"):
+        buy(ledger, request)
+    ledger.commit(1, b"answer")
+    ledger.forfeit(2, "broken off")
+    with ledger.answering(3) as page:
+        page.add([(bytes([question]), b"0") for question in range(4)])
+    return place
+
+
+@pytest.mark.parametrize(
+    ("edit", "read"),
+    [
+        ("UPDATE entry SET terms = replace(terms, '0.1', '0.01') WHERE position = 1", "history"),
+        ("UPDATE entry SET key = {byte} WHERE position = 3", "history"),
+        ("UPDATE entry SET terms = replace(terms, 'broken', 'b') WHERE position = 5", "history"),
+        ("UPDATE entry SET sums = '9 9 9' WHERE position = 4", "history"),
+        ("UPDATE entry SET body = {byte} WHERE position = 4", "released"),
+        ("UPDATE entry SET body = {byte} WHERE position = 6", "find"),
+        ("UPDATE entry SET body = {byte} WHERE position = 6", "parts"),
+    ],
+)
+def test_an_edit_of_an_older_row_is_noticed_where_it_is_read_and_by_check(
+    long: str, ledgers: Ledgers, edit: str, read: str
+) -> None:
+    with ledgers.edited(long) as run:
+        run(edit.format(byte=ledgers.literal(b"?")))
+    ledger = Ledger.open_existing(long)
+    assert ledger.spent().epsilon == pytest.approx(0.3)
+    reads = {
+        "history": lambda _: ledger.history(),
+        "released": lambda _: ledger.released("answered"),
+        "find": lambda page: page.find([b"\0"]),
+        "parts": lambda page: page.parts(),
+    }
+    with ledger.reading(3) as page, pytest.raises(LedgerError, match="by hand"):
+        reads[read](page)
+    with pytest.raises(LedgerError, match="changed by hand at entry"):
+        ledger.check()
+
+
+@pytest.mark.parametrize("position", [1, 6, 8])
+def test_a_row_that_is_gone_is_noticed_however_old_it_is(
+    long: str, ledgers: Ledgers, position: int
+) -> None:
+    with ledgers.edited(long) as run:
+        run(f"DELETE FROM entry WHERE position = {position}")
+    assert "has lost entries" in refusal(long)
+
+
+def test_what_is_spent_is_read_from_the_newest_row_and_is_what_all_rows_come_to(
+    long: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = Ledger.open_existing(long)
+    monkeypatch.setattr(rows, "NEWEST", 10**6)
+    whole = Ledger.open_existing(long)
+    assert short.spent() == whole.spent()
+    assert short.releases() == whole.releases() == 3
+    assert short.head() == whole.head()
+    short.check()
+
+
+def test_sums_that_are_too_low_are_noticed_though_the_chain_is_whole(
+    ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ledgers.place("cheap")
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    with monkeypatch.context() as patch:
+        patch.setattr(BasicFilter, "costs", lambda *_: Totals(1))
+        buy(ledger, "cheap")
+    with pytest.raises(LedgerError, match="changed by hand at entry 1"):
+        Ledger.open_existing(place)
+
+
+@pytest.mark.parametrize(("reservation", "number"), [(1, 2), (2, 5), (3, 4), (3, 7)], ids=str)
+def test_check_follows_the_order_within_a_reservation(
+    place: str, ledgers: Ledgers, reservation: int, number: int
+) -> None:
+    """As a program might add a row that knows the chain, once the triggers are taken away."""
+    with Ledger.open_existing(place)._own_book.reading() as (_, seen):
+        row = Row(8, "part", reservation, number, b"third", "", b"1", "", seen.sums)
+        chain = row.link(seen.chain)
+    with ledgers.edited(place) as run:
+        values = ", ".join(
+            ledgers.literal(value) if isinstance(value, bytes) else repr(value)
+            for value in (*row[:-1], chain)
+        )
+        run(f"INSERT INTO entry VALUES ({values})")
+        run(f"UPDATE head SET position = 8, chain = {ledgers.literal(chain)}")
+    with pytest.raises(LedgerError, match="changed by hand"):
+        Ledger.open_existing(place).check()

@@ -1,0 +1,657 @@
+"""The ledger as a file: places, damage, edits by hand, other programs. Nothing is lost and one
+sentence is said."""
+
+import os
+import shutil
+import sqlite3
+import traceback
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from made_events import pure_event
+from secretballot.accounting import PrivacyBudget
+from secretballot.core.ledger import Ledger, rows, sqlite
+from secretballot.core.ledger.rows import VERSION
+from secretballot.exceptions import LedgerError
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+PRICE = PrivacyBudget(0.1, 1e-9)
+
+
+def buy(ledger: Ledger, request: str) -> int:
+    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger with an answered, a forfeited and an open reservation."""
+    place = tmp_path_factory.mktemp("original") / "ledger.sqlite"
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    for request in ("answered", "forfeited", "open"):
+        buy(ledger, request)
+    ledger.commit(1, b"answer")
+    ledger.forfeit(2, "broken off")
+    with ledger.answering(3) as page:
+        page.add([(b"first", b"0"), (b"second", b"1")])
+    return place
+
+
+@pytest.fixture
+def path(original: Path, tmp_path: Path) -> Path:
+    """A copy of the original, with its journal."""
+    for item in original.parent.iterdir():
+        shutil.copy(item, tmp_path)
+    return tmp_path / original.name
+
+
+def run_sql(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def refusal(path: Path) -> str:
+    """Return the one sentence with which opening is refused, the same for both ways to open."""
+    said = set()
+    for opener in (
+        lambda: Ledger(path, dataset="registry", budget=BUDGET),
+        lambda: Ledger.open_existing(path),
+    ):
+        with pytest.raises(LedgerError) as error:
+            opener()
+        said.add(str(error.value))
+    (sentence,) = said
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+# --- places ---
+
+
+def test_absent_file_without_budget_is_refused_and_not_made(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"There is no ledger at .*; give a budget to make one"):
+        Ledger(tmp_path / "ledger.sqlite", dataset="registry")
+    with pytest.raises(LedgerError, match="There is no ledger at"):
+        Ledger.open_existing(tmp_path / "ledger.sqlite")
+    assert os.listdir(tmp_path) == []
+
+
+def test_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"The folder .*vault does not exist; make it"):
+        Ledger(tmp_path / "vault" / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_ledger_is_not_made_in_a_release_nor_through_a_link_to_one(tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    (release / "inside").mkdir(parents=True)
+    (release / "certificate.json").touch()
+    (tmp_path / "link").symlink_to(release / "inside")
+    for folder in (release, release / "inside", tmp_path / "link"):
+        with pytest.raises(LedgerError, match="would lie in the release"):
+            Ledger(folder / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    assert sorted(item.name for item in release.iterdir()) == ["certificate.json", "inside"]
+    assert list((release / "inside").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "damaged"),
+    [
+        (b"CREATE TRIGGER head_no_UPDATE", b"CREATE TRIGG\xff\x1b head_no_UPDATE"),
+        (b"append-only: UPDATE on head is", b"append-only\xff\x1bUPDATE on head is"),
+    ],
+)
+def test_a_bad_byte_in_the_description_of_a_table_is_one_sentence(
+    path: Path, text: bytes, damaged: bytes
+) -> None:
+    content = path.read_bytes()
+    assert text in content
+    path.write_bytes(content.replace(text, damaged))
+    said = refusal(path)
+    assert said.isprintable()
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize("column", ["dataset", "composition", "created_at"])
+def test_hostile_text_in_the_terms_is_one_bounded_sentence(path: Path, column: str) -> None:
+    with without_triggers(path) as connection:
+        connection.execute(f"UPDATE account SET {column} = ?", ("\x1b[31m\n" + "x" * 100_000,))
+    said = refusal(path)
+    assert said.isprintable()
+    assert len(said) < 600
+
+
+def test_folder_and_device_are_refused(tmp_path: Path) -> None:
+    assert "is a folder or a device" in refusal(tmp_path)
+    assert "is a folder or a device" in refusal(Path("/dev/null"))
+
+
+def test_dangling_link_is_refused_and_its_target_not_made(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert "There is no ledger at" in refusal(tmp_path / "link")
+    assert os.listdir(tmp_path) == ["link"]
+
+
+def test_link_and_target_are_one_account(path: Path) -> None:
+    link = path.with_name("link")
+    link.symlink_to(path)
+    buy(Ledger(link, dataset="registry"), "by link")
+    assert Ledger.open_existing(path).spent().epsilon == 0.4
+
+
+def test_empty_file_is_damage_not_a_fresh_start(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").touch()
+    assert "is empty, which a ledger never is" in refusal(tmp_path / "ledger.sqlite")
+    assert (tmp_path / "ledger.sqlite").stat().st_size == 0
+
+
+def test_lost_ledger_is_not_replaced_by_a_fresh_one(path: Path) -> None:
+    path.unlink()
+    with pytest.raises(
+        LedgerError, match=r"is gone and its journal ledger\.sqlite-journal is left"
+    ):
+        Ledger(path, dataset="registry", budget=BUDGET)
+    assert not path.exists()
+
+
+def test_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(
+        LedgerError, match=r"could not be made or reached \(Operation not supported\)"
+    ):
+        Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    assert os.listdir(tmp_path) == []
+
+
+def test_creation_leaves_the_ledger_that_another_process_made_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, create = tmp_path / "ledger.sqlite", sqlite.create_tables
+
+    def make_another_first(connection: sqlite3.Connection, account: object) -> None:
+        monkeypatch.setattr(sqlite, "create_tables", create)
+        buy(Ledger(path, dataset="registry", budget=BUDGET), "theirs")
+        create(connection, account)
+
+    monkeypatch.setattr(sqlite, "create_tables", make_another_first)
+    ledger = Ledger(path, dataset="registry", budget=BUDGET)
+    assert [entry.request for entry in ledger.history()] == ["theirs"]
+    assert sorted(os.listdir(tmp_path)) == ["ledger.sqlite", "ledger.sqlite-journal"]
+
+
+# --- other formats, damage ---
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"hello, this is text", bytes(range(256)) * 80, b"SQLite format 3\0" + b"\xff" * 9000],
+    ids=["text", "binary", "header"],
+)
+def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    place = tmp_path / "ledger.sqlite"
+    place.write_bytes(content)
+    assert "is not a ledger or is damaged" in refusal(place)
+    assert place.read_bytes() == content
+
+
+@pytest.mark.parametrize("mark", [b"\x04", b"\x1b"])
+def test_control_characters_of_a_damaged_file_are_not_printed_even_in_a_traceback(
+    path: Path, mark: bytes
+) -> None:
+    content = path.read_bytes()
+    assert b"CREATE TABLE entry" in content
+    path.write_bytes(content.replace(b"CREATE TABLE entry", b"CREATE TABLE" + mark + b"entry"))
+    with pytest.raises(LedgerError, match="is damaged") as caught:
+        Ledger.open_existing(path)
+    printed = "".join(traceback.format_exception(caught.value)).replace("\n", "")
+    assert printed.isprintable()
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
+    run_sql(tmp_path / "other.sqlite", "CREATE TABLE account (dataset)")
+    assert "is an SQLite file but no ledger" in refusal(tmp_path / "other.sqlite")
+
+
+@pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, 0])
+def test_other_version_is_refused_naming_both(path: Path, version: int) -> None:
+    living = Ledger(path, dataset="registry")
+    run_sql(path, f"PRAGMA user_version = {version}")
+    said = refusal(path)
+    assert f"has format version {version} and this program reads version {VERSION}; use the" in said
+    with pytest.raises(LedgerError, match="format version"):
+        buy(living, "new")
+
+
+def test_damaged_pages_are_noticed(path: Path) -> None:
+    whole = path.read_bytes()
+    for offset in range(4096, len(whole), 4096):
+        damaged = whole[:offset] + bytes(2048) + whole[offset + 2048 :]
+        if damaged == whole:  # a page of room has nothing to lose
+            continue
+        path.write_bytes(damaged)
+        assert "restore" in refusal(path)
+    path.write_bytes(whole)
+    assert len(Ledger.open_existing(path).history()) == 3
+
+
+def test_one_changed_byte_is_noticed_or_changes_nothing(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    before = Ledger.open_existing(path).history()
+    places = [*range(100), *np.random.default_rng(0).integers(100, len(whole), 300)]
+    noticed = 0
+    for place in places:
+        whole[place] ^= 0x15
+        path.write_bytes(whole)
+        try:
+            ledger = Ledger.open_existing(path)
+        except LedgerError:
+            noticed += 1
+        else:
+            assert (ledger.dataset, ledger.budget, ledger.history()) == ("registry", BUDGET, before)
+        whole[place] ^= 0x15
+    assert noticed > 20
+
+
+def test_truncated_file_is_noticed(path: Path) -> None:
+    whole = path.read_bytes()
+    # the very last page is room, and empty
+    for size in (1, 100, 4096, len(whole) // 2, len(whole) - 4096):
+        path.write_bytes(whole[:size])
+        assert "ledger.sqlite" in refusal(path)
+
+
+# --- edits by hand ---
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        (
+            "INSERT OR REPLACE INTO account SELECT 1, format, dataset, unit, neighbours, 100,"
+            " delta, composition, NULL, created_at FROM account"
+        ),
+        "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
+        (
+            "INSERT OR REPLACE INTO entry SELECT position, kind, reservation, number, key, '',"
+            " x'31', at, '3 0 0', chain FROM entry WHERE position < 4"
+        ),
+        (
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 9, 0, key, '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 1"
+        ),
+        (
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 4, 0, key, '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 1"
+        ),
+        (
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 1, 1, key, '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 4"
+        ),
+        (
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 3, 1, x'00', '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 6"
+        ),
+        (
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 3, 3, key, '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 6"
+        ),
+    ],
+)
+def test_a_row_cannot_be_replaced_by_another(path: Path, statement: str) -> None:
+    before = Ledger.open_existing(path).history()
+    with pytest.raises(sqlite3.IntegrityError):
+        run_sql(path, statement)
+    assert Ledger.open_existing(path).history() == before
+
+
+@contextmanager
+def without_triggers(path: Path) -> Iterator[sqlite3.Connection]:
+    """Take the triggers away for an edit and put the same ones back, as a careful forger would."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        triggers = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("BEGIN")
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        yield connection
+        for _, sql in triggers:
+            connection.execute(sql)
+        connection.execute("COMMIT")
+
+
+def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
+    with without_triggers(path):
+        pass
+    assert len(Ledger.open_existing(path).history()) == 3
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE account SET dataset = x'00'",
+        "UPDATE account SET unit = 'patient'",
+        "UPDATE entry SET reservation = 'none' WHERE position = 1",
+        "UPDATE entry SET number = 0.5 WHERE position = 6",
+        "UPDATE entry SET kind = x'00' WHERE position = 1",
+        "UPDATE entry SET key = 'forfeited' WHERE position = 2",
+        "UPDATE entry SET terms = x'ff' WHERE position = 2",
+        "UPDATE entry SET terms = CAST(x'ff' AS TEXT) WHERE position = 2",
+        "UPDATE entry SET sums = 7 WHERE position = 2",
+        "UPDATE entry SET at = 7 WHERE position = 2",
+        "UPDATE entry SET body = 7 WHERE position = 4",
+        "UPDATE entry SET body = 'answer' WHERE position = 4",
+        "UPDATE entry SET body = '0' WHERE position = 6",
+        "UPDATE entry SET key = 'first' WHERE position = 6",
+        "UPDATE entry SET chain = 'none' WHERE position = 6",
+        "UPDATE head SET position = 'none'",
+    ],
+)
+def test_a_value_of_another_type_is_noticed(path: Path, edit: str) -> None:
+    with without_triggers(path) as connection:
+        connection.execute(edit)
+    assert "ledger.sqlite" in refusal(path)
+
+
+def test_lost_trigger_is_noticed(path: Path) -> None:
+    run_sql(path, "DROP TRIGGER entry_no_DELETE")
+    assert "tables or triggers that were changed by hand" in refusal(path)
+
+
+def test_reservation_that_this_version_cannot_read_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # one whose fields are others
+    monkeypatch.setattr(rows, "_purchase_in", rows.Closing.decode)
+    assert "holds a reservation that this program cannot read" in refusal(path)
+
+
+# --- what happens under a living handle ---
+
+
+@pytest.mark.parametrize("kept_open", [False, True])
+def test_older_copy_put_back_is_noticed_by_a_living_handle(path: Path, kept_open: bool) -> None:
+    copy = path.with_suffix(".copy")
+    shutil.copy(path, copy)
+    living = Ledger(path, dataset="registry")
+    if kept_open:
+        living.keep_open()
+        living.spent()
+    buy(living, "new")
+    assert living.spent().epsilon == 0.4
+    shutil.copy(copy, path)
+    for use in (living.spent, living.history, lambda: buy(living, "newer")):
+        with pytest.raises(LedgerError, match="lost entries, or was replaced by an older copy"):
+            use()
+
+
+@pytest.mark.parametrize("kept_open", [False, True])
+def test_file_taken_away_is_not_made_again(path: Path, kept_open: bool) -> None:
+    living = Ledger(path, dataset="registry")
+    if kept_open:
+        living.keep_open()
+        living.spent()
+    path.unlink()
+    with pytest.raises(LedgerError, match="cannot be opened; check that the file is still there"):
+        buy(living, "new")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("kept_open", [False, True])
+def test_other_ledger_put_in_place_is_noticed(path: Path, kept_open: bool) -> None:
+    living = Ledger(path, dataset="registry")
+    if kept_open:
+        living.keep_open()
+        living.spent()
+    other = path.with_name("other.sqlite")
+    Ledger(other, dataset="registry", budget=BUDGET)
+    os.replace(other, path)
+    with pytest.raises(LedgerError, match="replaced"):
+        buy(living, "new")
+
+
+# --- locks, permissions, space ---
+
+
+@pytest.mark.parametrize("lock", ["IMMEDIATE", "EXCLUSIVE"])
+def test_locked_ledger_says_so_after_the_wait(
+    path: Path, monkeypatch: pytest.MonkeyPatch, lock: str
+) -> None:
+    monkeypatch.setattr(sqlite, "WAIT_S", 0.05)
+    ledger = Ledger(path, dataset="registry")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(f"BEGIN {lock}")
+        with pytest.raises(LedgerError, match="is locked by another program"):
+            buy(ledger, "new")
+        with pytest.raises(LedgerError, match="is locked by another program"):
+            ledger.commit(3, b"x")
+        if lock == "EXCLUSIVE":
+            assert "is locked" in refusal(path)
+        other.execute("ROLLBACK")
+    buy(ledger, "new")
+    assert ledger.history()[2].state == "reserved"
+
+
+def test_reader_does_not_stop_a_reservation_for_ever(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # an open reader lets a writer insert but not commit: the worst moment to be refused
+    monkeypatch.setattr(sqlite, "WAIT_S", 0.05)
+    ledger = Ledger(path, dataset="registry")
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM account").fetchall()
+        with pytest.raises(LedgerError, match="is locked by another program; nothing was changed"):
+            buy(ledger, "new")
+    assert len(ledger.history()) == 3
+    assert buy(ledger, "new") == 4
+
+
+def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, connect = Ledger(path, dataset="registry"), sqlite.connect
+
+    def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
+        connection = connect(place)
+        connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the present size for it
+        return connection
+
+    before = ledger.history()
+    with monkeypatch.context() as full:
+        full.setattr(sqlite, "connect", connect_to_full_disk)
+        with pytest.raises(
+            LedgerError, match="the disk is full; the answer was not stored, and what was reserved"
+        ):
+            ledger.commit(3, bytes(100_000), parts=2)
+        with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
+            ledger.reserve([pure_event(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
+    assert ledger.history() == before
+    ledger.commit(3, bytes(100_000), parts=2)
+    assert Ledger.open_existing(path).released("open") == bytes(100_000)
+
+
+def test_answer_larger_than_sqlite_takes_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, connect = Ledger(path, dataset="registry"), sqlite.connect
+
+    def connect_with_small_limit(place: Path | None) -> sqlite3.Connection:
+        connection = connect(place)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
+        return connection
+
+    monkeypatch.setattr(sqlite, "connect", connect_with_small_limit)
+    with pytest.raises(LedgerError, match="cannot hold a value this large"):
+        ledger.commit(3, bytes(20_000), parts=2)
+    assert ledger.history()[2].state == "reserved"
+
+
+def test_journal_mode_left_by_another_program_is_taken_back(path: Path) -> None:
+    run_sql(path, "PRAGMA journal_mode = WAL")
+    ledger = Ledger(path, dataset="registry")
+    buy(ledger, "new")
+    assert not path.with_name("ledger.sqlite-wal").exists()
+
+
+def test_foreign_journal_mode_that_stays_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "WAIT_S", 0.05)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM account").fetchall()
+        assert "locked" in refusal(path)
+    assert len(Ledger.open_existing(path).history()) == 3
+
+
+def test_a_ledger_that_is_kept_open_is_opened_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, connect = list[Path | None](), sqlite.connect
+    monkeypatch.setattr(sqlite, "connect", lambda place: opened.append(place) or connect(place))
+    ledger = Ledger(path, dataset="registry")
+    ledger.keep_open()
+    opened.clear()
+    for number in range(5):
+        buy(ledger, f"new {number}")
+        assert ledger.spent().epsilon > 0
+    assert opened == [path]
+    # what fails is not kept
+    with pytest.raises(LedgerError, match="new 1"):
+        buy(ledger, "new 1")
+    assert ledger.spent().epsilon > 0
+    assert opened == [path, path]
+
+
+def test_a_ledger_that_is_kept_open_serves_both_sides_of_a_fork(path: Path) -> None:
+    ledger = Ledger(path, dataset="registry")
+    ledger.keep_open()
+    buy(ledger, "before")
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            buy(ledger, "in the child")
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    buy(ledger, "in the parent")
+    requests = [entry.request for entry in Ledger(path, dataset="registry").history()]
+    assert requests[-3:] == ["before", "in the child", "in the parent"]
+
+
+def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
+    with closing(sqlite.connect(path)) as connection:
+        settings = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "fullfsync", "busy_timeout")
+        }
+    expected = {
+        "journal_mode": "persist",
+        "synchronous": 3,
+        "fullfsync": 1,
+        "busy_timeout": 30_000,
+    }
+    assert settings == expected
+
+
+# --- a disk that fails at the end of storing ---
+
+
+class FailingConnection:
+    """A connection whose commits fail as at the last write to the disk, done or not."""
+
+    def __init__(self, connection: sqlite3.Connection, failures: list[bool]) -> None:
+        self._connection, self._failures, self._writes = connection, failures, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        self._writes = not statement.startswith("BEGIN") and (
+            self._writes or statement.startswith(("INSERT", "PRAGMA user_version ="))
+        )
+        if statement != "COMMIT" or not self._writes or not self._failures:
+            return self._connection.execute(statement, *values)
+        self._connection.execute("COMMIT" if self._failures.pop(0) else "ROLLBACK")
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+        raise error
+
+
+@pytest.fixture
+def failures(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each of the next commits that fails is done all the same."""
+    coming: list[bool] = []
+    connect = sqlite.connect
+    monkeypatch.setattr(sqlite, "connect", lambda path: FailingConnection(connect(path), coming))
+    return coming
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_what_failed_at_its_end_is_looked_up_and_paid_once(
+    tmp_path: Path, failures: list[bool], done: bool
+) -> None:
+    ledger = Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    failures[:] = [done]
+    number = buy(ledger, "a")
+    assert ledger.head()[0] == 1
+    failures[:] = [done]
+    ledger.commit(number, b"answer")
+    assert failures == []
+    assert ledger.released("a") == b"answer"
+    assert (ledger.releases(), ledger.spent().epsilon) == (1, 0.1)
+    ledger.check()
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_disk_that_goes_on_failing_leaves_the_end_unknown_or_says_that_nothing_was_stored(
+    tmp_path: Path, failures: list[bool], answer: bool
+) -> None:
+    ledger = Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    number = buy(ledger, "a")
+
+    def store() -> None:
+        if answer:
+            ledger.commit(number, b"answer")
+        else:
+            buy(ledger, "b")
+
+    failures[:] = [False] * 2
+    with pytest.raises(LedgerError, match="not stored" if answer else "nothing was changed"):
+        store()
+    failures[:] = [True] * 2
+    with pytest.raises(LedgerError, match=r"it is unknown whether that was stored.*charged once"):
+        store()
+    assert ledger.spent().epsilon == (0.1 if answer else 0.2)
+    assert ledger.released("a") == (b"answer" if answer else None)
+
+
+def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_path: Path) -> None:
+    """Who wrote it may have been killed before the last write to the disk was done."""
+    path = tmp_path / "l.sqlite"
+    ledger = Ledger(path, dataset="d", budget=BUDGET)
+    ledger.commit(buy(ledger, "a"), b"answer")
+
+    def writes() -> int:
+        return int.from_bytes(path.read_bytes()[24:28], "big")  # SQLite's counter of commits
+
+    before, other = writes(), Ledger(path, dataset="d", budget=BUDGET)
+    assert ledger.released("a") == b"answer"
+    assert other.released("b") is None
+    assert writes() == before
+    assert other.released("a") == other.released("a") == b"answer"
+    assert writes() == before + 1

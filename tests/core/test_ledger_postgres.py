@@ -1,0 +1,729 @@
+"""What a database alone can do to a ledger: roles, settings, standbys, broken connections, other
+versions."""
+
+import pickle
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from campaigns.postgres_proxy import PostgresProxy
+from campaigns.postgres_server import PostgresServer
+from typer.testing import CliRunner
+
+import secretballot as sb
+from ledger_backends import DatabaseLedgers
+from made_events import pure_event
+from secretballot.accounting import PrivacyBudget
+from secretballot.cli import app
+from secretballot.core.ledger import Ledger, postgres, rows
+from secretballot.core.ledger.rows import BrokenOffError
+from secretballot.core.ledger.urls import DatabasePlace
+from secretballot.core.noise import ExactNoise
+from secretballot.exceptions import BudgetError, LedgerError
+from secretballot.vault import keep_in_step
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+PRICE = PrivacyBudget(0.1, 1e-9)
+SECRET = "hunter2"
+
+
+def buy(ledger: Ledger, request: str) -> int:
+    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
+
+
+@pytest.fixture
+def databases(postgres_server: PostgresServer) -> DatabaseLedgers:
+    return DatabaseLedgers(postgres_server.url)
+
+
+@pytest.fixture
+def place(databases: DatabaseLedgers) -> str:
+    return databases.place()
+
+
+@pytest.fixture
+def ledger(place: str) -> Ledger:
+    return Ledger(place, dataset="registry", budget=BUDGET)
+
+
+def refused(work: Any, match: str) -> str:
+    """Return the one sentence with which something is refused."""
+    with pytest.raises(LedgerError, match=match) as error:
+        work()
+    said = str(error.value)
+    assert said.endswith(".")
+    assert "\n" not in said
+    return said
+
+
+def wait_until(server: PostgresServer, query: str, *, rows: bool) -> None:
+    """Wait until a query finds rows, or none."""
+    while bool(server.run(query)) != rows:
+        time.sleep(0.01)
+
+
+# --- two writers ---
+
+
+def test_a_writer_that_waited_sees_what_the_one_before_it_left(
+    postgres_server: PostgresServer, ledger: Ledger
+) -> None:
+    number = buy(ledger, "plan")
+    other = Ledger.open_existing(str(ledger.place))
+    with ThreadPoolExecutor() as pool:
+        with ledger.answering(number) as page:
+            waiting = pool.submit(buy, other, "second")
+            wait_until(postgres_server, "SELECT 1 FROM pg_locks WHERE NOT granted", rows=True)
+            assert not waiting.done()
+            page.add([(b"a", b"1")])
+        assert waiting.result(300) == 2
+    assert other.head() == ledger.head()
+    assert ledger.head()[0] == 3
+
+
+def test_two_rows_never_have_one_place_whatever_programs_believe(
+    place: str, ledger: Ledger
+) -> None:
+    # as two writers that read the same head, and took no lock
+    buy(ledger, "first")
+    found = DatabasePlace(place)
+    row = (
+        "INSERT INTO entry SELECT position + 1, kind, reservation + 1, number, '{0}'::bytea, terms,"
+        " body, at, sums, chain FROM entry WHERE position = 1"
+    )
+
+    def add(name: str) -> str:
+        with psycopg.connect(**found.words) as connection:
+            connection.execute(f'SET search_path = "{found.schema}"'.encode())
+            connection.execute("SELECT * FROM head")
+            gate.wait()
+            try:
+                connection.execute(row.format(name).encode())
+            except psycopg.IntegrityError as error:
+                return type(error).__name__
+            time.sleep(0.2)
+        return "stored"
+
+    gate = threading.Barrier(2)
+    with ThreadPoolExecutor() as pool:
+        assert sorted(pool.map(add, ["a", "b"])) in (
+            ["UniqueViolation", "stored"],
+            ["IntegrityConstraintViolation", "stored"],
+        )
+
+
+def test_a_lock_that_lasts_is_one_sentence(
+    place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "WAIT_S", 0.1)
+    number = buy(ledger, "plan")
+    other = Ledger.open_existing(place)
+    with ledger.answering(number):
+        refused(lambda: buy(other, "second"), "is locked by another program; nothing was changed")
+        assert other.spent().epsilon == 0.1  # who reads waits for nobody
+    buy(other, "second")
+
+
+def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
+    postgres_server: PostgresServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = buy(ledger, "plan")
+    monkeypatch.setattr(postgres, "IDLE_S", 0.2)
+
+    def hang() -> None:
+        with ledger.answering(number) as page:
+            page.add([(b"a", b"1")])
+            held = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
+            wait_until(postgres_server, held, rows=False)
+
+    refused(hang, "nothing was changed")
+    monkeypatch.undo()
+    with ledger.answering(number) as page:
+        assert page.count == 0
+
+
+def test_a_server_notices_by_itself_that_a_machine_is_gone(
+    postgres_server: PostgresServer,
+) -> None:
+    # over a network alone: at a socket there is nothing to be set
+    postgres_server.run(f"CREATE ROLE far LOGIN SUPERUSER PASSWORD '{SECRET}'")
+    url = f"postgresql://far:{SECRET}@127.0.0.1:{postgres_server.port}/postgres?schema=far"
+    names = "'tcp_keepalives_idle', 'tcp_keepalives_interval', 'tcp_keepalives_count',"
+    look = (
+        "SELECT name, setting FROM pg_settings WHERE name IN"
+        f" ({names} 'tcp_user_timeout', 'idle_in_transaction_session_timeout')"
+    )
+    try:
+        ledger = Ledger(url, dataset="registry", budget=BUDGET)
+        with ledger._own_book.writing() as writer:
+            found = {name: int(text) for name, text in writer.reader.transaction.execute(look)}
+        probes = found["tcp_keepalives_interval"] * found["tcp_keepalives_count"]
+        assert 0 < found["tcp_keepalives_idle"] + probes <= 30
+        assert 0 < found["tcp_user_timeout"] <= 30_000
+        assert 0 < found["idle_in_transaction_session_timeout"] <= 120_000
+        del ledger
+    finally:
+        postgres_server.run("DROP SCHEMA IF EXISTS far CASCADE", "DROP ROLE far")
+
+
+# --- durability ---
+
+
+@pytest.mark.parametrize(
+    ("given", "inside"), [("off", "on"), ("local", "on"), ("remote_write", "on"),
+                          ("on", "on"), ("remote_apply", "remote_apply")]
+)  # fmt: skip
+def test_commits_are_durable_whatever_the_role_has_set(
+    postgres_server: PostgresServer, databases: DatabaseLedgers, given: str, inside: str
+) -> None:
+    ledger = Ledger(databases.place(), dataset="registry", budget=BUDGET)
+    postgres_server.run(f"ALTER ROLE postgres SET synchronous_commit = '{given}'")
+    try:
+        late = Ledger.open_existing(str(ledger.place))
+        with late._own_book.writing() as writer:
+            look = "SELECT current_setting('synchronous_commit')"
+            found = writer.reader.transaction.execute(look).fetchone()
+        assert found == (inside,)
+    finally:
+        postgres_server.run("ALTER ROLE postgres RESET synchronous_commit")
+
+
+@contextmanager
+def setting(server: PostgresServer, name: str, value: str) -> Iterator[None]:
+    def apply(*statements: str) -> None:
+        server.run(*statements, "SELECT pg_reload_conf()")
+
+    def wait_for(text: str) -> None:
+        while server.run(f"SHOW {name}") != [(text,)]:
+            time.sleep(0.02)
+        # a new session begins when those at rest have had the signal
+        server.run("SELECT 1")
+
+    ((usual,),) = server.run(f"SHOW {name}")
+    apply(f"ALTER SYSTEM SET {name} = '{value}'")
+    try:
+        wait_for(value)
+        yield
+    finally:
+        apply(f"ALTER SYSTEM RESET {name}")
+        wait_for(usual)
+
+
+def test_a_server_that_forgets_is_refused(
+    postgres_server: PostgresServer, databases: DatabaseLedgers, ledger: Ledger
+) -> None:
+    with setting(postgres_server, "fsync", "off"):
+        refused(lambda: buy(ledger, "a"), "runs with fsync = 'off', so a purchase could be lost")
+        refused(
+            lambda: Ledger(databases.place("new"), dataset="registry", budget=BUDGET), "fsync = on"
+        )
+    assert buy(ledger, "a") == 1
+
+
+def test_a_standby_that_was_not_waited_for_is_no_certainty(
+    postgres_server: PostgresServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cancel() -> None:
+        waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        wait_until(postgres_server, waits, rows=True)
+        ((pid,),) = postgres_server.run(waits)
+        postgres_server.run(f"SELECT pg_cancel_backend({pid})")
+
+    monkeypatch.setattr(postgres, "SILENCE_S", 1.0)  # a look at it waits for a standby, too
+    # warnings that a role does not want to see are seen all the same
+    postgres_server.run("ALTER ROLE postgres SET client_min_messages = 'error'")
+    ledger = Ledger.open_existing(str(ledger.place))
+    with setting(postgres_server, "synchronous_standby_names", "nobody"):
+        thread = threading.Thread(target=cancel)
+        thread.start()
+        refused(lambda: buy(ledger, "a"), "without certainty .*unknown whether that was stored")
+        thread.join()
+    postgres_server.run("ALTER ROLE postgres RESET client_min_messages")
+    assert ledger.spent().epsilon == 0.1
+
+
+def test_a_standby_is_refused(postgres_server: PostgresServer) -> None:
+    with postgres_server.another() as standby:
+        place = DatabaseLedgers(standby.url).place()
+        ledger = Ledger(place, dataset="registry", budget=BUDGET)
+        buy(ledger, "a")
+        standby.stop()
+        (standby.data / "standby.signal").touch()
+        standby.start()
+        for use in (
+            ledger.spent,
+            lambda: buy(ledger, "b"),
+            lambda: Ledger.open_existing(place),
+            lambda: Ledger(place, dataset="registry", budget=BUDGET),
+        ):
+            refused(use, "is on a standby server, which may be behind; give the address of the pri")
+
+
+def test_of_several_servers_the_primary_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {}
+    connect = lambda **words: seen.update(words) or 1 / 0  # noqa: E731
+    monkeypatch.setattr(postgres.Connection, "connect", connect)
+    for hosts, wanted in (("one,two", "read-write"), ("one", None)):
+        seen.clear()
+        with pytest.raises(ZeroDivisionError):
+            postgres._new_connection(DatabasePlace(f"postgresql://{hosts}/d"), 1.0)
+        assert seen.get("target_session_attrs") == wanted
+        assert seen["prepare_threshold"] is None
+
+
+def test_nothing_of_a_transaction_stays_with_its_session(
+    postgres_server: PostgresServer, ledger: Ledger
+) -> None:
+    # a pooler may give the session to anybody next
+    buy(ledger, "a")
+    ((connection, _),) = next(iter(ledger._own_book._store._pool._resting.values()))
+    changed = "SELECT name FROM pg_settings WHERE source = 'session' AND name <> 'TimeZone'"
+    left = {name for (name,) in connection.execute(changed)}
+    assert left <= {"application_name", "client_encoding"}
+    assert connection.execute("SELECT * FROM pg_prepared_statements").fetchall() == []
+    locks = f"SELECT * FROM pg_locks WHERE pid = {connection.info.backend_pid}"
+    assert postgres_server.run(locks) == []
+
+
+# --- connections that break ---
+
+
+def _end_session(server: PostgresServer, pid: int) -> None:
+    server.run(f"SELECT pg_terminate_backend({pid})")
+    wait_until(server, f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}", rows=False)
+
+
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[PostgresProxy]:
+    between = PostgresProxy(postgres_server)
+    yield between
+    between.close()
+
+
+@pytest.fixture
+def far(proxy: PostgresProxy, place: str, ledger: Ledger) -> Ledger:
+    """The same account by way of the proxy."""
+    return Ledger.open_existing(proxy.url(DatabasePlace(place).schema))
+
+
+@pytest.fixture(params=["closed", "hangs"])
+def hang(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a connection that breaks is left open; then it is given up soon."""
+    for name in ("LOOK_S", "SILENCE_S"):
+        monkeypatch.setattr(postgres, name, 0.8)
+    return bool(request.param == "hangs")
+
+
+BREAKS = pytest.mark.parametrize("when", ["statement", "commit", "acknowledgement"])
+
+
+@BREAKS
+def test_a_purchase_is_paid_once_wherever_its_connection_breaks(
+    hang: bool, proxy: PostgresProxy, far: Ledger, when: Any
+) -> None:
+    buy(far, "before")
+    proxy.lose(b"INSERT INTO entry", when, hang=hang)
+    assert buy(far, "a") == 2
+    assert proxy.broken.is_set()
+    assert far.spent().epsilon == 0.2
+    far.check()
+
+
+@BREAKS
+def test_an_answer_is_stored_once_wherever_its_connection_breaks(
+    hang: bool, proxy: PostgresProxy, far: Ledger, when: Any
+) -> None:
+    number = buy(far, "a")
+    proxy.lose(b"INSERT INTO entry", when, hang=hang)
+    far.commit(number, b"answer")
+    assert proxy.broken.is_set()
+    assert far.released("a") == b"answer"
+    far.check()
+
+
+def test_a_ledger_is_made_where_the_end_of_that_is_lost(
+    proxy: PostgresProxy, databases: DatabaseLedgers
+) -> None:
+    proxy.lose(b"INSERT INTO head", "acknowledgement")
+    schema = DatabasePlace(databases.place()).schema
+    assert Ledger(proxy.url(schema), dataset="registry", budget=BUDGET).releases() == 0
+    assert proxy.broken.is_set()
+
+
+def test_what_a_lost_connection_holds_is_ended_and_nothing_else(
+    hang: bool, proxy: PostgresProxy, far: Ledger, ledger: Ledger
+) -> None:
+    number = buy(far, "plan")
+    with ledger.reading(number) as page:  # a session of the same role
+        proxy.lose(b"INSERT INTO entry", "commit", hang=hang)
+        with pytest.raises(BrokenOffError), far.answering(number) as answers:
+            answers.add([(b"a", b"1")])
+        assert buy(far, "next") == 2
+        assert page.count == 0
+
+
+def test_a_read_that_breaks_is_done_again(proxy: PostgresProxy, far: Ledger) -> None:
+    buy(far, "a")
+    proxy.lose(b"FROM entry", "statement")
+    assert far.entry("a") is not None
+    assert proxy.broken.is_set()
+
+
+@pytest.mark.parametrize("purchase", [True, False])
+def test_an_end_that_nobody_can_look_up_is_said_to_be_unknown(
+    proxy: PostgresProxy, far: Ledger, monkeypatch: pytest.MonkeyPatch, purchase: bool
+) -> None:
+    connect = postgres._new_connection
+
+    def unreachable(*given: Any) -> Any:
+        if proxy.broken.is_set():
+            raise psycopg.OperationalError("refused")
+        return connect(*given)
+
+    number = None if purchase else buy(far, "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres, "_new_connection", unreachable)
+        proxy.lose(b"INSERT INTO", "acknowledgement")
+        refused(
+            lambda: buy(far, "a") if purchase else far.commit(number, b"answer"),
+            "unknown whether that was stored, nothing was returned.*charged once when it is repea",
+        )
+    assert far.spent().epsilon == 0.1
+    assert far.released("a") == (None if purchase else b"answer")
+
+
+def test_an_error_that_a_program_swallows_inside_stores_nothing(ledger: Ledger) -> None:
+    number = buy(ledger, "plan")
+    with ledger.answering(number) as page:
+        page.add([(b"a", b"1")])
+
+    def swallow() -> None:
+        with ledger.answering(number) as page:
+            page.add([(b"b", b"1")])
+            try:
+                page.add([(b"a", b"2")])
+            except psycopg.Error:
+                page.add = lambda parts: None
+
+    refused(swallow, "nothing was changed")
+    with ledger.reading(number) as page:
+        assert page.parts() == [(b"a", b"1")]
+    # the end itself says so, too, whatever came before it
+    pool = ledger._own_book._store._pool
+
+    def end_broken() -> None:
+        with pool.transaction("") as (connection, _), pytest.raises(psycopg.Error):
+            connection.execute("SELECT 1 / 0")
+
+    refused(end_broken, "took back what was written; nothing was changed")
+
+
+def test_a_connection_that_ended_at_rest_costs_nothing(
+    postgres_server: PostgresServer, ledger: Ledger
+) -> None:
+    buy(ledger, "a")
+    ((connection, _),) = next(iter(ledger._own_book._store._pool._resting.values()))
+    _end_session(postgres_server, connection.info.backend_pid)
+    assert buy(ledger, "b") == 2
+
+
+def test_connections_of_many_threads_come_to_rest_and_are_few(
+    postgres_server: PostgresServer, place: str
+) -> None:
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    with ThreadPoolExecutor(12) as pool:
+        assert set(pool.map(lambda _: ledger.releases(), range(60))) == {0}
+    (resting,) = ledger._own_book._store._pool._resting.values()
+    assert 1 <= len(resting) <= postgres._KEPT
+    pids = {connection.info.backend_pid for connection, _ in resting}
+    ledger = resting = None
+    until = time.monotonic() + 300
+    while time.monotonic() < until:
+        found = postgres_server.run("SELECT pid FROM pg_stat_activity")
+        if not pids & {pid for (pid,) in found}:
+            return
+        time.sleep(0.05)
+    raise AssertionError("connections outlive their ledger")
+
+
+def test_a_database_that_is_down_is_one_sentence_and_nothing_is_drawn(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+
+    def watched(name: str, draw: Any) -> Any:
+        return lambda *words, **more: drawn.append(name) or draw(*words, **more)
+
+    for name, draw in vars(ExactNoise).items():
+        if not name.startswith("_") and callable(draw):
+            monkeypatch.setattr(ExactNoise, name, watched(name, draw))
+    with postgres_server.another() as server:
+        place = DatabaseLedgers(server.url).place()
+        ledger = Ledger(place, dataset="registry", budget=BUDGET)
+        votes = sb.votes_of_counts([[3, 97], [60, 40]])
+        estimate = {"fraction": 0.5, "epsilon": 0.25}
+        server.stop()
+        for use in (
+            lambda: sb.estimate_stability(votes, ledger, request="one", **estimate),
+            ledger.spent,
+            lambda: Ledger.open_existing(place),
+            lambda: Ledger(place, dataset="registry", budget=BUDGET),
+        ):
+            begun = time.monotonic()
+            refused(use, "cannot be reached, or broke off .*nothing was changed")
+            assert time.monotonic() - begun < 20  # it would wait longer for another's lock
+        assert drawn == []
+        assert "unreadable" in repr(ledger)
+        server.start()
+        sb.estimate_stability(votes, ledger, request="one", **estimate)
+        assert drawn
+        assert ledger.spent().epsilon == 0.25
+
+
+# --- roles ---
+
+
+@pytest.fixture
+def roles(postgres_server: PostgresServer) -> Iterator[tuple[str, str]]:
+    names = ("curator", "asker")
+    for name in names:
+        postgres_server.run(f"CREATE ROLE {name} LOGIN PASSWORD '{SECRET}'")
+    postgres_server.run("GRANT CREATE ON DATABASE postgres TO curator")
+    yield names
+    for name in names:
+        postgres_server.run(f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
+
+
+def test_a_writer_buys_and_answers_and_has_no_right_to_anything_else(
+    postgres_server: PostgresServer, roles: tuple[str, str]
+) -> None:
+    owner = postgres_server.url(user="curator", schema="patients")
+    writer = postgres_server.url(user="asker", schema="patients")
+    Ledger(owner, dataset="registry", budget=BUDGET)
+    refused(lambda: Ledger.open_existing(writer), "is not there, or this role may not see it")
+    refused(
+        lambda: Ledger(writer, dataset="registry", budget=BUDGET), "may not make tables|not let"
+    )
+    Ledger.grant(owner, "asker")
+    Ledger.grant(owner, "asker")
+    ledger = Ledger.open_existing(writer)
+    ledger.commit(buy(ledger, "a"), b"answer")
+    with ledger.answering(buy(ledger, "plan")) as page:
+        page.add([(b"a", b"1"), (b"b", b"1")])
+    ledger.forfeit(2, "enough")
+    ledger.check()
+    found = DatabasePlace(writer)
+    statements = [
+        *(f"UPDATE {t} SET chain = chain" for t in ("entry", "head")),
+        *(f"DELETE FROM {t}" for t in ("account", "head", "entry")),
+        *(f"TRUNCATE {t}" for t in ("account", "head", "entry")),
+        *(f"ALTER TABLE {t} DISABLE TRIGGER ALL" for t in ("account", "head", "entry")),
+        "UPDATE account SET epsilon = 100",
+        "INSERT INTO account SELECT * FROM account",
+        "INSERT INTO head VALUES (2, 0, '')",
+        "SELECT * FROM head FOR UPDATE",
+        "SET session_replication_role = replica",
+        "CREATE TABLE patients.other (id INTEGER)",
+        "CREATE OR REPLACE FUNCTION take_head() RETURNS void LANGUAGE sql AS ''",
+        "DROP SCHEMA patients CASCADE",
+    ]
+    for statement in statements:
+        with psycopg.connect(**found.words) as connection:
+            connection.execute(b'SET search_path = "patients"')
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+    ledger.check()
+    refused(lambda: Ledger.grant(writer, "asker"), "is not this role's own")
+
+
+@pytest.mark.parametrize(
+    ("role", "words"),
+    [("postgres", "may change rows"), ("curator", "may change rows"), ("nobody", "no such role")],
+)
+def test_rights_are_not_given_where_they_would_be_no_limit(
+    postgres_server: PostgresServer, roles: tuple[str, str], role: str, words: str
+) -> None:
+    owner = postgres_server.url(user="curator", schema="patients")
+    Ledger(owner, dataset="registry", budget=BUDGET)
+    refused(lambda: Ledger.grant(owner, role), words)
+    buy(Ledger.open_existing(owner), "a")  # what the owner may do stayed as it was
+
+
+def test_a_schema_that_was_made_beforehand_is_taken_and_a_filled_one_is_not(
+    postgres_server: PostgresServer, roles: tuple[str, str]
+) -> None:
+    postgres_server.run(
+        "REVOKE CREATE ON DATABASE postgres FROM curator",
+        "CREATE SCHEMA given AUTHORIZATION curator",
+        "CREATE SCHEMA used AUTHORIZATION curator",
+        "CREATE TABLE used.something (id INTEGER)",
+    )
+    place = postgres_server.url(user="curator", schema="given")
+    assert not Ledger.exists(place)
+    buy(Ledger(place, dataset="registry", budget=BUDGET), "a")
+    refused(
+        lambda: Ledger(
+            postgres_server.url(user="curator", schema="used"), dataset="registry", budget=BUDGET
+        ),
+        "The schema 'used' of .* holds something",
+    )
+    postgres_server.run("DROP SCHEMA used CASCADE")
+
+
+def test_a_file_has_no_roles(tmp_path: Path) -> None:
+    Ledger(tmp_path / "l", dataset="registry", budget=BUDGET)
+    refused(lambda: Ledger.grant(tmp_path / "l", "asker"), "is a file, whose rights are those of")
+
+
+# --- guards taken away ---
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE entry DISABLE TRIGGER entry_no_change",
+        "DROP TRIGGER entry_next ON entry",
+        "ALTER TABLE entry SET UNLOGGED",
+        "DROP INDEX entry_request",
+        "DROP INDEX entry_question; CREATE UNIQUE INDEX entry_question ON entry (reservation, key)"
+        " WHERE kind = 'close'",
+        "CREATE RULE forget AS ON INSERT TO entry DO INSTEAD NOTHING",
+        "CREATE TABLE other (id INTEGER)",
+        "ALTER TABLE entry ENABLE ROW LEVEL SECURITY",
+        "ALTER FUNCTION move_head() SECURITY INVOKER",
+        "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN RETURN new; END'",
+    ],
+)
+def test_a_guard_that_is_gone_is_noticed(
+    databases: DatabaseLedgers, place: str, ledger: Ledger, change: str
+) -> None:
+    buy(ledger, "a")
+    with databases.open(place) as run:
+        run(change)
+    refused(lambda: Ledger.open_existing(place), "tables or triggers that were changed by hand")
+
+
+def test_no_row_is_removed_nor_the_version(
+    databases: DatabaseLedgers, place: str, ledger: Ledger
+) -> None:
+    for statement in (
+        "UPDATE account SET format = 7",
+        "TRUNCATE entry CASCADE",
+    ):
+        with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
+            run(statement)
+
+
+# --- versions ---
+
+
+def test_an_account_of_another_version_is_refused(
+    place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buy(ledger, "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres, "VERSION", rows.VERSION + 1)
+        for use in (
+            ledger.spent,
+            lambda: Ledger.open_existing(place),
+            lambda: buy(ledger, "b"),
+            lambda: Ledger.grant(place, "anybody"),
+        ):
+            refused(use, "has format version 5 and this program reads version 6; use the")
+    assert ledger.releases() == 1
+
+
+def test_a_backup_put_back_is_noticed_by_the_vault(
+    databases: DatabaseLedgers, place: str, ledger: Ledger, tmp_path: Path
+) -> None:
+    buy(ledger, "a")
+    position, chain = ledger.head()
+    buy(ledger, "b")
+    keep_in_step(tmp_path / "vault", ledger)
+    with databases.edited(place) as run:  # what a dump of before leaves
+        run("DELETE FROM entry WHERE position = 2")
+        literal = databases.literal(bytes.fromhex(chain))
+        run(f"UPDATE head SET position = {position}, chain = {literal}")
+    restored = Ledger.open_existing(place)
+    refused(lambda: keep_in_step(tmp_path / "vault", restored), "is an older copy, or another one")
+    refused(ledger.spent, "lost entries, or was replaced by an older copy")
+
+
+# --- passwords ---
+
+
+def test_a_password_is_told_to_nobody_but_the_server(
+    postgres_server: PostgresServer, roles: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    right = f"postgresql://curator:{SECRET}@127.0.0.1:{postgres_server.port}/postgres?schema=p"
+    wrong = right.replace(SECRET, SECRET[::-1])
+    ledger = Ledger(right, dataset="registry", budget=BUDGET)
+    buy(ledger, "a")
+    shown = [repr(ledger), str(ledger.place), repr(pickle.dumps(ledger)), repr(vars(ledger))]
+    for url in (wrong, right.replace("127.0.0.1", "127.0.0.2"), right.replace("/postgres?", "/x?")):
+        with pytest.raises(LedgerError) as error:
+            Ledger.open_existing(url)
+        shown += [str(error.value), "".join(traceback.format_exception(error.value))]
+    copy = pickle.loads(pickle.dumps(ledger))
+    # without its password it gets in nowhere, and says so
+    shown.append(refused(copy.spent, "cannot be reached"))
+    for words in (
+        ["ledger", "show", right],
+        ["ledger", "show", wrong, "--json"],
+        ["ledger", "show", right.replace(f":{SECRET}", f":{SECRET}@")],
+        ["ledger", "history", wrong],
+        ["ledger", "create", right, "--dataset", "x", "--epsilon", "1", "--delta", "1e-6"],
+        ["ledger", "grant", right, "asker"],
+    ):
+        result = CliRunner().invoke(app, words)
+        shown += [result.output, repr(result.exception)]
+    text = "\n".join([*shown, caplog.text])
+    assert "curator" in text
+    for secret in (SECRET, SECRET[::-1]):
+        assert secret not in text
+
+
+def test_commands_take_a_database(databases: DatabaseLedgers) -> None:
+    place = databases.place()
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(app, ["ledger", *words])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    run("create", place, "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5")
+    ledger = Ledger.open_existing(place)
+    buy(ledger, "by hand")
+    assert "registry" in run("show", place)
+    assert "by hand" in run("history", place)
+    assert ledger.head()[1] in run("check", place)
+    again = CliRunner().invoke(
+        app, ["ledger", "create", place, "--dataset", "r", "--epsilon", "1", "--delta", "0"]
+    )
+    assert again.exit_code == 2
+    assert "exists already" in again.output
+
+
+def test_a_database_of_another_encoding_is_refused(postgres_server: PostgresServer) -> None:
+    postgres_server.run("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
+    url = postgres_server.url().replace("/postgres?", "/latin?")
+    refused(lambda: Ledger(url, dataset="registry", budget=BUDGET), "encoding 'LATIN1'")
+
+
+def test_the_budget_is_kept_and_refusals_leave_the_connection_in_order(ledger: Ledger) -> None:
+    for number in range(10):
+        buy(ledger, str(number))
+    for number in range(3):
+        with pytest.raises(BudgetError):
+            buy(ledger, f"too much {number}")
+    (resting,) = ledger._own_book._store._pool._resting.values()
+    assert len(resting) == 1

@@ -1,0 +1,134 @@
+"""The space that is taken on the disk for an answer when it is paid for."""
+
+import os
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from made_events import pure_event
+from secretballot.accounting import PrivacyBudget
+from secretballot.core.ledger import Ledger, sqlite
+from secretballot.exceptions import LedgerError
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+PRICE = PrivacyBudget(0.001, 1e-9)
+
+
+@pytest.mark.parametrize("size", [10, 5_000, 300_000])
+def test_an_answer_whose_room_was_claimed_needs_no_more_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    number = ledger.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=size)
+    connect = sqlite.connect
+
+    def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
+        connection = connect(place)
+        connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the present size for it
+        return connection
+
+    monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
+    ledger.commit(number, bytes(size))
+    monkeypatch.undo()
+    assert Ledger.open_existing(str(ledger.path)).released("one") == bytes(size)
+    ledger.check()
+
+
+def test_a_disk_too_full_for_the_answer_sells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    connect = sqlite.connect
+
+    def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
+        connection = connect(place)
+        connection.execute("PRAGMA max_page_count = 1")
+        return connection
+
+    monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
+    with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
+        ledger.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=1_000_000)
+    monkeypatch.undo()
+    assert ledger.spent().epsilon == 0
+
+
+def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: Path) -> None:
+    kept = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    kept.keep_open()
+    other = Ledger.open_existing(tmp_path / "ledger.sqlite")
+    for number in range(1, 4):
+        kept.reserve([pure_event(0.001, 1)], PRICE, request=f"{number}", purpose="", room=5_000)
+        kept.commit(number, bytes(5_000))
+        assert len(kept._own_book._store._kept) == 1
+        # as another process would see it: locks are of connections
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite", timeout=0)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        assert other.released(f"{number}") == bytes(5_000)
+    with pytest.raises(LedgerError, match="closed once"):
+        kept.commit(3, b"x")
+    other.reserve([pure_event(0.001, 1)], PRICE, request="last", purpose="")
+
+
+def test_room_is_given_back_by_every_end_and_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+
+    def rooms() -> int:
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
+            return int(
+                connection.execute("SELECT count(*) FROM room WHERE reservation > 0").fetchone()[0]
+            )
+
+    def claimed(request: str) -> int:
+        return ledger.reserve([pure_event(0.001, 1)], PRICE, request=request, purpose="", room=100)
+
+    ledger.forfeit(claimed("one"), "for the test")
+    ledger.commit(claimed("two"), b"x")
+    assert rooms() == 0
+    with monkeypatch.context() as long_ago:
+        long_ago.setattr(
+            "secretballot.core.ledger.rows.utc_now", lambda: "2001-01-01T00:00:00.000000+00:00"
+        )
+        claimed("its process died")
+    assert rooms() == 1
+    claimed("three")
+    assert rooms() == 1
+
+
+def fill(place: Path) -> None:
+    with open(place, "wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(4096))
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount a small disk"
+)
+@pytest.mark.parametrize("left", [0, 4096, 60_000])
+def test_an_answer_is_stored_on_a_disk_that_filled_up_after_the_purchase(
+    tmp_path: Path, left: int
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("this place mounts no small disk")
+    try:
+        ledger = Ledger(disk / "ledger.sqlite", dataset="registry", budget=BUDGET)
+        number = ledger.reserve(
+            [pure_event(0.001, 1)], PRICE, request="one", purpose="", room=400_000
+        )
+        with pytest.raises(OSError, match="No space"):
+            fill(disk / "filler")
+        os.truncate(disk / "filler", max(0, (disk / "filler").stat().st_size - left))
+        ledger.commit(number, bytes(400_000))
+        assert Ledger.open_existing(disk / "ledger.sqlite").released("one") == bytes(400_000)
+    finally:
+        subprocess.run(["umount", disk], check=True)

@@ -1,0 +1,128 @@
+"""Drawn quantiles: distances by brute force, the true delta of all small worlds, wrong scales
+caught, the law of the draw, and the price of bounded ranges."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from made_events import pure_event, ranged_event
+from secretballot.accounting import (
+    PrivacyBudget,
+    calibrate_bounded_range,
+    calibrate_pure,
+    delta_upper,
+    epsilon_upper,
+    teacher_shape,
+)
+from secretballot.audit import sample_p_value
+from secretballot.audit.distributions import Distribution
+from secretballot.audit.games import adaptive_delta
+from secretballot.core.mechanisms import State, VoteQuantiles, rank_distances
+from secretballot.core.noise import ExactNoise
+
+ALPHA = 1e-6
+
+
+def all_votes(n_teachers, n_positions):
+    return itertools.product(range(n_positions), repeat=n_teachers)
+
+
+def distances_of(votes, rank, n_positions):
+    return rank_distances(np.bincount(votes, minlength=n_positions)[None], rank)[0]
+
+
+def laws(rank, n_positions, n_teachers, scale):
+    """Return all pairs of laws at votes that differ in one teacher, as fractions."""
+    found = {}
+    for votes in all_votes(n_teachers, n_positions):
+        distances = distances_of(votes, rank, n_positions)
+        weights = [Fraction(math.exp(-d / scale)) for d in distances.tolist()]
+        found[votes] = [weight / sum(weights) for weight in weights]
+    for votes, law in found.items():
+        for teacher, other in itertools.product(range(n_teachers), range(n_positions)):
+            changed = (*votes[:teacher], other, *votes[teacher + 1 :])
+            if changed > votes:
+                yield law, found[changed]
+
+
+@pytest.mark.parametrize(("n_teachers", "rank", "n_positions"), [(4, 2, 3), (5, 3, 3), (3, 1, 4)])
+def test_losses_lie_in_an_interval_of_the_stated_length_that_holds_zero(
+    n_teachers, rank, n_positions
+):
+    widest = 0.0
+    for here, there in laws(rank, n_positions, n_teachers, 2 / 0.8):
+        losses = [math.log(p / q) for p, q in zip(here, there, strict=True)]
+        assert min(losses) <= 1e-12
+        assert max(losses) >= -1e-12
+        widest = max(widest, max(losses) - min(losses))
+    # attained, so a shorter one would be false
+    assert widest == pytest.approx(0.8, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.9, 2.0])
+def test_the_price_is_above_the_truth_and_near_it_and_half_the_noise_is_caught(epsilon):
+    mechanism, length = VoteQuantiles(epsilon=0.9, rank=2), 4
+    price = delta_upper([mechanism.event(teacher_shape(length, 3, 3))], epsilon)
+    for factor in (1.0, 0.6):
+        steps = []
+        for here, there in laws(2, 3, 3, factor * 2 / 0.9):
+            p, q = (np.array([float(x) for x in law]) for law in (here, there))
+            steps += [(p, q), (q, p)]
+        true = adaptive_delta(steps, length, epsilon)
+        if factor == 1:
+            assert 0.05 * price < true <= price
+        else:
+            assert true > price
+
+
+def test_the_drawn_law_is_the_stated_one_and_another_scale_is_caught():
+    mechanism, n, counts = VoteQuantiles(epsilon=1.0, rank=2), 1500, [1, 2, 0, 0]
+    rows, distances = np.tile(counts, (n, 1)), distances_of([0, 1, 1], 2, 4)
+    drawn = mechanism.draw(teacher_shape(n, 4, 3), [rows], ExactNoise(), State())[0][:, 0]
+    weights = np.exp(-distances / 2)
+    law = Distribution(0, weights / weights.sum(), 0.0)
+    assert sample_p_value(drawn, law) > ALPHA
+    other = np.exp(-distances / 1.2)
+    assert sample_p_value(drawn, Distribution(0, other / other.sum(), 0.0)) < ALPHA
+
+
+@pytest.mark.parametrize("length", [0.05, 0.7, 3.0])
+def test_the_divergence_bounds_every_pair_of_two_outcomes_of_that_range(length):
+    # by convexity the worst pairs sit on both ends of the interval; t is its upper end
+    for order in (1.1, 2.0, 8.0, 64.0):
+        bound, worst = float(ranged_event(length, 1).renyi(np.array([order]))[0]), 0.0
+        for t in np.linspace(1e-3, 0.999, 200) * length:
+            q = -math.expm1(t - length) / (math.exp(t) - math.exp(t - length))
+            moment = q * math.exp(order * t) + (1 - q) * math.exp(order * (t - length))
+            worst = max(worst, math.log(moment) / (order - 1))
+        assert worst <= bound * (1 + 1e-9)
+        assert worst > 0.5 * bound
+
+
+def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_possible():
+    for budget, draws in (
+        (PrivacyBudget(1.0, 1e-6), 100),
+        (PrivacyBudget(3.0, 1e-5), 12),
+        (PrivacyBudget(0.5, 0.0), 7),
+    ):
+        length = calibrate_bounded_range(budget, draws)
+        assert delta_upper([ranged_event(length, draws)], budget.epsilon) <= budget.delta
+        parts = calibrate_pure(budget, draws)
+        # randomised response of half the length has that range
+        assert parts * (1 - 1e-9) <= length <= 2 * parts
+        if budget.delta:
+            more = ranged_event(1.01 * length, draws)
+            assert delta_upper([more], budget.epsilon) > budget.delta
+    assert calibrate_bounded_range(PrivacyBudget(1.0, 1e-6), 100) > 1.8 * calibrate_pure(
+        PrivacyBudget(1.0, 1e-6), 100
+    )
+
+
+def test_draws_stand_beside_other_events():
+    draws, parts = ranged_event(0.1, 30), pure_event(0.1, 5)
+    together = epsilon_upper([draws, parts], 1e-6)
+    assert epsilon_upper([draws], 1e-6) < together
+    assert together <= epsilon_upper([pure_event(0.1, 35)], 1e-6)
