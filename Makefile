@@ -108,7 +108,7 @@ rates: $(VENV)/.ready
 	$(BIN)/python benchmarks/noise_rates.py $(RUNS) $(RATES)
 	$(BIN)/python benchmarks/noise_rates_figures.py $(RUNS) $(RATES)
 
-# Attacks on whole commands and on the mechanisms: docs/guides/auditing.md. Stopped, it goes on where it was.
+# Attacks on whole commands: docs/guides/auditing.md. Stopped, it goes on where it was.
 audit: $(VENV)/.ready
 	$(BIN)/python campaigns/standing_audit.py $(AUDIT_RUNS) $(AUDIT)
 

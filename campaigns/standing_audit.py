@@ -1,5 +1,4 @@
-"""The standing audit: attacks on whole commands, on a whole `learn` with canaries, and on the
-mechanisms.
+"""The standing audit: attacks on whole commands, and on a whole `learn` with canaries.
 
     python campaigns/standing_audit.py RUNS FOLDER [NAME ...]
 
@@ -129,7 +128,7 @@ def write_tables(folder: Path) -> None:
 def lines_of(runs: str) -> dict[str, list[str]]:
     """Return the words of every line of the audit after `secretballot audit`."""
     same = ["--confidence", CONFIDENCE, "--jobs", JOBS, "--runs", runs, "--json"]
-    lines = {"mechanisms": ["mechanisms", "--json"]}
+    lines = {}
     for name, (options, command) in RELEASES.items():
         private = next(word for word in command if word.endswith((".csv", ".json")))
         program = ["--program", f"{sys.executable} {PROGRAMS}"] if private.endswith(".json") else []
@@ -157,7 +156,7 @@ def run_line(folder: Path, number: int, name: str, words: list[str]) -> dict[str
     if kept.is_file():
         return dict(json.loads(kept.read_text()))
     start = time.monotonic()
-    work = [] if words[0] == "mechanisms" else ["--work", f"work-{number:02d}"]
+    work = ["--work", f"work-{number:02d}"]
     command = [sys.executable, "-m", "secretballot", "audit", words[0], *work, *words[1:]]
     ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
     # 6 is a finding; any other code is a line that did not run, which is not kept, so it runs again
@@ -178,10 +177,7 @@ def run_line(folder: Path, number: int, name: str, words: list[str]) -> dict[str
 def told(found: dict[str, Any]) -> str:
     """Return one line of the report."""
     result = found["result"]
-    if result.get("audit") == "mechanisms":
-        caught = sum(one["caught"] is not None for one in result["findings"])
-        text = f"{len(result['findings'])} attacks, {caught} of which catch plants"
-    elif result.get("audit") == "canaries":
+    if result.get("audit") == "canaries":
         text = (
             f"{result['right']} of {result['guesses']} right, {bounds(result, result['epsilon'])}"
         )

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from exact_games.distributions import Distribution, discrete_gaussian_distribution
+from exact_games.games import adaptive_delta, hockey_stick
+from exact_games.worlds import ScriptedNoise
 from made_events import class_event, counts_event, label_event, pure_event, sums_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -29,9 +32,6 @@ from secretballot.accounting.recipes import (
     right_chance,
     unanimous_chance,
 )
-from secretballot.audit import ScriptedNoise
-from secretballot.audit.distributions import Distribution, discrete_gaussian_distribution
-from secretballot.audit.games import adaptive_delta, hockey_stick
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import (
     Mechanism,

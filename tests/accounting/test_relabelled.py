@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from exact_games.distributions import discrete_laplace_distribution
 from made_events import admits, counts_event, json_of, pure_event, sampled_event, sparse_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -27,7 +28,6 @@ from secretballot.accounting import (
     price,
 )
 from secretballot.accounting.sample_calibration import stream_budget
-from secretballot.audit import discrete_laplace_distribution
 from secretballot.core import events as core_events
 from secretballot.core import renyi, sampling
 from secretballot.core.mechanisms import plurality, stability

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import secretballot_verify as second
+from exact_games.games import adaptive_delta
 from made_events import (
     abstention_event,
     counts_event,
@@ -35,7 +36,6 @@ from secretballot.accounting import (
     price,
 )
 from secretballot.accounting.table_weights import table_weights
-from secretballot.audit import adaptive_delta
 from secretballot.core import label_games as room
 from secretballot.core.label_games import label_losses
 from secretballot.core.losses import discrete_gaussian_pmf

@@ -12,6 +12,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy.stats import binomtest
 
+from exact_games.worlds import ScriptedNoise, all_counts, neighbouring_counts
 from made_events import abstention_event, admits, counts_event, pure_event, sampled_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -31,7 +32,6 @@ from secretballot.accounting.abstention_table import (
 )
 from secretballot.accounting.stream_recipes import answer_chance
 from secretballot.aggregation import AbstentionTableAggregator
-from secretballot.audit import ScriptedNoise, all_counts, neighbouring_counts
 from secretballot.core import streams
 from secretballot.core.mechanisms import State, plurality, stability
 from secretballot.core.noise import ExactNoise

@@ -8,6 +8,9 @@ import warnings
 import numpy as np
 import pytest
 
+from exact_games.distributions import discrete_gaussian_distribution
+from exact_games.statistics import frequency_p_value
+from exact_games.worlds import ScriptedNoise, all_counts, neighbouring_counts
 from made_events import admits, class_event, confident_event, counts_event, label_event
 from secretballot.accounting import (
     BinaryLabels,
@@ -18,13 +21,6 @@ from secretballot.accounting import (
     filter_for,
 )
 from secretballot.aggregation import ConfidentAggregator, InteractiveAggregator
-from secretballot.audit import (
-    ScriptedNoise,
-    all_counts,
-    discrete_gaussian_distribution,
-    frequency_p_value,
-    neighbouring_counts,
-)
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.students.confirmed import predicted_votes

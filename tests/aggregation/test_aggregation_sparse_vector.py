@@ -4,11 +4,13 @@ stops."""
 import numpy as np
 import pytest
 
+from exact_games.statistics import outcomes_p_value
+from exact_games.threshold_game import stream_law
+from exact_games.worlds import ScriptedNoise
 from made_events import sparse_event
 from secretballot.accounting import PrivacyBudget, delta_upper
 from secretballot.accounting.stream_recipes import bassily_noise, liu_noise
 from secretballot.aggregation import SparseVectorAggregator
-from secretballot.audit import ScriptedNoise, outcomes_p_value, stream_law
 from secretballot.core.mechanisms import stability
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import ParameterError

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from exact_games.worlds import ScriptedNoise
 from secretballot import vault as vault_room
-from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.core.ledger import rows, sqlite
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector

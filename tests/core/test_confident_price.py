@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import secretballot_verify as second_verifier
-from secretballot.audit import ScriptedNoise, discrete_gaussian_distribution
+from exact_games.distributions import discrete_gaussian_distribution
+from exact_games.worlds import ScriptedNoise
 from secretballot.core import confident_games
 from secretballot.core.errors import ParameterError
 from secretballot.core.events import Confident

@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 
+from exact_games.distributions import discrete_laplace_distribution
+from exact_games.threshold_game import stream_law
 from made_events import sparse_event
 from secretballot.accounting import (
     PrivacyBudget,
     calibrate_sparse_vector,
 )
 from secretballot.accounting.error_level import choose_max_unstable, quantile_slack
-from secretballot.audit import discrete_laplace_distribution, stream_law
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import stability
 from secretballot.exceptions import ParameterError

@@ -7,7 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from secretballot.audit import Distribution, sample_p_value
+from exact_games.distributions import Distribution
+from exact_games.statistics import sample_p_value
 from secretballot.core import exponential
 from secretballot.core.exponential import exp_bounds, locate, running_bounds
 from secretballot.core.noise import MAX_SCALE, ExactNoise, least_scale

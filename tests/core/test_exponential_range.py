@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secretballot.audit import outcomes_p_value
+from exact_games.statistics import outcomes_p_value
 from secretballot.core import exponential
 from secretballot.core.exponential import locate, range_bounds
 from secretballot.core.noise import ExactNoise

@@ -12,20 +12,11 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from secretballot.audit import (
-    ScriptedNoise,
-    ThresholdGame,
-    adaptive_delta,
-    all_counts,
-    discrete_gaussian_distribution,
-    discrete_laplace_distribution,
-    neighbouring_counts,
-    outcomes_p_value,
-    output_distribution,
-    shifted_delta,
-    stream_law,
-    stream_queries,
-)
+from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
+from exact_games.games import adaptive_delta, shifted_delta
+from exact_games.statistics import outcomes_p_value
+from exact_games.threshold_game import ThresholdGame, stream_law, stream_queries
+from exact_games.worlds import ScriptedNoise, all_counts, neighbouring_counts, output_distribution
 from secretballot.core import events
 from secretballot.core.errors import ParameterError
 from secretballot.core.label_games import GaussianChances, TableChances

@@ -10,6 +10,14 @@ import math
 import numpy as np
 import pytest
 
+from exact_games.distributions import (
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
+    point_distribution,
+)
+from exact_games.games import adaptive_delta, hockey_stick, shifted_delta
+from exact_games.threshold_game import ThresholdGame, stream_queries
+from exact_games.worlds import all_counts, drawn_labels, neighbouring_counts, output_distribution
 from made_events import counts_event, pattern_of, sparse_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -18,20 +26,6 @@ from secretballot.accounting import (
     delta_upper,
     teacher_shape,
 )
-from secretballot.audit import (
-    ThresholdGame,
-    adaptive_delta,
-    all_counts,
-    discrete_gaussian_distribution,
-    discrete_laplace_distribution,
-    hockey_stick,
-    neighbouring_counts,
-    output_distribution,
-    point_distribution,
-    shifted_delta,
-    stream_queries,
-)
-from secretballot.audit.worlds import drawn_labels
 from secretballot.core import mechanisms as core_mechanisms
 from secretballot.core.mechanisms import NoisyVotes, StableValue, margin, stability
 

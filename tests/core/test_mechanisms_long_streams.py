@@ -13,17 +13,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
+from exact_games.games import hockey_stick
 from made_events import label_event
 from secretballot.accounting import (
     PrivacyBudget,
     calibrate_sparse_vector,
     delta_upper,
     epsilon_upper,
-)
-from secretballot.audit import (
-    discrete_gaussian_distribution,
-    discrete_laplace_distribution,
-    hockey_stick,
 )
 
 BUDGET = PrivacyBudget(1.0, 1e-6)

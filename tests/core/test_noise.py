@@ -9,11 +9,8 @@ import pickle
 import numpy as np
 import pytest
 
-from secretballot.audit import (
-    discrete_gaussian_distribution,
-    discrete_laplace_distribution,
-    sample_p_value,
-)
+from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
+from exact_games.statistics import sample_p_value
 from secretballot.core import noise as room
 from secretballot.core.noise import MAX_SCALE, ExactNoise, entropy_bytes
 from secretballot.exceptions import ParameterError

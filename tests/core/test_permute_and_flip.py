@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from secretballot.audit import Distribution, sample_p_value
+from exact_games.distributions import Distribution
+from exact_games.statistics import sample_p_value
 from secretballot.core import exponential
 from secretballot.core.events import Pure
 from secretballot.core.mechanisms import ExponentialChoice, State

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from secretballot.audit import ScriptedNoise, neighbouring_counts
+from exact_games.worlds import ScriptedNoise, neighbouring_counts
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import StabilityQuantile, State, margin, stability
 from secretballot.core.types import VoteShape

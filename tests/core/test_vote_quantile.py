@@ -8,6 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from exact_games.distributions import Distribution
+from exact_games.games import adaptive_delta
+from exact_games.statistics import sample_p_value
 from made_events import pure_event, ranged_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -17,9 +20,6 @@ from secretballot.accounting import (
     epsilon_upper,
     teacher_shape,
 )
-from secretballot.audit import sample_p_value
-from secretballot.audit.distributions import Distribution
-from secretballot.audit.games import adaptive_delta
 from secretballot.core.mechanisms import State, VoteQuantiles, rank_distances
 from secretballot.core.noise import ExactNoise
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from exact_games.distributions import Distribution
+from exact_games.statistics import sample_p_value
 from made_events import json_of
 from noisy_plans import calibrated
-from secretballot.audit import Distribution, sample_p_value
 from secretballot.core import releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger.account import AnswerPage

@@ -12,9 +12,9 @@ import pytest
 
 import secretballot as sb
 import secretballot_verify as second
+from exact_games.worlds import ScriptedNoise
 from secretballot.accounting import noisy_means, noisy_votes, teacher_shape, vote_quantiles
 from secretballot.accounting.recipes import Terms
-from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from exact_games.worlds import ScriptedNoise
 from secretballot._nearest_points import NearestPoints
 from secretballot.accounting import noisy_votes
-from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, TableLabels
 from secretballot.core.types import Guarantee

@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 import secretballot_verify as second
+from exact_games.worlds import ScriptedNoise
 from made_events import json_of
 from noisy_plans import calibrated
-from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.label_stream import LabelStream

@@ -13,6 +13,8 @@ from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+from exact_games.distributions import discrete_gaussian_distribution
+from exact_games.games import hockey_stick
 from noisy_plans import calibrated, noisy
 from secretballot.accounting import (
     WeakSignalWarning,
@@ -22,7 +24,6 @@ from secretballot.accounting import (
     stream_recipes,
 )
 from secretballot.accounting.error_level import quantile_slack
-from secretballot.audit import discrete_gaussian_distribution, hockey_stick
 from secretballot.core import releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes, stability

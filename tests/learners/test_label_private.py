@@ -16,10 +16,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
+from exact_games.distributions import Distribution, discrete_gaussian_distribution
+from exact_games.games import hockey_stick
 from noisy_plans import calibrated
 from secretballot.accounting import WeakSignalWarning
-from secretballot.audit.distributions import Distribution, discrete_gaussian_distribution
-from secretballot.audit.games import hockey_stick
 from secretballot.core.noise import ExactNoise
 from secretballot.learners.pate import classifier as pate
 

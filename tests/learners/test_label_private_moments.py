@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 import secretballot_verify as second
+from exact_games.worlds import ScriptedNoise
 from reference_data import reference
-from secretballot.audit import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import LedgerError, ParameterError

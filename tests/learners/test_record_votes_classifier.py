@@ -27,11 +27,11 @@ from test_one_record_one_teacher import (
 )
 
 import secretballot as sb
+from exact_games.distributions import discrete_gaussian_distribution
+from exact_games.games import hockey_stick
+from exact_games.statistics import delta_lower
 from reference_data import reference
 from secretballot.accounting import delta_upper, noisy_votes
-from secretballot.audit import discrete_gaussian_distribution
-from secretballot.audit.games import hockey_stick
-from secretballot.audit.statistics import delta_lower
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise

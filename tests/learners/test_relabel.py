@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from exact_games.statistics import frequency_p_value
 from secretballot import relabel
-from secretballot.audit import frequency_p_value
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.labelers import subsample as secret_sample

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from exact_games.worlds import ScriptedNoise
 from made_events import sums_event
 from secretballot.accounting import PrivacyBudget, delta_upper
-from secretballot.audit import ScriptedNoise
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.bases.rotation import UNIT as UNIT_OF_COORDINATES

@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.accounting import delta_upper
-from secretballot.audit import (
+from exact_games.distributions import (
     Distribution,
     discrete_gaussian_distribution,
     discrete_laplace_distribution,
 )
+from secretballot.accounting import delta_upper
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
 from secretballot.core.releasing import AnswerStream

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from exact_games.distributions import discrete_laplace_distribution
 from made_events import pure_event, sampled_event, sparse_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -26,7 +27,6 @@ from secretballot.accounting import (
     epsilon_upper,
     price,
 )
-from secretballot.audit import discrete_laplace_distribution
 from secretballot.core import releasing
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds

@@ -1,4 +1,4 @@
-"""`secretballot audit`: attack a command, a whole `learn` or the mechanisms; say what was found."""
+"""`secretballot audit`: attack a command or a whole `learn`, and print what was found."""
 
 import shlex
 from pathlib import Path
@@ -11,14 +11,11 @@ from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import EXIT_CODES, FOUND, print_json, say
 
 if TYPE_CHECKING:
-    from secretballot.audit import CanaryAudit, MechanismsAudit, ReleaseAudit
+    from secretballot.audit import CanaryAudit, ReleaseAudit
 
 
 app = typer.Typer(
-    help=(
-        "Attack releases and mechanisms: certified lower bounds on epsilon, beside what was"
-        " promised."
-    ),
+    help=("Attack releases: certified lower bounds on epsilon, beside what was promised."),
     epilog=EXIT_CODES,
     no_args_is_help=False,
 )
@@ -218,31 +215,7 @@ def canaries(
     _print_finding(found, as_json=as_json)
 
 
-@app.command(epilog=EXIT_CODES)
-def mechanisms(
-    draws: Annotated[
-        int, typer.Option("--draws", metavar="N", help="Draws of every sampler.")
-    ] = 20_000,
-    as_json: AsJson = False,
-) -> None:
-    """Attack every mechanism by itself: exact games on small worlds, and tests of the sampler.
-
-    Each line says what was found, what was allowed, and the mildest plant of too little noise that
-    the same attack catches.
-
-    \b
-    Example: secretballot audit mechanisms --draws 100000
-    """
-    from secretballot.audit.mechanisms_audit import audit_mechanisms
-    from secretballot.cli.console import watching
-
-    with watching() as watch:
-        watch.step("Attacking mechanisms")
-        found = audit_mechanisms(draws=draws, progress=watch.progress)
-    _print_finding(found, as_json=as_json)
-
-
-def _print_finding(found: "CanaryAudit | MechanismsAudit | ReleaseAudit", *, as_json: bool) -> None:
+def _print_finding(found: "CanaryAudit | ReleaseAudit", *, as_json: bool) -> None:
     """Print what an audit found, and end with the code of a finding if there is one."""
     if as_json:
         print_json(found.to_json())

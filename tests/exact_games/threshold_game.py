@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exact_games.distributions import Distribution, discrete_laplace_distribution
+from exact_games.worlds import neighbouring_counts
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count, check_finite
 from secretballot.accounting import SparseStream
-from secretballot.audit.distributions import Distribution, discrete_laplace_distribution
-from secretballot.audit.worlds import neighbouring_counts
 from secretballot.core.mechanisms import plurality, stability
-from secretballot.exceptions import ParameterError
 
 _MAX_STATES = 2_000_000
 
@@ -29,12 +27,6 @@ class StreamQuery:
     """One query on both sides.
 
     Its distances, and whether the label that an answer would show differs.
-
-    Examples
-    --------
-    >>> query = sb.audit.StreamQuery(distance=1, neighbour_distance=0, label_differs=False)
-    >>> query in sb.audit.stream_queries(n_teachers=5)
-    True
     """
 
     distance: int
@@ -84,15 +76,6 @@ class ThresholdGame:
         Whether an "above" also shows the label.
     threshold_distribution, query_distribution : Distribution, optional
         Replace the mechanism's noise: to see what broken noise would cost.
-
-    Examples
-    --------
-    >>> from secretballot import accounting
-    >>> stream = accounting.SparseStream(
-    ...     threshold_scale=2.0, query_scale=4.0, threshold=2, abstentions=1)
-    >>> game = sb.audit.ThresholdGame(stream, sb.audit.stream_queries(n_teachers=5))
-    >>> game.delta(length=2, epsilon=1.0) <= accounting.delta_upper([stream], 1.0)
-    True
     """
 
     def __init__(
@@ -134,11 +117,10 @@ class ThresholdGame:
 
         Raises
         ------
-        ParameterError
+        ValueError
             If the streams are too many to enumerate.
         """
-        check_count("length", length)
-        self._factor = math.exp(check_finite("epsilon", epsilon))
+        self._factor = math.exp(epsilon)
         self._known: dict[tuple[object, ...], float] = {}
         start = self._hidden.pmf
         value = self._state_value(start, self._factor * start, (), 0.0, 0, length)
@@ -165,7 +147,7 @@ class ThresholdGame:
         key = (epoch, round(log_ratio, 10), below, left)
         if key not in self._known:
             if len(self._known) >= _MAX_STATES:
-                raise ParameterError(
+                raise ValueError(
                     "The streams are too many to enumerate; use fewer queries or teachers."
                 )
             total = float(p.sum())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import dlaplace
 
-from secretballot.audit import discrete_gaussian_distribution, discrete_laplace_distribution
+from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 7.5, 100.0])

@@ -19,10 +19,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from exact_games.distributions import Distribution
 from secretballot._typing import FloatArray
-from secretballot._validation import check_count, check_finite
-from secretballot.audit.distributions import Distribution
-from secretballot.exceptions import ParameterError
 
 Step = tuple[FloatArray, FloatArray]
 
@@ -56,16 +54,15 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
 
     Raises
     ------
-    ParameterError
+    ValueError
         If the run is too long to enumerate.
     """
-    check_count("length", length)
     p, q = np.array([step[0] for step in steps]), np.array([step[1] for step in steps])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(p > 0, np.log(q) - np.log(p), 0.0)
     certain = (q == 0) & (p > 0)
     ratio[certain] = 0.0
-    levels = [np.array([check_finite("epsilon", epsilon)])]
+    levels = [np.array([epsilon])]
     moves = _merged_values(np.append(ratio[(p > 0) & ~certain], 0.0))
     for _ in range(length):
         levels.append(_merged_values(np.add.outer(levels[-1], moves).ravel()))
@@ -87,7 +84,7 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
 
 def _merged_values(values: FloatArray) -> FloatArray:
     if not len(values) <= _MAX_STATES:
-        raise ParameterError(
+        raise ValueError(
             "The run has too many outcomes to enumerate; use fewer queries or teachers."
         )
     ordered = np.sort(values)
@@ -131,7 +128,7 @@ def shifted_delta(
     lost = float(p[q == 0].sum()) + distribution.missing
     loss = np.log(p[q > 0]) - np.log(q[q > 0])
     losses, weights = np.zeros(1), np.ones(1)
-    for _ in range(check_count("shifts", shifts)):
+    for _ in range(shifts):
         total = np.add.outer(losses, loss).ravel()
         weight = np.multiply.outer(weights, p[q > 0]).ravel()
         losses, weights = _pooled_losses(total, weight)
@@ -140,7 +137,7 @@ def shifted_delta(
 
 def _pooled_losses(losses: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     if not len(losses) <= _MAX_STATES:
-        raise ParameterError(
+        raise ValueError(
             "The run has too many outcomes to enumerate; use fewer queries or less noise."
         )
     order = np.argsort(losses)

@@ -5,18 +5,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from secretballot.audit import (
-    delta_lower,
-    discrete_gaussian_distribution,
-    discrete_laplace_distribution,
-    frequency_p_value,
-    outcomes_p_value,
-    sample_p_value,
-)
-from secretballot.audit.worlds import drawn_labels
+from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
+from exact_games.statistics import delta_lower, frequency_p_value, outcomes_p_value, sample_p_value
+from exact_games.worlds import drawn_labels
 from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
-from secretballot.exceptions import ParameterError
 from sessions import sparse
 
 RNG = np.random.default_rng(20211013)
@@ -55,7 +48,7 @@ def test_frequency_p_value_is_the_binomial_one():
     assert frequency_p_value(0, 20, 0.0) == 1
     assert frequency_p_value(1, 20, 0.0) == 0
     for wrong in ((5, 3, 0.5), (1, 3, 1.5), (1, 3, float("nan"))):
-        with pytest.raises(ParameterError):
+        with pytest.raises(ValueError, match="fit together"):
             frequency_p_value(*wrong)
 
 

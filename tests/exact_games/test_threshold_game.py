@@ -6,16 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from exact_games.distributions import discrete_laplace_distribution, point_distribution
+from exact_games.games import hockey_stick
+from exact_games.threshold_game import StreamQuery, ThresholdGame, stream_law, stream_queries
 from made_events import sparse_event
-from secretballot.audit import (
-    StreamQuery,
-    ThresholdGame,
-    discrete_laplace_distribution,
-    hockey_stick,
-    point_distribution,
-    stream_law,
-    stream_queries,
-)
 
 
 def plain_value(mechanism, queries, weights, below, left, epsilon):

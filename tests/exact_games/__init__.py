@@ -1,0 +1,1 @@
+"""Exact games on small worlds and tests of draws: a second opinion beside the core."""
