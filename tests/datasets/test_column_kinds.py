@@ -23,6 +23,7 @@ from secretballot.datasets.columns import (
     OddCells,
     TextColumn,
 )
+from secretballot.datasets.declared_columns import declared_column
 from secretballot.datasets.inferred_columns import InferredColumn, inferred_column
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
@@ -184,7 +185,7 @@ def test_ids_are_no_features_and_said(cells: Any, name: str) -> None:
         (RNG.permutation(10**6)[:N], "fnlwgt"),
         (RNG.permutation(10**6)[:N], "paid"),
         (RNG.permutation(10**6)[:N], "humid"),
-        (RNG.integers(0, 50, N), "grid_id"),
+        (RNG.integers(0, 10, N), "grid_id"),
         (RNG.normal(size=N), "some_id"),
         (range(10), "id"),
     ],
@@ -193,6 +194,42 @@ def test_numbers_that_only_look_a_little_like_ids_stay_numbers(cells: Any, name:
     found = inferred([str(cell) for cell in cells], name)
     assert isinstance(found.column, NumericColumn)
     assert not found.doubt
+
+
+def test_ids_of_persons_that_repeat_are_no_features() -> None:
+    for cells, name in ((RNG.integers(0, 50, N), "patient_id"), (["a", *"bcd"] * 30, "ward")):
+        found = inferred([str(cell) for cell in cells], name)
+        assert found.identifier == isinstance(found.column, IgnoredColumn) == (name != "ward")
+    named = inferred([f"P{cell}" for cell in RNG.integers(0, 50, N)], "patientId")
+    assert named.identifier
+
+
+def test_numbers_with_a_decimal_comma_are_read_and_doubtful_ones_are_declared() -> None:
+    cells = [f"{number:.1f}".replace(".", ",") for number in RNG.normal(60, 9, N)]
+    found = inferred([*cells, "1.234,5"], "weight")
+    column = found.column
+    assert isinstance(column, NumericColumn)
+    assert column.decimal_comma
+    assert column.numbers(pd.Series(["59,5", "59.5", "1.234,5", "1,2,3", "x"])).tolist()[:3] == [
+        59.5,
+        59.5,
+        1234.5,
+    ]
+    assert column.numbers(pd.Series([59.5, 59]))[0] == 59.5
+    again = declared_column("weight", column.to_json(), None)
+    assert again == column
+    thousands = inferred([f"{number},{number:03d}" for number in range(100, 200)], "income")
+    assert isinstance(thousands.column, IgnoredColumn)
+    assert thousands.doubt
+
+
+def test_few_words_among_numbers_mean_that_nothing_is_known() -> None:
+    cells = [str(number) for number in RNG.normal(size=N)]
+    few = inferred([*cells[: N * 9 // 10], *["k.A.", "-"] * (N // 20)], "crp")
+    assert isinstance(few.column, NumericColumn)
+    assert "'-', 'k.A.' count as missing" in few.reason
+    many = inferred([*cells[: N * 9 // 10], *map("word{}".format, range(N // 10))], "crp")
+    assert not isinstance(many.column, NumericColumn)
 
 
 def test_different_numbers_of_one_width_are_asked_about() -> None:

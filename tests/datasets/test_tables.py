@@ -127,8 +127,8 @@ def test_broken_parquet_and_parquet_without_pyarrow_are_refused(
         (f"{SECRET},{SECRET}\n1,2\n", r"a column name twice in its header \(column number 2\)"),
         (f"{SECRET},\n1,2\n", r"columns without a name in its header \(column number 2\)"),
         (SECRET.encode() + b"\x00\x01", "is binary"),
-        (b"a,b\n" + SECRET.encode() + b"\xff\xfe,2\n", "not text in UTF-8"),
-        (f"a,b\n{SECRET},2\n".encode("utf-16"), "is binary"),
+        (b"a,b\n" + SECRET.encode() + b"\xff\xfe,2\n", "not in UTF-8 but probably in Windows-1252"),
+        (f"a,b\n{SECRET},2\n".encode("utf-16"), "is in UTF-16"),
     ],
 )
 def test_what_is_no_table_is_refused_without_a_cell(

@@ -94,7 +94,7 @@ def test_a_test_file_may_have_more_columns_but_needs_the_features_and_labels(
 
 
 def test_classes_must_be_declared_by_option_or_schema(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="must not be inferred from private labels"):
+    with pytest.raises(ParameterError, match=r"never from private labels.*--bounds"):
         read(tmp_path, classes=None)
     schema = tmp_path / "schema.json"
     schema.write_text(
@@ -106,6 +106,21 @@ def test_classes_must_be_declared_by_option_or_schema(tmp_path: Path) -> None:
     assert inputs.classes == ("high", "low")
     assert inputs.private.index.tolist() == [1, 0, 1]
     assert read(tmp_path, schema=schema)[0].classes == ("low", "high")
+
+
+def test_ids_that_repeat_and_copies_of_rows_are_shown_to_the_curator(tmp_path: Path) -> None:
+    rows = "".join(f"{n % 40},{n},CA,low\n" for n in range(80))
+    public = "".join(f"{n},{n},CA\n" for n in range(40))
+    private = f"patient_id,age,state,income\n{rows}0,0,CA,low\n"
+    public = f"patient_id,age,state\n{public}"
+    inputs, watch = read(tmp_path, private=private, public=public)
+    assert inputs.repeating_ids == ("patient_id",)
+    assert "patient_id" not in inputs.schema.names
+    (copies,) = [note for note in watch.notes if "repeat another row" in note.text]
+    assert copies.private
+    assert copies.text.startswith("1 rows of the private file")
+    assert read(tmp_path, private, public, unit="patient_id")[0].repeating_ids == ()
+    assert read(tmp_path, private, public, drop=("patient_id",))[0].repeating_ids == ()
 
 
 def test_the_public_file_must_fit_a_given_schema(tmp_path: Path) -> None:

@@ -358,7 +358,10 @@ Forced = Annotated[
     typer.Option(
         "--force",
         metavar="NAMES",
-        help="Go on without being asked about epsilon, delta, records, teachers or noise.",
+        help=(
+            "Go on without being asked about epsilon, delta, records, teachers, noise, target or"
+            " unit."
+        ),
         rich_help_panel=PRIVACY,
     ),
 ]

@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import decimal
 import math
+import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +31,9 @@ _WRITTEN_OUT_BITS = 4096
 #: Decimals of at most this order of magnitude are written out without an exponent.
 _WRITTEN_OUT_ORDER = 400
 
+
+#: Numbers with a decimal comma; points may part the thousands.
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d*|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 #: What the cells of a column are, for messages.
 Holds = Literal[
@@ -105,15 +109,16 @@ def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     return np.asarray(texts[codes], dtype=object)  # a null has code -1, which picks the last entry
 
 
-def numbers_of(column: "pd.Series[Any]") -> FloatArray:
+def numbers_of(column: "pd.Series[Any]", *, decimal_comma: bool = False) -> FloatArray:
     """Return the cells of a column as floats, nan where a cell holds no finite number of ordinary
-    size.
+    size. There is no negative zero in the result.
 
     Parameters
     ----------
     column : pandas.Series, shape (n_rows,)
-        Cells of any type; strings are read with a decimal point. There is no negative zero in the
-        result.
+        Cells of any type; strings are read with a decimal point.
+    decimal_comma : bool
+        Whether strings with a decimal comma are numbers as well.
 
     Returns
     -------
@@ -123,6 +128,8 @@ def numbers_of(column: "pd.Series[Any]") -> FloatArray:
         numbers = column.to_numpy(dtype=np.float64, na_value=math.nan) + 0.0
         return np.where(np.abs(numbers) <= LARGEST_NUMBER, numbers, math.nan)
     codes, distinct = _distinct_cells(column)
+    if decimal_comma:
+        distinct = [_with_point(cell) if isinstance(cell, str) else cell for cell in distinct]
     numbers = np.array([*map(_number_of, distinct), math.nan], dtype=np.float64)
     return np.asarray(numbers[codes], dtype=np.float64)
 
@@ -259,6 +266,13 @@ def _number_of(cell: object) -> float:
     ):  # any cell may come; what float refuses is no number
         return math.nan
     return number + 0.0 if abs(number) <= LARGEST_NUMBER else math.nan
+
+
+def _with_point(text: str) -> str:
+    """Return a number with a decimal comma as one with a point, any other string as it is."""
+    if _DECIMAL_COMMA.fullmatch(text.strip()) is None:
+        return text
+    return text.replace(".", "").replace(",", ".")
 
 
 def _plain_cell(cell: Any) -> Any:

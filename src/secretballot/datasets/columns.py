@@ -49,6 +49,8 @@ class NumericColumn:
         The encoded value is ``(number - center) / scale``; `scale` is positive.
     indicator : bool
         Whether a second encoded column says 1 where the number was missing.
+    decimal_comma : bool
+        Whether texts with a decimal comma are numbers as well.
     """
 
     name: str
@@ -56,6 +58,7 @@ class NumericColumn:
     center: float = 0.0
     scale: float = 1.0
     indicator: bool = False
+    decimal_comma: bool = False
 
     holds: ClassVar[Holds] = "numbers"
     kind: ClassVar[str] = "numeric"
@@ -67,7 +70,7 @@ class NumericColumn:
 
     def numbers(self, cells: "pd.Series[Any]") -> FloatArray:
         """Return the cells as numbers, nan where they hold none."""
-        return numbers_of(cells)
+        return numbers_of(cells, decimal_comma=self.decimal_comma)
 
     @property
     def compact_type(self) -> np.dtype[Any]:
@@ -95,6 +98,7 @@ class NumericColumn:
             "center": self.center,
             "scale": self.scale,
             "indicator": self.indicator,
+            **({"decimal": ","} if self.decimal_comma else {}),
         }
 
 

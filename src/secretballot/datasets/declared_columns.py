@@ -110,10 +110,17 @@ def _declared_numeric(
             f"The schema's indicator of column {shown(name)} is {shown(parts['indicator'])}; it"
             " must be true or false."
         )
+    mark = spec.get("decimal", ".")
+    if mark not in (".", ",") or (of_time and "decimal" in spec):
+        raise DataError(
+            f'The schema\'s decimal of column {shown(name)} is {shown(mark)}; it must be "." or'
+            ' ",", of a numeric column.'
+        )
     # what the schema leaves open comes from public rows alone; with all four given none is read
     if len(parts) < 4:
         cells = _public_cells(name, public)
-        found = duration_column(name, cells) if of_time else numeric_column(name, numbers_of(cells))
+        numbers = numbers_of(cells, decimal_comma=mark == ",")
+        found = duration_column(name, cells) if of_time else numeric_column(name, numbers)
         if found is None:
             what = "a length of time" if of_time else "a number"
             raise DataError(
@@ -131,6 +138,7 @@ def _declared_numeric(
         float(parts["center"]),
         float(parts["scale"]),
         bool(parts["indicator"]),
+        mark == ",",
     )
 
 

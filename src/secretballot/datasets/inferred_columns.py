@@ -4,6 +4,7 @@ Whoever runs the program is told of every column that is no feature, and of ever
 well be something else.
 """
 
+import dataclasses
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
+from secretballot._validation import shown
 from secretballot.datasets.cells import (
     coded,
     is_missing,
@@ -38,6 +40,9 @@ from secretballot.datasets.words import MOST_WORDS, frequent_words, word_weights
 #: A column holds numbers, dates or lengths of time where at least this share of its public cells
 #: do; the others count as missing.
 _SHARE = 0.95
+#: Numbers also where this share of the cells do and the others are few words, such as "k.A.".
+_SHARE_WITH_WORDS = 0.8
+_MOST_WORDS_FOR_MISSING = 5
 #: Categories kept per column, the most frequent ones; the rest fall into "other".
 _MOST_CATEGORIES = 200
 #: With fewer different cells than this a column is no id, however few rows there are.
@@ -54,6 +59,12 @@ _FIRST_CELLS = 1000  # one of them is a vector where a column holds vectors
 _USUAL_PARTS = ("month", "weekday", "hour")
 _OTHER_STYLES = ("day-first", "month-first")
 
+#: A column is an id where its cells have at least this many values for each 20 rows, and its name
+#: says so.
+_VALUES_OF_AN_ID = 1 / 20
+_ID_OF_SOMEBODY = re.compile(
+    r"(?:.*[\W_])?(?:u?u?id|guid|ssn|iban|msisdn|mrn)(?:[\W_]?(?:no|nr|num|number))?|.*[a-z](?:Id|ID)"
+)
 _ID_NAME = re.compile(
     r"(?:.*[\W_])?(?:u?u?id|guid|ssn|iban|msisdn|phone|mrn|row|rownum|index|key)(?:[\W_]?(?:no|nr|num"
     r"|number))?|.*[a-z](?:Id|ID)",
@@ -73,11 +84,14 @@ class InferredColumn(NamedTuple):
         Why, of public cells alone.
     doubt : bool
         Whether it may as well be something else, so that whoever runs the program should look.
+    identifier : bool
+        Whether it is taken for the id of a row or of a unit.
     """
 
     column: Column
     reason: str
     doubt: bool = False
+    identifier: bool = False
 
 
 class _Cells(NamedTuple):
@@ -341,15 +355,23 @@ def _one_width(public: _Cells) -> int | None:
 
 def _as_number(public: _Cells) -> InferredColumn | None:
     numbers = numbers_of(public.all)
-    column = numeric_column(public.name, numbers)
-    share = float(np.isfinite(numbers)[public.says].mean())
-    if column is None or share < _SHARE:
+    commas = numbers_of(public.all, decimal_comma=True)
+    with_commas = bool((np.isfinite(commas) & ~np.isfinite(numbers)).any())
+    column = numeric_column(public.name, commas)
+    read = np.isfinite(commas)[public.says]
+    share, others = float(read.mean()), sorted(set(public.known[~read]))
+    few_words = share >= _SHARE_WITH_WORDS and len(others) <= _MOST_WORDS_FOR_MISSING
+    if column is None or not (share >= _SHARE or few_words):
         return None
+    if with_commas:
+        return _as_decimal_commas(public, column, share)
     why = _why_an_id(public, numbers[np.isfinite(numbers)])
     if why is not None:
-        reason = f'{why}; declare "numeric" if it is no id'
-        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+        return _as_id(public, why, "numeric")
     reason, width = f"{_of_cells(share)} are numbers", _one_width(public)
+    if share < _SHARE:
+        listed = ", ".join(map(shown, others))
+        return InferredColumn(column, f"{reason}; {listed} count as missing", doubt=True)
     # codes and ids hardly repeat, which a few cells cannot show
     many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
     if width is not None and width >= _WIDTH_OF_A_CODE and many:
@@ -366,14 +388,46 @@ def _as_number(public: _Cells) -> InferredColumn | None:
 def _why_an_id(public: _Cells, numbers: FloatArray) -> str | None:
     """Return why numbers are the id of their row, None where they are not."""
     distinct = len(public.distinct) == len(public.known) >= _FEWEST_OF_AN_ID
-    if not distinct or (numbers != np.floor(numbers)).any():
+    if (numbers != np.floor(numbers)).any():
         return None
+    if not distinct:
+        return _why_an_id_by_name(public)
     if (np.diff(numbers) == 1).all():
         return "public cells count the rows, as an id does"
     name = public.name
     if _ID_NAME.fullmatch(name) or _ID_NAME.fullmatch(name.lower()):
         return "every public row has an integer of its own, and by its name it is an id"
     return None
+
+
+def _why_an_id_by_name(public: _Cells) -> str | None:
+    """Return why cells that may repeat are ids, None where they are not."""
+    name, values, rows = public.name, len(public.distinct), len(public.known)
+    named = _ID_OF_SOMEBODY.fullmatch(name) or _ID_OF_SOMEBODY.fullmatch(name.lower())
+    if named and values > max(_FEWEST_OF_AN_ID, _VALUES_OF_AN_ID * rows):
+        return f"{values} values in {rows} public rows, and by its name it is an id"
+    return None
+
+
+def _as_id(public: _Cells, why: str, otherwise: str) -> InferredColumn:
+    reason = f'{why}; declare "{otherwise}" if it is no id'
+    return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True, identifier=True)
+
+
+def _as_decimal_commas(public: _Cells, column: NumericColumn, share: float) -> InferredColumn:
+    """Return numbers with a decimal comma, ignored where the comma may part thousands."""
+    tails = {len(text.rpartition(",")[2]) for text in public.distinct if "," in text}
+    if tails == {3}:
+        reason = (
+            "three digits follow every comma, which may part thousands or decimals; declare"
+            ' {"kind": "numeric", "decimal": ","}, or write the numbers without thousands'
+        )
+        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+    return InferredColumn(
+        dataclasses.replace(column, decimal_comma=True),
+        f"{_of_cells(share)} are numbers, with a decimal comma",
+        doubt=True,
+    )
 
 
 def numeric_column(name: str, numbers: FloatArray) -> NumericColumn | None:
@@ -423,7 +477,11 @@ def _as_categories(public: _Cells) -> InferredColumn:
             f"{distinct} different strings in {rows} public rows: an id or free text; declare"
             ' "categorical" or "text" if it is not'
         )
-        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+        ignored = IgnoredColumn(public.name, reason)
+        return InferredColumn(ignored, reason, doubt=True, identifier=True)
+    why = _why_an_id_by_name(public)
+    if why is not None:
+        return _as_id(public, why, "categorical")
     texts, counts = public.distinct, public.counts
     # the most frequent first, ties by their text: the order of rows decides nothing
     order = sorted(range(distinct), key=lambda place: (-counts[place], texts[place]))

@@ -94,6 +94,8 @@ class Schema:
         For columns that were inferred, why each is what it is.
     doubtful : tuple of str
         Of these, the columns that could as well be something else.
+    identifiers : tuple of str
+        Of these, the columns that were taken for ids, and are no features.
 
     Examples
     --------
@@ -111,6 +113,7 @@ class Schema:
     source: str = "the public file"
     reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
     doubtful: tuple[str, ...] = field(default=(), compare=False)
+    identifiers: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def infer(cls, public: Any, *, ignore: Sequence[str] = ()) -> "Schema":
@@ -134,6 +137,7 @@ class Schema:
             tuple(one.column for one in found),
             reasons={one.column.name: one.reason for one in found},
             doubtful=tuple(one.column.name for one in found if one.doubt),
+            identifiers=tuple(one.column.name for one in found if one.identifier),
         )._with_features()
 
     @classmethod

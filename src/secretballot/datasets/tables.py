@@ -6,8 +6,10 @@ columns, counts and row numbers, never a cell. Rows are counted from 0, without 
 the released labels.
 """
 
+import codecs
 import contextlib
 import csv
+import difflib
 import io
 import math
 import os
@@ -35,7 +37,6 @@ DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
 _NO_ROWS = "{where} has a header but no rows; give a file with at least one."
-_BINARY = "is binary; give CSV text in UTF-8, or Parquet."
 _TOO_LARGE = "{where} is too large for this machine's memory ({size:,} bytes); give a part of it."
 #: A table as Python text takes up to this many times its size on disk.
 GROWTH = 3
@@ -413,7 +414,12 @@ def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> No
         If it is absent; `what` says what to name, and how.
     """
     if column not in frame.columns:
-        raise DataError(f"The {role} has no column {shown(column)}; name {what}.")
+        near = difflib.get_close_matches(column, map(str, frame.columns), 1)
+        meant = f" (did you mean {shown(near[0])}?)" if near else ""
+        has = name_columns([str(name) for name in frame.columns])
+        raise DataError(
+            f"The {role} has no column {shown(column)}{meant}; name {what}. It has {has}."
+        )
 
 
 def unit_ids(
@@ -507,7 +513,7 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file", whole: bool 
             with path.open("rb") as file:
                 start = file.read(_START)
             if b"\0" in start and start[:4] != _PARQUET:
-                problem = _BINARY
+                problem = _why_no_text(start)
     except FileNotFoundError:
         problem = "does not exist; check the path."
     except (OSError, ValueError) as error:
@@ -605,7 +611,7 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
 def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first may be empty."""
     if b"\0" in start:
-        raise DataError(f"{where} {_BINARY}")
+        raise DataError(f"{where} {_why_no_text(start)}")
     problem = ""
     # no long text stops a run; the limit belongs to the process, and is never lowered again
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
@@ -616,7 +622,8 @@ def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterato
             reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
             yield from _blocks_of_records(_one_line_each(reader, where), where, rows)
     except UnicodeDecodeError:
-        problem = "is not text in UTF-8; save it in that encoding."
+        # nearly every byte is a letter of that encoding, so it is a likely guess and no more
+        problem = "is not in UTF-8 but probably in Windows-1252 (cp1252); save it in UTF-8."
     except csv.Error:
         problem = "is no well-formed CSV; look for a misplaced quotation mark."
     except DataError:
@@ -627,6 +634,13 @@ def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterato
     # along as the cause
     if problem:
         raise DataError(f"{where} {problem}")
+
+
+def _why_no_text(start: bytes) -> str:
+    """Return what is said of a file that begins with zero bytes among others."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "is in UTF-16; save it as CSV in UTF-8, or as Parquet."
+    return "is binary; give CSV text in UTF-8, or Parquet."
 
 
 @contextlib.contextmanager

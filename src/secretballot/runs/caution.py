@@ -1,9 +1,9 @@
 """Settings that can be, and hardly ever should be: the run stops and asks before anything is spent.
 
-What is asked follows from public numbers, but for two questions about how many records there are,
-and one about targets that are no numbers, which are for the curator alone. What is released does
-not depend on the answers: a run that goes on after a question is the run that nobody was asked
-about.
+What is asked follows from public numbers, but for questions about how many records there are, about
+targets that are no numbers and about ids that repeat, which are for the curator alone. What is
+released does not depend on the answers: a run that goes on after a question is the run that nobody
+was asked about.
 """
 
 import math
@@ -23,7 +23,7 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.runs.progress import Caution, Watch
 
 #: What a run may ask about, by the name under which it is answered beforehand.
-CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise", "target")
+CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise", "target", "unit")
 _STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}
 #: The answer to all of them.
 ALL = "all"
@@ -90,6 +90,18 @@ def cautions_of_records(
     if stated is None and n_units < _fewest_records(budget):
         yield Caution(
             "records", _few_records_words(budget, "the private records are"), private=True
+        )
+
+
+def cautions_of_ids(repeating: Collection[str]) -> Iterator[Caution]:
+    """Yield what is to be asked where ids repeat and every record would be a unit of its own."""
+    for name in repeating:
+        yield Caution(
+            "unit",
+            f"column {shown(name)} looks like an identifier and repeats, so that the guarantee is"
+            f" for single rows, not for all rows of one id; protect persons with --unit {name}, or"
+            f" leave it out with --drop {name}.",
+            private=True,
         )
 
 

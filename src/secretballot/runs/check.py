@@ -20,6 +20,7 @@ from secretballot.datasets.tables import class_indices, read_table, unit_ids
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.learners.training.private_rows import PrivateRows
+from secretballot.runs.caution import cautions_of_ids
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, check_accepted, misfits, settle_misfits
 from secretballot.runs.tables import (
@@ -31,6 +32,7 @@ from secretballot.runs.tables import (
     holds_private_file,
     private_row_errors,
     public_table,
+    repeating_ids,
 )
 
 Found = TypeVar("Found")
@@ -215,6 +217,14 @@ def _check_private(
     if unit is not None and unit in frame.columns:
         ids = check.attempt(lambda: unit_ids(frame, unit, role="private file"))
         check.units = None if ids is None else len(set(ids))
+    ids_of_files = {
+        *repeating_ids(tables, schema, public),
+        *repeating_ids(tables, schema, frame),
+    }
+    check.stopping += [
+        ParameterError(caution.text[:1].upper() + caution.text[1:])
+        for caution in cautions_of_ids(sorted(ids_of_files))
+    ]
     nowhere = [name for name in not_public if name not in frame.columns]
     if nowhere:
         check.stopping.append(

@@ -38,7 +38,12 @@ from secretballot.runs.account import (
     ledger_of_run,
     place_of_account,
 )
-from secretballot.runs.caution import cautions_of_price, check_force, settle_cautions
+from secretballot.runs.caution import (
+    cautions_of_ids,
+    cautions_of_price,
+    check_force,
+    settle_cautions,
+)
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
@@ -216,6 +221,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     with folder:
         watch.step("Reading tables")
         inputs = read_inputs(run.tables, watch, folder.vault)
+        settle_cautions([*cautions_of_ids(inputs.repeating_ids)], run.force, watch)
         hypotheses = None
         if run.hypotheses is not None:
             if isinstance(inputs.private, StoredRecords):

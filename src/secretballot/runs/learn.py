@@ -48,6 +48,7 @@ from secretballot.runs.account import (
     place_of_account,
 )
 from secretballot.runs.caution import (
+    cautions_of_ids,
     cautions_of_noise,
     cautions_of_price,
     cautions_of_records,
@@ -388,7 +389,10 @@ def cautions_of_tables(run: LearnRun, inputs: RunInputs) -> list[Caution]:
     """Return what is to be asked once the tables are known: of noise, and for the curator alone of
     the number of records."""
     n_teachers = number_of_teachers(run, inputs.n_columns)
-    asked = [*cautions_of_records(run.budget, run.records, inputs.n_units, n_teachers)]
+    asked = [
+        *cautions_of_records(run.budget, run.records, inputs.n_units, n_teachers),
+        *cautions_of_ids(inputs.repeating_ids),
+    ]
     if run.estimate_epsilon is None:  # which would say itself how many queries make sense
         aggregator = aggregator_of_run(run, n_askable(run, inputs), len(inputs.classes), n_teachers)
         asked += cautions_of_noise(aggregator, n_teachers)

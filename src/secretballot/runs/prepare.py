@@ -24,6 +24,7 @@ from secretballot.learners.training.trained import TrainedTeachers, train_teache
 from secretballot.named_learners import teacher_by_name
 from secretballot.runs.account import named_account, open_ledger
 from secretballot.runs.caution import (
+    cautions_of_ids,
     cautions_of_noise,
     cautions_of_price,
     cautions_of_records,
@@ -190,6 +191,7 @@ def run_prepare(run: PrepareRun, watch: Watch | None = None) -> PrepareOutcome:
     terms = _terms_of_run(run, len(inputs.classes))
     cautions = [
         *cautions_of_records(run.budget, None, inputs.n_units, run.teachers),
+        *cautions_of_ids(inputs.repeating_ids),
         *cautions_of_noise(terms, run.teachers),
     ]
     settle_cautions(cautions, run.force, watch)

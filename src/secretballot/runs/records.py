@@ -40,6 +40,7 @@ from secretballot.runs.account import (
 )
 from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.caution import (
+    cautions_of_ids,
     cautions_of_price,
     cautions_of_records,
     check_force,
@@ -252,7 +253,10 @@ def checked_folder_of_records(run: RecordsRun) -> RunFolder:
 
 def cautions_of_records_run(run: RecordsRun, inputs: RunInputs) -> list[Caution]:
     """Return what is to be asked of the curator alone once the tables are known."""
-    return [*cautions_of_records(run.budget, run.records, inputs.n_units, None)]
+    return [
+        *cautions_of_records(run.budget, run.records, inputs.n_units, None),
+        *cautions_of_ids(inputs.repeating_ids),
+    ]
 
 
 def _refuse_unfit_settings(run: RecordsRun) -> None:

@@ -33,9 +33,11 @@ from secretballot.runs.tables import (
     encoded_public,
     goes_to_disk,
     note_cells,
+    note_copies,
     private_row_errors,
     public_table,
     raw_rows_of,
+    repeating_ids,
 )
 
 #: How a label that is not there, and one that is, may be written where nobody says; by turns.
@@ -66,6 +68,8 @@ class TableInputs:
         Points of the test file, and their numbers, or labels.
     raw_rows : RawRows
         Public rows before and after their encoding.
+    repeating_ids : tuple of str
+        As in `RunInputs`.
     """
 
     schema: Schema
@@ -76,6 +80,7 @@ class TableInputs:
     X_public: FloatArray
     test: tuple[FloatArray, AnyArray] | None = field(repr=False)
     raw_rows: RawRows
+    repeating_ids: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def unit(self) -> str:
@@ -148,8 +153,11 @@ def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
         y: AnyArray = _label_matrix(tables, frame, schema, role="private file")
     else:
         y = texts_of(frame[tables.target])
+    note_copies(frame, watch)
+    of_private = repeating_ids(tables, schema, frame)
+    ids = tuple(dict.fromkeys((*repeating_ids(tables, schema, public), *of_private)))
     return TableInputs(
-        schema, X, y, units, tables.unit, X_public, test, raw_rows_of(schema, public)
+        schema, X, y, units, tables.unit, X_public, test, raw_rows_of(schema, public), ids
     )
 
 

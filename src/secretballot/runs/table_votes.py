@@ -35,6 +35,7 @@ from secretballot.runs.account import (
     place_of_account,
 )
 from secretballot.runs.caution import (
+    cautions_of_ids,
     cautions_of_price,
     cautions_of_records,
     cautions_of_table,
@@ -400,6 +401,7 @@ def cautions_of_table_run(
     n_teachers = number_of_teachers(run, inputs.X_public.shape[1])
     return [
         *cautions_of_records(run.budget, run.records, inputs.n_units, n_teachers),
+        *cautions_of_ids(inputs.repeating_ids),
         *cautions_of_targets(run.tables, inputs, watch),
         *cautions_of_table(voting_of_run(run, inputs)),
     ]

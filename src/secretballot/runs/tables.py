@@ -17,8 +17,9 @@ from secretballot._naming import name_columns
 from secretballot._places import shown_place
 from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
-from secretballot.datasets.cells import LARGEST_NUMBER, texts_of, vectors_of, whole
+from secretballot.datasets.cells import LARGEST_NUMBER, coded_texts, texts_of, vectors_of, whole
 from secretballot.datasets.columns import Column, DateColumn, NumericColumn, VectorColumn
+from secretballot.datasets.inferred_columns import known_texts
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.table_source import source_of
 from secretballot.datasets.tables import (
@@ -166,6 +167,8 @@ class RunInputs:
         The test table, where its metrics are to be published.
     unit_name : str or None
         Column of the units.
+    repeating_ids : tuple of str
+        What `repeating_ids` returns; it may follow from the private file.
     """
 
     schema: Schema
@@ -177,6 +180,7 @@ class RunInputs:
     raw_rows: RawRows | None = None
     published_test: LabelledTable | None = None
     unit_name: str | None = None
+    repeating_ids: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def unit(self) -> str:
@@ -421,8 +425,9 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     declared = tables.classes if tables.classes is not None else schema.classes
     if declared is None:
         raise ParameterError(
-            "The classes are not declared, and they must not be inferred from private labels; "
-            'list them with --classes, or under "classes" in the schema file.'
+            f"Declare the target {shown(tables.target)} from public knowledge, never from private"
+            " labels: its classes with --classes A,B (or in the schema file), or, where it is a"
+            " number, its bounds with --bounds LOW,HIGH."
         )
     classes = check_classes(declared)
     check_accepted(tables.accept_unseen, schema)
@@ -432,7 +437,7 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
         test, _ = _labelled_table(tables, tables.evaluate, schema, classes, expected, watch)
     raw_rows = raw_rows_of(schema, public)
     rows = PrivateRows([X_public] if test is None else [X_public, test.X])
-    private, units, columns = _private_records(
+    private, units, columns, ids = _private_records(
         tables, schema, classes, rows, expected, watch, vault
     )
     for error in private_row_errors(tables, rows):
@@ -444,8 +449,9 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
             " the files do."
         )
     published = test if tables.publish_metrics else None
+    ids = tuple(dict.fromkeys((*repeating_ids(tables, schema, public), *ids)))
     return RunInputs(
-        schema, classes, private, units, X_public, test, raw_rows, published, tables.unit
+        schema, classes, private, units, X_public, test, raw_rows, published, tables.unit, ids
     )
 
 
@@ -457,9 +463,9 @@ def _private_records(
     public: TableCells,
     watch: Watch,
     vault: Path | None,
-) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, Collection[str]]:
-    """Return the private records, their units if they have any and are in memory, and the columns
-    of the file; the records are added to the rows."""
+) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, Collection[str], tuple[str, ...]]:
+    """Return the private records, their units if they have any and are in memory, the columns of
+    the file, and those of ids that repeat in memory; the records are added to the rows."""
     role = _role_of_file(True)
     if not goes_to_disk(tables.private, len(schema.feature_names)):
         private, frame = _labelled_table(
@@ -467,7 +473,8 @@ def _private_records(
         )
         units = None if tables.unit is None else unit_ids(frame, tables.unit, role=role)
         rows.add(private.X, None if units is None else unit_numbers(units, len(units)))
-        return private, units, set(frame.columns)
+        note_copies(frame, watch)
+        return private, units, set(frame.columns), repeating_ids(tables, schema, frame)
     # no local file that fits into memory: rows are encoded block by block and kept in the vault
     expected_rows = estimated_rows(tables.private, role=role)
     read = read_to_disk(
@@ -478,7 +485,31 @@ def _private_records(
         lambda count: watch.progress(min(count, expected_rows), expected_rows),
         rows,
     )
-    return read, None, read.columns
+    return read, None, read.columns, ()
+
+
+def repeating_ids(tables: RunTables, schema: Schema, frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the columns that were taken for ids and have values in more than one row, none where
+    the unit is declared."""
+    if tables.unit is not None:
+        return ()
+    return tuple(
+        name
+        for name in schema.identifiers
+        if name in frame.columns and len(set(ids := known_texts(frame[name]))) < len(ids)
+    )
+
+
+def note_copies(frame: pd.DataFrame, watch: Watch) -> None:
+    """Tell the curator how many private rows repeat another one in all of their cells."""
+    texts = pd.DataFrame({name: coded_texts(frame[name])[0] for name in frame.columns})
+    copies = int(texts.duplicated().sum())
+    if copies:
+        watch.note(
+            f"{copies:,} rows of the private file repeat another row in all cells; each of them"
+            " counts as a record.",
+            private=True,
+        )
 
 
 def goes_to_disk(place: TablePlace, width: int) -> bool:

@@ -158,10 +158,12 @@ def _lines_of_runtime(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
     first = [name for name, column in columns.items() if _has_own_spelling(column)]
     if first:
         named = ", ".join(repr(name) for name in first)
-        lines[-1:-1] = [f"# before: lengths of time as seconds, dates as 2020-02-29, in {named}"]
+        lines[-1:-1] = [f"# before: seconds, dates as 2020-02-29, decimal points, in {named}"]
     return tuple(lines)
 
 
 def _has_own_spelling(column: Mapping[str, Any]) -> bool:
     """Return whether cells must be written in another way before these lines can read them."""
-    return bool(column["kind"] == "duration" or column.get("format", "iso") != "iso")
+    return bool(
+        column["kind"] == "duration" or column.get("format", "iso") != "iso" or "decimal" in column
+    )
