@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 from appendix_f_study import BINS, CUMULATED, Findings
-from secretballot.ensemble.diagnostics.margins import high_margin_shares
 from secretballot.report.pictures.style import BLUE, INK, ORANGE, Picture, grid
+from secretballot.teachers.diagnostics.margins import high_margin_shares
 
 GREEN = "#009E73"  # of Okabe and Ito, as the others
 LEVELS = np.linspace(0, 0.5, 101)

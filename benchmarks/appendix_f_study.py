@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET
 from secretballot.datasets.schema import Schema
-from secretballot.ensemble import PositionPartition, TeacherEnsemble
-from secretballot.ensemble.diagnostics.margins import (
+from secretballot.teachers import PositionPartition, TeacherEnsemble
+from secretballot.teachers.diagnostics.margins import (
     agreement,
     expected_margins,
     label_margins,

@@ -22,12 +22,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.datasets.schema import Schema
-from secretballot.ensemble import TeacherEnsemble
-from secretballot.ensemble.stored_shards import StoredShards
-from secretballot.ensemble.training import Shards
 from secretballot.exceptions import DataError, ParameterError, ResourceError
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.runs.stored_records import store_table
+from secretballot.teachers import TeacherEnsemble
+from secretballot.teachers.stored_shards import StoredShards
+from secretballot.teachers.training import Shards
 
 K, C = 12, 3
 RNG = np.random.default_rng(7)

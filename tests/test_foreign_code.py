@@ -18,11 +18,11 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.ensemble import TeacherEnsemble, training
 from secretballot.exceptions import ResourceError
 from secretballot.foreign_code import resource_failure, result_of, results_of, rows_alone
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.selection.candidates import choose_candidate
+from secretballot.teachers import TeacherEnsemble, training
 
 MARK = "private 4711"
 K = 4
@@ -193,7 +193,7 @@ def test_an_interruption_passes_through_a_vote():
 
 def test_linear_teachers_end_the_run_too(monkeypatch):
     monkeypatch.setattr(
-        "secretballot.ensemble.linear.LinearStack.count",
+        "secretballot.teachers.linear.LinearStack.count",
         lambda *_: (_ for _ in ()).throw(MemoryError(MARK)),
     )
     with pytest.raises(ResourceError) as caught:

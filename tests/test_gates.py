@@ -18,7 +18,7 @@ from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.core.private import RecordSums, Scores, Votes
 from secretballot.core.releasing import AnswerStream
-from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
+from secretballot.teachers.diagnostics.sealed_result import Diagnosis
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(

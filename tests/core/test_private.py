@@ -16,8 +16,8 @@ import pytest
 import secretballot
 from secretballot.core.private import MOST, Private, RecordSums, Scores, Sealed, Votes
 from secretballot.core.types import LARGEST, Guarantee, Sample
-from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.teachers.diagnostics.sealed_result import Diagnosis
 
 SECRET = 424242
 RECORD, REPLACED = (
@@ -90,8 +90,8 @@ def test_one_call_opens_a_container_and_stands_where_noise_is_added() -> None:
         "core/private.py",
         "core/releasing.py",
         # for the curator, into the vault
-        "ensemble/diagnostics/votes.py",
-        "ensemble/votes.py",
+        "teachers/diagnostics/votes.py",
+        "teachers/votes.py",
         # on public rows
         "runs/moments_forecast.py",
     }

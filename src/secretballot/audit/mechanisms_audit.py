@@ -59,7 +59,7 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.noise import ExactNoise, NoiseSource
 from secretballot.core.types import Guarantee, ScoreShape, VoteShape
-from secretballot.ensemble.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of
 
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
 Release = Callable[[IntArray, NoiseSource], IntArray]

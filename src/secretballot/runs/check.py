@@ -17,7 +17,6 @@ from secretballot._typing import FloatArray, ObjectArray
 from secretballot.datasets.columns import NumericColumn
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
-from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.runs.progress import Watch
@@ -32,6 +31,7 @@ from secretballot.runs.tables import (
     private_row_errors,
     public_table,
 )
+from secretballot.teachers.records import unit_numbers
 
 Found = TypeVar("Found")
 

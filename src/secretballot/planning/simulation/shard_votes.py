@@ -9,10 +9,10 @@ import sklearn
 from numpy.typing import NDArray
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.ensemble.ballots import count_ballots
-from secretballot.ensemble.rows import take_rows
-from secretballot.ensemble.training import Recipe, train_shard
 from secretballot.foreign_code import one_thread
+from secretballot.teachers.counting import count_ballots
+from secretballot.teachers.rows import take_rows
+from secretballot.teachers.training import Recipe, train_shard
 
 
 @dataclass(frozen=True, eq=False)
