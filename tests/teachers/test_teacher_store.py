@@ -187,11 +187,11 @@ def test_file_of_another_user_is_never_unpickled(tmp_path, monkeypatch):
     run(tmp_path / "vault")
     _plant(files(tmp_path / "vault")[0])
     mine = os.geteuid()
-    store = TeacherStore(tmp_path / "vault", "binding")
+    kept = TeacherStore(tmp_path / "vault", "binding")
     monkeypatch.setattr(store.os, "geteuid", lambda: mine + 1)
     found = os.stat(files(tmp_path / "vault")[0])
     assert not store._is_ours(found)
-    assert store.load() == {}
+    assert kept.load() == {}
     assert not (tmp_path / "sprung").exists()
 
 

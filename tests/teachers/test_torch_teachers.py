@@ -15,9 +15,9 @@ from sklearn.base import clone
 
 import secretballot as sb
 from secretballot.exceptions import ParameterError
-from secretballot.teachers import training
 from secretballot.teachers import torch_classifier as classifier
 from secretballot.teachers import torch_stacks as stacks
+from secretballot.teachers import training
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import tasks
 from secretballot.teachers.torch_stacks import Recipe, Stack, keeps_apart, slot_bytes
