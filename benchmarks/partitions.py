@@ -42,7 +42,7 @@ from secretballot.datasets.schema import Schema
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.students import default_student, fit_student
-from secretballot.teachers.training import fixed_vote
+from secretballot.teachers.counting import fixed_vote
 from strangers_day import Files, cut_adult, cut_mushrooms
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

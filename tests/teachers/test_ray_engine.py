@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import MARKER, EngineSuite, fitted
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.executors import ray_cluster
+from secretballot.teachers import executors
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # it reports home otherwise
 os.environ["RAY_AUTH_MODE"] = "disabled"  # it writes a token into the home folder otherwise
@@ -53,23 +53,8 @@ class TestRay(EngineSuite):
         assert MARKER not in "".join(capfd.readouterr())
 
     def test_nodes_of_other_versions_are_refused(self, engine, monkeypatch):
-        driver = os.getpid()
-
-        def versions():
-            return (("Python", "3.99.1"), ("numpy", "2" if os.getpid() == driver else "7.0"))
-
-        monkeypatch.setattr(ray_cluster, "versions_here", versions)
-        said = r"The worker on node \w+ has numpy 7\.0 where this program has 2; install the same"
-        with pytest.raises(DataError, match=said):
-            fitted(DecisionTreeClassifier(), engine=engine)
-
-        def unknown():
-            if os.getpid() != driver:
-                raise ModuleNotFoundError("No module named 'secretballot'")
-            return (("Python", "3.99.1"),)
-
-        monkeypatch.setattr(ray_cluster, "versions_here", unknown)
-        with pytest.raises(DataError, match=r"node \w+ cannot load this version of secretballot"):
+        monkeypatch.setattr(executors, "versions_here", lambda: (("numpy", "0.1"),))
+        with pytest.raises(DataError, match=r"A worker has numpy .* where this program has 0\.1"):
             fitted(DecisionTreeClassifier(), engine=engine)
 
     def test_another_ray_beside_the_one_that_runs_is_refused(self, engine):

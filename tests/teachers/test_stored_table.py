@@ -1,5 +1,6 @@
 """Tables on disk: what is read is what was written, or nothing; one file for each shard."""
 
+import itertools
 import json
 import pickle
 import stat
@@ -252,15 +253,13 @@ def test_a_shard_that_is_not_whole_is_no_vote(tmp_path: Path) -> None:
 
 def test_a_shard_that_is_sent_is_the_one_on_disk(tmp_path: Path) -> None:
     shards = dealt_shards(stored(tmp_path), tmp_path, K, by_place, rule="place", serial="d")
-    for number in range(K):
-        sent = pickle.loads(pickle.dumps(shards.sent(number)))
-        assert sent.sent(number) is sent
-        for found, wanted in zip(sent.part(number), shards.part(number), strict=True):
+    for number, send in itertools.product(range(K), (False, True)):
+        load = pickle.loads(pickle.dumps(shards.loader(number, send=send)))
+        for found, wanted in zip(load(), shards.part(number), strict=True):
             assert found.tobytes() == wanted.tobytes()
-        assert repr(sent) == "SentShard(records=<private>)"
-    assert not shards.out_of_reach + sent.out_of_reach
     elsewhere = replace(shards, folder=tmp_path / "elsewhere")
-    assert elsewhere.out_of_reach == f"the shards in {tmp_path / 'elsewhere'}"
+    with pytest.raises(DataError, match=f"does not see the shards in {elsewhere.folder}"):
+        elsewhere.part(0)
 
 
 @pytest.mark.parametrize("n_shards", [1, 7, 250, 10_007, 2**32])

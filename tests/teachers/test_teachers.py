@@ -353,23 +353,17 @@ def test_tables_of_every_kind_train_and_vote(learner, convert):
 
 
 @pytest.mark.parametrize(
-    ("learner", "backend"),
-    [
-        (RandomForestClassifier(n_estimators=2), "loky"),
-        (LogisticRegression(), "threading"),
-        (DrawsFromTheGlobalState(), "threading"),
-        (WritesIntoItsInput(), "threading"),
-    ],
+    "learner",
+    [RandomForestClassifier(n_estimators=2), DrawsFromTheGlobalState(), WritesIntoItsInput()],
 )
-def test_block_size_and_workers_do_not_change_the_votes(learner, backend, monkeypatch):
+def test_block_size_and_workers_do_not_change_the_votes(learner, monkeypatch):
     X, y = sample()
-    # More than a megabyte, which joblib hands to its workers as a memory map.
     points = np.tile(X_PUBLIC, (1000, 1))
     expected = counts_of(fitted(learner, X, y), points)
     monkeypatch.setattr(training, "_WORTH_WORKERS", -1)
     monkeypatch.setattr(training, "_PILOT_SECONDS", -1)
-    with joblib.parallel_config(backend=backend, n_jobs=2):
-        ensemble = fitted(learner, X, y)
+    ensemble = fitted(learner, X, y, n_jobs=2)
+    with joblib.parallel_config(n_jobs=2):
         np.testing.assert_array_equal(counts_of(ensemble, points), expected)
     # whose votes follow the number of blocks it is asked for
     if not isinstance(learner, DrawsFromTheGlobalState):

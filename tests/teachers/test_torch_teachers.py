@@ -3,12 +3,12 @@
 import itertools
 import pickle
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -19,7 +19,7 @@ from secretballot.teachers import torch_classifier as classifier
 from secretballot.teachers import torch_stacks as stacks
 from secretballot.teachers import training
 from secretballot.teachers.ensemble import TeacherEnsemble
-from secretballot.teachers.executors import tasks
+from secretballot.teachers.executors import Packed, run_task, versions_here
 from secretballot.teachers.torch_stacks import Recipe, Stack, keeps_apart, slot_bytes
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs secretballot[torch]")
@@ -199,48 +199,27 @@ def test_the_first_teachers_train_alike_whoever_is_waiting(tmp_path: Path) -> No
     assert bits(resumed) == whole
 
 
-def test_workers_train_the_same_teachers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secretballot.teachers.training._PILOT_SECONDS", -1.0)
-    monkeypatch.setattr("secretballot.teachers.training._WORTH_WORKERS", -1.0)
-    sent = []
-    real = training.trained_together
-    monkeypatch.setattr(
-        "secretballot.teachers.training.trained_together",
-        lambda *args: sent.append(1) or real(*args),
-    )
+def test_workers_train_the_same_teachers() -> None:
     learner = teacher("linear", shards_at_once=3)
     here = bits(fitted(*records(), learner))
-    assert len(sent) == 2  # and the last teacher is alone
-    # threads, which load no torch of their own
-    with joblib.parallel_config("threading"):
-        there = bits(fitted(*records(), learner, n_jobs=2))
-    assert len(sent) == 4
-    assert there == here
+    # a thread, which loads no torch of its own
+    with ThreadPoolExecutor(1) as pool:
+        assert bits(fitted(*records(), learner, engine=pool)) == here
 
 
 def test_what_is_sent_to_a_worker_makes_the_same_teachers() -> None:
     learner = teacher("linear", shards_at_once=3)
     here = bits(fitted(*records(), learner))
     source, recipe = training.Shards(*records(), N_TEACHERS), training.Recipe.of(learner, 4)
-    unit = training.units_of(learner, source, [4])[0]
-    assert (unit.numbers, unit.wanted) == ((3, 4, 5), (None, 4, None))
-    sent = pickle.dumps((recipe, training._sources_for_worker(source, unit), unit))
-    ((number, model),) = training._train_in_worker(0, *pickle.loads(sent))
+    (unit,) = training.units_of(learner, source, [4])
+    assert unit == ((3, False), (4, True), (5, False))
+    own = unit, [None, source.loader(4, send=False), None]
+    sent = Packed.of((training.train_unit, own)), Packed.of((recipe,))
+    found = run_task(0, versions_here(), *pickle.loads(pickle.dumps(sent)))
+    assert isinstance(found, Packed)
+    ((number, model),) = found.value()
     assert number == 4
     assert {name: one.tobytes() for name, one in model.state_.items()} == here[4]
-
-
-def test_a_worker_of_a_cluster_trains_teachers_alone_and_lets_them_vote() -> None:
-    points, learner = records(9)[0], teacher()
-    source, recipe = training.Shards(*records(), N_TEACHERS), training.Recipe.of(learner, 4)
-    work = tasks.Packed.of((recipe, training.source_for_worker(source, 2)))
-    kept = tasks.train_teacher(tasks.versions_here(), work, 2)
-    assert kept[1] is None
-    assert kept[0] is not None
-    about = tasks.Packed.of((CLASSES, 1000, 4, {}))
-    counts = tasks.vote(tasks.versions_here(), about, tasks.Packed.of(points), [2], kept)
-    expected = recipe.fresh(2).fit(*source.part(2)).predict(points)
-    np.testing.assert_array_equal(counts, np.eye(CLASSES, dtype=int)[expected])
 
 
 def test_one_slot_learns_what_torch_itself_does() -> None:

@@ -1,49 +1,74 @@
-"""Ask fitted teachers for their votes on public points, block by block, and count them."""
+"""Count the votes of fitted teachers on public points: linear ones stacked, those that vote
+together in their stacks, the others one by one."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from secretballot._seeded import seed_of
-from secretballot._typing import Classifier, CountArray, Matrix
-from secretballot.foreign_code import isolated, one_thread, result_of, result_once_seeded
-from secretballot.teachers.linear import LinearStack
+from secretballot._typing import Classifier, CountArray, IntArray
+from secretballot.foreign_code import isolated, result_of, result_once_seeded
+from secretballot.teachers.executors import Workers
+from secretballot.teachers.linear import LinearStack, as_votes, predicted
 from secretballot.teachers.rows import block_bounds, n_rows, row_block
-from secretballot.teachers.training import (
-    Group,
-    as_votes,
-    each_slot,
-    fixed_vote,
-    predicted,
-    voting_groups,
-)
-from secretballot.teachers.workers import end_with
+from secretballot.teachers.training import each_slot, pay_processes, slots_of, works_together
+
+# Votes of a group held at once: 2**19 of eight bytes are 4 MiB.
+_TOGETHER_CELLS = 2**19
 
 
-def count_ballots(
-    teachers: Mapping[int, Classifier | None],
-    X: Matrix,
-    n_classes: int,
-    block_rows: int,
-    random_state: int,
-    settings: Mapping[str, Any],
-) -> CountArray:
-    """Count the votes of some teachers on every row of `X`.
+class Poll(NamedTuple):
+    """What teachers are asked; public.
+
+    Attributes
+    ----------
+    X : table of shape (n_queries, n_features)
+    n_classes : int
+    block_rows : int
+        Rows given to a learner at once.
+    random_state : int
+        From which the global random states are seeded while a learner predicts.
+    settings : mapping
+        scikit-learn's configuration while a learner predicts.
+    """
+
+    X: Any
+    n_classes: int
+    block_rows: int
+    random_state: int
+    settings: Mapping[str, Any]
+
+    def no_votes(self) -> CountArray:
+        """Return counts of 0, of shape (n_queries, n_classes)."""
+        return np.zeros((n_rows(self.X), self.n_classes), dtype=np.int32)
+
+    def blocks(self, block_rows: int | None = None) -> Iterator[tuple[slice, Any]]:
+        """Yield copies of consecutive rows, and their places."""
+        for start, stop in block_bounds(n_rows(self.X), block_rows or self.block_rows):
+            yield slice(start, stop), row_block(self.X, start, stop)
+
+
+def fixed_vote(number: int, n_classes: int) -> int:
+    """Return the class for which a teacher that could not be trained always votes.
+
+    A rule that reads no data.
+    """
+    return number % n_classes
+
+
+def count_ballots(teachers: Mapping[int, Classifier | None], poll: Poll) -> CountArray:
+    """Count the votes of some teachers, asked one by one.
 
     Parameters
     ----------
     teachers : mapping of teacher number to fitted learner or None
         None, and any learner that fails on any block, votes its fixed class on every row.
-    X : table of shape (n_queries, n_features)
-    block_rows : int
-        Rows given to a learner at once.
-    random_state : int
-        Public number from which the global random states are seeded while a learner predicts.
-    settings : mapping
-        scikit-learn's configuration while a learner predicts.
+    poll : Poll
 
     Returns
     -------
@@ -54,71 +79,35 @@ def count_ballots(
     ResourceError
         If the machine failed, and not a learner at its shard.
     """
-    counts = np.zeros((n_rows(X), n_classes), dtype=np.int32)
-    every_row = np.arange(n_rows(X))
+    counts = poll.no_votes()
     for number, model in teachers.items():
         # a teacher's randomness follows from its number, not from who was asked before it
-        seed = seed_of(random_state, number, 1)
-        votes = (
-            None
-            if model is None
-            else _votes_on_all(model, X, n_classes, block_rows, seed, settings)
-        )
-        # a teacher that cannot vote still casts one vote, fixed by its number: how many failed is
-        # private
-        if votes is None:
-            counts[:, fixed_vote(number, n_classes)] += 1
-        else:
-            counts[every_row, votes] += 1
+        work = partial(_votes_on_all, model, poll, seed_of(poll.random_state, number, 1))
+        _add_votes(counts, number, None if model is None else result_once_seeded(work))
     return counts
 
 
-def count_in_worker(giver: int, *args: Any) -> tuple[int, CountArray]:
-    """Count as `count_ballots` does, in a worker of the process `giver`.
-
-    Return the number of teachers too.
-    """
-    end_with(giver)
-    with one_thread():
-        return len(args[0]), count_ballots(*args)
+def _votes_on_all(model: Any, poll: Poll, seed: int) -> npt.NDArray[Any]:
+    votes = np.empty(n_rows(poll.X), dtype=np.min_scalar_type(poll.n_classes))
+    with isolated(seed, poll.settings):
+        for rows, block in poll.blocks():
+            votes[rows] = predicted(model, block, poll.n_classes)
+    return votes
 
 
-def _votes_on_all(
-    model: Classifier,
-    X: Matrix,
-    n_classes: int,
-    block_rows: int,
-    seed: int,
-    settings: Mapping[str, Any],
-) -> npt.NDArray[Any] | None:
-    votes = np.empty(n_rows(X), dtype=np.min_scalar_type(n_classes))
-
-    def vote() -> npt.NDArray[Any]:
-        with isolated(seed, settings):
-            for start, stop in block_bounds(n_rows(X), block_rows):
-                votes[start:stop] = predicted(model, row_block(X, start, stop), n_classes)
-        return votes
-
-    return result_once_seeded(vote)
-
-
-# Votes of a group held at once: 2**19 of eight bytes are 4 MiB.
-_TOGETHER_CELLS = 2**19
-
-#: From teachers that are not linear to (how many were asked, their counts), in parts.
-Apart = Callable[[dict[int, Any]], Iterable[tuple[int, CountArray]]]
+def _add_votes(counts: CountArray, number: int, votes: npt.NDArray[Any] | None) -> None:
+    # a teacher that cannot vote still casts one vote, fixed by its number: how many failed is
+    # private
+    cast = fixed_vote(number, counts.shape[1]) if votes is None else votes
+    counts[np.arange(len(counts)), cast] += 1
 
 
 def counted_votes(
     teachers: Mapping[int, Any],
-    table: Any,
-    n_classes: int,
-    block_rows: int,
-    random_state: int,
-    settings: Mapping[str, Any],
+    poll: Poll,
     *,
-    apart: Apart | None = None,
-    cast: Callable[[int], None] | None = None,
+    workers: Workers | None = None,
+    cast: Callable[[int], None] = lambda votes: None,
     kept: dict[Hashable, list[LinearStack]] | None = None,
 ) -> CountArray:
     """Return the counts of some teachers' votes on all rows of a table.
@@ -127,11 +116,10 @@ def counted_votes(
     ----------
     teachers : mapping of teacher number to fitted learner or None
         None votes its fixed class.
-    table : table of shape (n_queries, n_features)
-    n_classes, block_rows, random_state, settings
-        As for `count_ballots`.
-    apart : callable, optional
-        How teachers that are not linear are asked; one by one, here, by default.
+    poll : Poll
+    workers : Workers, optional
+        Of those that are asked one by one the first are asked here and timed; the others there, if
+        that repays sending them.
     cast : callable, optional
         Called with the number of votes that were cast since it was called last.
     kept : dict, optional
@@ -147,90 +135,100 @@ def counted_votes(
         If the machine failed.
     """
     # linear teachers first, then those that vote together; what either leaves is asked one by one
-    rest = dict(teachers)
-    counts = np.zeros((n_rows(table), n_classes), dtype=np.int32)
-    tell = _tell_nobody if cast is None else cast
-    for stack in LinearStack.gather(rest, table, n_classes, kept):
-        counted = _stack_counts(stack, table, n_classes, block_rows, random_state, settings, tell)
+    rest, counts = dict(teachers), poll.no_votes()
+    for stack in LinearStack.gather(rest, poll.X, poll.n_classes, kept):
+        counted = _stack_counts(stack, poll, cast)
         if counted is not None:
             counts += counted
             rest = {number: model for number, model in rest.items() if number not in stack.models}
-    for group in voting_groups(rest, table):
-        counted = np.zeros_like(counts)
-        rows = max(block_rows, _TOGETHER_CELLS // len(group.models))
-        for start, stop in block_bounds(n_rows(table), rows):
-            count_together(
-                group,
-                row_block(table, start, stop),
-                counted[start:stop],
-                seed_of(random_state, group.first, 3),
-                settings,
-            )
-            tell((stop - start) * len(group.members))
+    for slots in _voting_groups(rest, poll.X):
+        for rows, block in poll.blocks(max(poll.block_rows, _TOGETHER_CELLS // len(slots))):
+            members = _count_together(slots, block, counts[rows], poll)
+            cast(len(members) * (rows.stop - rows.start))
+        rest = {number: model for number, model in rest.items() if slots.get(number) is None}
+    for done, counted in _counted_apart(rest, poll, workers):
         counts += counted
-        rest = {number: model for number, model in rest.items() if number not in group.members}
-    asked = (
-        ((1, count_ballots({number: model}, table, n_classes, block_rows, random_state, settings)))
-        for number, model in rest.items()
-    )
-    for done, counted in asked if apart is None else apart(rest):
-        counts += counted
-        tell(done * n_rows(table))
+        cast(done * n_rows(poll.X))
     return counts
 
 
-def _stack_counts(
-    stack: LinearStack,
-    table: Any,
-    n_classes: int,
-    block_rows: int,
-    random_state: int,
-    settings: Mapping[str, Any],
-    tell: Callable[[int], None],
-) -> CountArray | None:
+def _counted_apart(
+    teachers: dict[int, Any], poll: Poll, workers: Workers | None
+) -> Iterator[tuple[int, CountArray]]:
+    """Yield (teachers counted, their counts), each teacher asked by its own `predict`."""
+    started, numbers = time.monotonic(), list(teachers)
+    for done, number in enumerate(numbers):
+        if workers is not None and pay_processes(started, done, len(numbers)):
+            rest = numbers[done:]
+            # one group for each worker, so that the points are sent once to each
+            dealt = [rest[first :: workers.n_slots] for first in range(workers.n_slots)]
+            tasks = (({n: teachers[n] for n in group},) for group in dealt if group)
+            with closing(workers.results(_count_group, tasks, poll)) as finished:
+                yield from finished
+            return
+        yield 1, count_ballots({number: teachers[number]}, poll)
+
+
+def _count_group(teachers: dict[int, Any], poll: Poll) -> tuple[int, CountArray]:
+    return len(teachers), count_ballots(teachers, poll)
+
+
+def _stack_counts(stack: LinearStack, poll: Poll, cast: Callable[[int], None]) -> CountArray | None:
     """Return the votes of linear teachers, or None if one of them fails and all must be asked one
     by one."""
-    counts = np.zeros((n_rows(table), n_classes), dtype=np.int32)
+    counts = poll.no_votes()
 
-    def count(start: int, stop: int) -> bool:
-        with isolated(seed_of(random_state), settings):
-            stack.count(row_block(table, start, stop), counts[start:stop])
+    def count(rows: slice, block: Any) -> bool:
+        with isolated(seed_of(poll.random_state), poll.settings):
+            stack.count(block, counts[rows])
         return True
 
-    for start, stop in block_bounds(n_rows(table), block_rows):
-        if not result_of(partial(count, start, stop)):
+    for rows, block in poll.blocks():
+        if not result_of(partial(count, rows, block)):
             return None
-        tell((stop - start) * len(stack.models))
+        cast((rows.stop - rows.start) * len(stack.models))
     return counts
 
 
-def _tell_nobody(votes: int) -> None:
-    """Tell nobody."""
+def _voting_groups(teachers: Mapping[int, Any], table: Any) -> list[dict[int, Any]]:
+    """Return the teachers that vote together, by number, None for one whose slot is empty.
+
+    Groups are of one size, and each teacher has a place of its own.
+    """
+    able = {number: model for number, model in teachers.items() if works_together(model)}
+    if not able:
+        return []
+    one = next(iter(able.values()))
+    able = {number: model for number, model in able.items() if type(model) is type(one)}
+    n_slots = slots_of(one, table)
+    if n_slots == 1:
+        return []
+    firsts = sorted({number - number % n_slots for number in able})
+    return [{number: able.get(number) for number in range(at, at + n_slots)} for at in firsts]
 
 
-def count_together(
-    group: Group, block: Any, counts: CountArray, seed: int, settings: Mapping[str, Any]
-) -> None:
-    """Add a group's votes on one block to `counts`, of shape (n_rows, n_classes).
+def _count_together(
+    slots: Mapping[int, Any], block: Any, counts: CountArray, poll: Poll
+) -> Sequence[int]:
+    """Add a group's votes on one block to `counts`, of shape (n_rows, n_classes); return who voted.
 
     A teacher that cannot vote on a block votes its fixed class there.
-
-    Raises
-    ------
-    ResourceError
-        If the machine failed.
     """
-    n_classes = counts.shape[1]
-    predict_shards = type(next(model for model in group.models if model is not None)).predict_shards
+    members = [number for number, model in slots.items() if model is not None]
+    predict_shards = type(slots[members[0]]).predict_shards
+    seed = seed_of(poll.random_state, min(slots), 3)
 
     def work(kept: Sequence[Any]) -> list[Any]:
-        with isolated(seed, settings):
+        with isolated(seed, poll.settings):
             return list(predict_shards(kept, block))
 
-    answers = each_slot(work, group.models)
-    every_row = np.arange(len(counts))
-    for number, slot in group.members.items():
-        votes = None
-        if answers[slot] is not None:
-            votes = result_once_seeded(partial(as_votes, answers[slot], len(counts), n_classes))
-        counts[every_row, fixed_vote(number, n_classes) if votes is None else votes] += 1
+    answers = dict(zip(slots, each_slot(work, list(slots.values())), strict=True))
+
+    def votes_of(number: int) -> IntArray:
+        return as_votes(answers[number], len(counts), counts.shape[1])
+
+    for number in members:
+        answer = answers[number]
+        votes = None if answer is None else result_once_seeded(partial(votes_of, number))
+        _add_votes(counts, number, votes)
+    return members

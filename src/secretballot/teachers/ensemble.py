@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
@@ -18,24 +17,15 @@ from secretballot._validation import check_count, name_part
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.foreign_code import one_thread, results_of
-from secretballot.teachers.counting import count_ballots, count_in_worker, counted_votes
-from secretballot.teachers.executors import LOCAL, cluster_of
-from secretballot.teachers.executors.remote import RemoteTeachers
+from secretballot.foreign_code import one_thread
+from secretballot.teachers.counting import Poll, counted_votes
+from secretballot.teachers.executors import LOCAL, Workers, workers_of
 from secretballot.teachers.linear import LinearStack
+from secretballot.teachers.margins import vote_margins
 from secretballot.teachers.rows import as_csr, as_table, n_rows
 from secretballot.teachers.store import TeacherStore
 from secretballot.teachers.tally import check_classes
-from secretballot.teachers.training import (
-    Recipe,
-    Shards,
-    ShardSource,
-    check_workers,
-    refuse_joblib_on_dask,
-    results_of_pool,
-    return_form,
-    trained,
-)
+from secretballot.teachers.training import Recipe, Shards, ShardSource, trained
 
 Progress = Callable[[int, int], None]
 
@@ -85,15 +75,15 @@ class TeacherEnsemble:
         random_state: int = 0,
         *,
         sparse: bool = False,
-        remote: RemoteTeachers | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self._teachers = list(teachers)
-        self._remote = remote
-        self.n_teachers = len(self._teachers) if remote is None else remote.n_teachers
+        self.n_teachers = len(self._teachers)
         self.n_classes = n_classes
         self._random_state = random_state
         #: Whether points are given to the teachers as CSR matrices, as their shards were; public.
         self.sparse = sparse
+        self._workers = workers
         # a session asks the same teachers point by point, and folding their weights takes longer
         # than a vote; a teacher is never fitted again
         self._stacks: dict[Hashable, list[LinearStack]] = {}
@@ -108,13 +98,8 @@ class TeacherEnsemble:
         *,
         n_teachers: int,
         n_classes: int,
-        n_jobs: int | None = None,
-        engine: Any = LOCAL,
-        random_state: int = 0,
-        vault: Path | None = None,
-        fingerprint: str | None = None,
-        progress: Progress | None = None,
         sparse: bool = False,
+        **training: Any,
     ) -> "TeacherEnsemble":
         """Train one copy of `teacher` on every shard.
 
@@ -135,25 +120,11 @@ class TeacherEnsemble:
             Shard numbers from 0 to `n_teachers` - 1, from a partition.
         n_teachers, n_classes : int
             Public numbers, fixed without looking at the data.
-        n_jobs : int, optional
-            Worker processes; None follows `joblib.parallel_config`, else one. Work too short for
-            them stays here.
-        engine : str or distributed.Client, default "local"
-            Where teachers are trained, stay and vote: here, or on the workers of a cluster that
-            runs already inside the trusted side. "dask://HOST:PORT", a client, or "dask" for this
-            process's client; "ray" for the Ray that runs, or "ray://HOST:PORT". The votes are the
-            same.
-        random_state : int
-            Public; with a teacher's number it fixes that teacher's randomness.
-        vault : path, optional
-            Folder in which finished teachers are kept, so that an interrupted run resumes.
-        fingerprint : str, optional
-            Names the data and all settings that led to the shards; needed with `vault`.
-        progress : callable, optional
-            Called with (teachers done, teachers in all).
         sparse : bool
             Whether teachers get their shards, and the points that they vote on, as CSR matrices;
             public, decided without looking at the private table.
+        **training
+            n_jobs, engine, random_state, vault, fingerprint, progress, as for `of_shards`.
 
         Raises
         ------
@@ -166,25 +137,14 @@ class TeacherEnsemble:
             If memory, files or processes ran out: that is no shard's failure, and no vote is made
             of it.
         """
-        check_count("n_teachers", n_teachers)
-        check_count("n_classes", n_classes, minimum=2)
         # before anything is trained, so that a fault names rows of the whole table
         table = as_table(X)
+        check_count("n_teachers", n_teachers)
+        check_count("n_classes", n_classes, minimum=2)
         labels = _checked_indices(y_index, "y_index", n_rows(table), n_classes)
         numbers = _checked_indices(shards, "shards", n_rows(table), n_teachers)
         parts = Shards(table, labels, numbers, n_teachers, sparse=sparse)
-        return cls.of_shards(
-            teacher,
-            parts,
-            n_classes=n_classes,
-            n_jobs=n_jobs,
-            engine=engine,
-            random_state=random_state,
-            vault=vault,
-            fingerprint=fingerprint,
-            progress=progress,
-            sparse=sparse,
-        )
+        return cls.of_shards(teacher, parts, n_classes=n_classes, sparse=sparse, **training)
 
     @classmethod
     def of_shards(
@@ -209,8 +169,23 @@ class TeacherEnsemble:
         teacher : classifier or pipeline
         source : ShardSource
             Its labels are class indices from 0 to `n_classes` - 1: whoever made it checked that.
-        n_classes, n_jobs, engine, random_state, vault, fingerprint, progress
-            As for `fit`.
+        n_classes : int
+        n_jobs : int, optional
+            Worker processes; None follows `joblib.parallel_config`, else one. Work too short for
+            them stays here.
+        engine : str, distributed.Client or concurrent.futures.Executor, default "local"
+            Where teachers are trained, and vote: here, or on the workers of a cluster that runs
+            already inside the trusted side. "dask://HOST:PORT", a client, or "dask" for this
+            process's client; "ray" for the Ray that runs, or "ray://HOST:PORT"; or any executor.
+            The votes are the same.
+        random_state : int
+            Public; with a teacher's number it fixes that teacher's randomness.
+        vault : path, optional
+            Folder in which finished teachers are kept, so that an interrupted run resumes.
+        fingerprint : str, optional
+            Names the data and all settings that led to the shards; needed with `vault`.
+        progress : callable, optional
+            Called with (teachers done, teachers in all).
         sparse : bool
             Whether the parts of the source are CSR matrices, and points are to be.
         send_shards : bool
@@ -226,14 +201,9 @@ class TeacherEnsemble:
         ResourceError
             If memory, files or processes ran out.
         """
-        n_teachers = check_count("n_teachers", source.n_teachers)
-        check_count("n_classes", n_classes, minimum=2)
+        n_teachers = source.n_teachers
         check_count("random_state", random_state, minimum=0)
-        check_workers(n_jobs)
-        recipe = Recipe.of(teacher, random_state)
-        cluster = cluster_of(engine, n_jobs)
-        if cluster is None:
-            refuse_joblib_on_dask()
+        recipe, workers = Recipe.of(teacher, random_state), workers_of(engine, n_jobs)
         store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes, sparse)
         finished = {} if store is None else store.load()
         # only numbers of this run count, whatever a stored file names
@@ -241,26 +211,27 @@ class TeacherEnsemble:
         waiting = [number for number in range(n_teachers) if number not in finished]
         if progress is not None and finished:
             progress(len(finished), n_teachers)
-        if cluster is not None:
-            remote = RemoteTeachers(cluster, n_teachers)
-            remote.add(finished)
-            finished.clear()
-            _train_remotely(remote, recipe, source, waiting, store, progress, send_shards)
-            return cls([], n_classes, random_state, sparse=sparse, remote=remote)
+        models = trained(recipe, source, waiting, workers, send=send_shards)
+        # an interrupted fit keeps what it has; the same call goes on from there
         try:
-            with one_thread():
-                for number, model in trained(recipe, source, waiting, n_jobs):
+            # closed at once where one of these raises, which takes back what waits elsewhere
+            with one_thread(), closing(models):
+                for number, model in models:
                     finished[number] = model
                     if store is not None:
                         store.add(number, model)
                     if progress is not None:
                         progress(len(finished), n_teachers)
-        # an interrupted fit keeps what it has; the same call goes on from there
         finally:
             if store is not None:
                 store.flush()
-        teachers = [finished[number] for number in range(n_teachers)]
-        return cls(teachers, n_classes, random_state, sparse=sparse)
+        return cls(
+            [finished[number] for number in range(n_teachers)],
+            n_classes,
+            random_state,
+            sparse=sparse,
+            workers=None if workers is None or workers.here else workers,
+        )
 
     def vote_counts(
         self,
@@ -302,44 +273,66 @@ class TeacherEnsemble:
         ResourceError
             If memory, files or processes ran out.
         """
-        check_workers(n_jobs)
-        if self._remote is None:
-            refuse_joblib_on_dask()
-        table = as_table(X_public, "X_public")
-        if n_rows(table) == 0:
-            raise DataError(
-                Parameter("X_public"), " has no rows; give at least one public point to vote on."
-            )
-        if self.sparse:
-            table = as_csr(table)
-        cells = self.n_teachers * self.n_classes
-        # blocks bound the memory, whatever the number of teachers and classes
-        rows = (
-            max(256, _BLOCK_CELLS // cells)
-            if block_rows is None
-            else check_count("block_rows", block_rows)
-        )
-        with one_thread():
-            counts = self._counted_votes(
-                table, rows, n_jobs, _Meter(progress, n_rows(table) * self.n_teachers)
-            )
+        counts = self._counted_votes(X_public, block_rows, n_jobs, progress)
         values = check_classes(range(self.n_classes) if classes is None else classes)
         return Votes.of_teachers(counts, guarantee, classes=values, sample=sample)
 
+    def margins(self, X_public: Any) -> IntArray:
+        """Return the margin of the vote on every public point, shape (n_queries,).
+
+        Parameters
+        ----------
+        X_public : table of shape (n_queries, n_features)
+
+        Raises
+        ------
+        DataError
+            If `X_public` has no rows.
+        ResourceError
+            If memory, files or processes ran out.
+
+        Privacy
+        -------
+        Sensitivity : private, and not releasable: see `margins.vote_margins`. For the curator, and
+            the vault.
+        """
+        return vote_margins(self._counted_votes(X_public, None, None, None))
+
     def _counted_votes(
-        self, table: Any, rows: int, n_jobs: int | None, meter: "_Meter"
+        self, X_public: Any, block_rows: int | None, n_jobs: int | None, progress: Progress | None
     ) -> CountArray:
-        if self._remote is not None:
-            return self._remote.counts(table, self.n_classes, rows, self._random_state, meter.add)
-        settings = sklearn.get_config()
-        shared = (table, self.n_classes, rows, self._random_state, settings)
-        return counted_votes(
-            dict(enumerate(self._teachers)),
-            *shared,
-            apart=lambda rest: _counted_apart(rest, *shared, n_jobs),
-            cast=meter.add,
-            kept=self._stacks,
+        table = as_table(X_public, "X_public")
+        n_votes, done = n_rows(table) * self.n_teachers, 0
+        if n_votes == 0:
+            raise DataError(
+                Parameter("X_public"), " has no rows; give at least one public point to vote on."
+            )
+        if block_rows is None:
+            # blocks bound the memory, whatever the number of teachers and classes
+            block_rows = max(256, _BLOCK_CELLS // (self.n_teachers * self.n_classes))
+        poll = Poll(
+            as_csr(table) if self.sparse else table,
+            self.n_classes,
+            check_count("block_rows", block_rows),
+            self._random_state,
+            sklearn.get_config(),
         )
+
+        def cast(votes: int) -> None:
+            nonlocal done
+            # teachers of a stack that failed are asked again
+            done = min(n_votes, done + votes)
+            if progress is not None:
+                progress(done, n_votes)
+
+        with one_thread():
+            return counted_votes(
+                dict(enumerate(self._teachers)),
+                poll,
+                workers=self._workers or workers_of(LOCAL, n_jobs),
+                cast=cast,
+                kept=self._stacks,
+            )
 
     def keep(self, vault: Path, serial: str) -> None:
         """Keep all teachers in the vault under a name of their own, for `kept`.
@@ -357,11 +350,8 @@ class TeacherEnsemble:
             If a teacher cannot be pickled, or the vault cannot be written.
         """
         store = TeacherStore(vault, _binding_of(["kept", serial, self._random_state]))
-        for number in range(self.n_teachers):
-            store.add(
-                number,
-                self._teachers[number] if self._remote is None else self._remote.model(number),
-            )
+        for number, model in enumerate(self._teachers):
+            store.add(number, model)
         store.flush()
         if len(store.load()) < self.n_teachers:
             raise DataError(
@@ -390,77 +380,6 @@ class TeacherEnsemble:
         raise TypeError(
             "private teachers refuse to be pickled or copied; give fit a vault to keep them in."
         )
-
-
-def _train_remotely(
-    remote: RemoteTeachers,
-    recipe: Recipe,
-    source: ShardSource,
-    waiting: Sequence[int],
-    store: TeacherStore | None,
-    progress: Progress | None,
-    send: bool,
-) -> None:
-    """Train in a cluster; with a vault every finished teacher is brought here and kept, one at a
-    time."""
-    done = source.n_teachers - len(waiting)
-    try:
-        # closed at once where one of these raises, which takes back what waits in the cluster
-        with closing(remote.train(recipe, source, waiting, send=send)) as finished:
-            for number in finished:
-                done += 1
-                if store is not None:
-                    store.add(number, remote.model(number))
-                if progress is not None:
-                    progress(done, source.n_teachers)
-    finally:
-        if store is not None:
-            store.flush()
-
-
-class _Meter:
-    """Report votes cast to a progress callback, never more than there are."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._total, self._done = progress, total, 0
-
-    def add(self, votes: int) -> None:
-        self._done = min(self._total, self._done + votes)
-        if self._progress is not None:
-            self._progress(self._done, self._total)
-
-
-def _counted_apart(
-    teachers: dict[int, Any],
-    table: Any,
-    n_classes: int,
-    rows: int,
-    random_state: int,
-    settings: Any,
-    n_jobs: int | None,
-) -> Any:
-    """Yield (teachers counted, their counts), each teacher asked by its own `predict`."""
-    workers = min(joblib.effective_n_jobs(n_jobs), len(teachers))
-    shared = (table, n_classes, rows, random_state, settings)
-    if workers <= 1:
-        for number, model in teachers.items():
-            yield 1, count_ballots({number: model}, *shared)
-        return
-    numbers = list(teachers)
-    # Four tasks per worker balance slow and fast teachers; each returns counts and not votes.
-    size = -(-len(numbers) // (4 * workers))
-    groups = [
-        {n: teachers[n] for n in numbers[at : at + size]} for at in range(0, len(numbers), size)
-    ]
-    yield from results_of(_counted_by_workers(groups, shared, n_jobs))
-
-
-def _counted_by_workers(
-    groups: Sequence[dict[int, Any]], shared: tuple[Any, ...], n_jobs: int | None
-) -> Any:
-    pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), batch_size=1)
-    work = joblib.delayed(count_in_worker)
-    yield from results_of_pool(pool, (work(os.getpid(), group, *shared) for group in groups))
 
 
 def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArray:

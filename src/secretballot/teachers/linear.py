@@ -16,14 +16,54 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._typing import BoolArray, Classifier, CountArray, FloatArray
+from secretballot._typing import BoolArray, Classifier, CountArray, FloatArray, IntArray, Matrix
 from secretballot.foreign_code import result_of
-from secretballot.teachers.rows import is_sparse
-from secretballot.teachers.training import predicted
+from secretballot.teachers.rows import is_sparse, n_rows
 
 # A decision that passed this magnitude on the way may have overflowed; the teacher is asked itself.
 _HEADROOM = 1e-6
+_LINEAR = frozenset(
+    [
+        "LogisticRegression",
+        "LogisticRegressionCV",
+        "LinearSVC",
+        "RidgeClassifier",
+        "RidgeClassifierCV",
+        "SGDClassifier",
+    ]
+)
 _MOST_CELLS_KEPT = 2**22  # weights that stay for the next question: 32 MiB
+
+
+def predicted(model: Classifier, block: Matrix, n_classes: int) -> IntArray:
+    """Return one teacher's votes on a block as class indices.
+
+    Raises
+    ------
+    ValueError
+        If the prediction is not one declared class per row.
+    """
+    return as_votes(model.predict(block), n_rows(block), n_classes)
+
+
+def as_votes(predictions: Any, length: int, n_classes: int) -> IntArray:
+    """Return a teacher's predictions as class indices, of shape (length,).
+
+    Raises
+    ------
+    ValueError
+        If the prediction is not one declared class per row.
+    """
+    votes = np.asarray(predictions)
+    if votes.ndim == 2 and votes.shape[1] == 1:
+        votes = votes[:, 0]
+    if votes.shape != (length,) or votes.dtype.kind not in "biufO":
+        raise ValueError("a prediction must be one class per row")
+    # Through floats, which compare nan and fractions away; class indices are exact in them.
+    numbers = votes.astype(np.float64)
+    if not bool(((numbers >= 0) & (numbers < n_classes) & (numbers == np.floor(numbers))).all()):
+        raise ValueError("a prediction must be a declared class")
+    return numbers.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -89,9 +129,9 @@ class LinearStack:
         Those of the last table of the same columns are found again in `kept`, which belongs to
         these models alone, where they are not large.
         """
-        names = _column_names(X)
         if not _is_plain(X):
             return []
+        names = list(X.columns) if hasattr(X, "columns") else None
         key = (X.shape[1], None if names is None else tuple(names), is_sparse(X), n_classes)
         found = None if kept is None else kept.get(key)
         if found is not None:
@@ -139,7 +179,7 @@ class LinearStack:
         every_row = np.arange(len(counts))
         for place, model in enumerate(self.models.values()):
             if unsure[place]:
-                counts[every_row, predicted(model, _copy_of_block(block), counts.shape[1])] += 1
+                counts[every_row, predicted(model, block.copy(), counts.shape[1])] += 1
 
     def _add_votes(self, votes: npt.NDArray[Any], sure: BoolArray, counts: CountArray) -> None:
         votes = votes if sure.all() else votes[:, sure]
@@ -212,22 +252,20 @@ def _linear_form(
     # exact types only: a subclass may predict otherwise than its parent
     if type(model) is Pipeline:
         steps = [step for _, step in model.steps if step not in (None, "passthrough")]
-    if (
-        len(steps) not in (1, 2)
-        or type(steps[-1]).__name__ not in _LINEAR
-        or type(steps[-1]) not in _linear_types()
-    ):
+    *scalers, linear = steps
+    kind = type(linear)
+    if kind.__name__ not in _LINEAR or not kind.__module__.startswith("sklearn."):
         return None
-    if len(steps) == 2 and type(steps[0]) is not StandardScaler:
+    if len(scalers) > 1 or any(type(step) is not StandardScaler for step in scalers):
         return None
-    scaler = steps[0] if len(steps) == 2 else None
+    scaler = scalers[0] if scalers else None
     # centring would make sparse points dense: such a model answers, or fails, by itself
     if scaler is not None and is_sparse and scaler.with_mean:
         return None
     known = getattr(steps[0], "feature_names_in_", None)
     if names is not None and known is not None and list(known) != names:
         return None
-    return _folded_form(steps[-1], scaler, width)
+    return _folded_form(linear, scaler, width)
 
 
 def _folded_form(linear: Any, scaler: Any, width: int) -> LinearForm | None:
@@ -260,30 +298,6 @@ def _folded_form(linear: Any, scaler: Any, width: int) -> LinearForm | None:
     )
 
 
-_LINEAR = frozenset(
-    {
-        "LogisticRegression",
-        "LogisticRegressionCV",
-        "LinearSVC",
-        "RidgeClassifier",
-        "RidgeClassifierCV",
-        "SGDClassifier",
-    }
-)
-
-
-def _linear_types() -> tuple[type, ...]:
-    from sklearn import linear_model, svm
-
-    return tuple(
-        getattr(linear_model, name, None) or getattr(svm, name) for name in sorted(_LINEAR)
-    )
-
-
-def _column_names(X: Any) -> list[Any] | None:
-    return list(X.columns) if hasattr(X, "columns") else None
-
-
 def _is_plain(X: Any) -> bool:
     """Return whether `X` is a table of plain machine numbers, the only kind whose arithmetic the
     bound covers."""
@@ -300,10 +314,6 @@ def _as_numbers(block: Any) -> Any:
     if hasattr(block, "iloc"):
         return block.to_numpy(dtype=np.result_type(*block.dtypes))
     return block
-
-
-def _copy_of_block(block: Any) -> Any:
-    return block.copy()
 
 
 def _row_norms(numbers: Any) -> FloatArray:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,6 @@ class StoredShards:
     serial: str
     sparse: bool = False
 
-    travels = True
-
     @property
     def n_teachers(self) -> int:
         """Number of shards; public."""
@@ -84,21 +83,23 @@ class StoredShards:
         Raises
         ------
         DataError
-            If its file cannot be read or is not whole.
+            If this process does not see the folder, or its file cannot be read or is not whole.
         """
+        # by the file that every dealing has: what a single shard holds, or lacks, has no say
+        if not (self.folder / ABOUT).is_file():
+            raise DataError(
+                f"A worker does not see the shards in {self.folder}; put the vault on storage that"
+                " all workers share, or let the shards be sent to them (send_shards,"
+                " --send-shards). Nothing was spent."
+            )
         return _encoded_part(self._rows_of_shard(number), self.cells, self.sparse)
 
-    @property
-    def out_of_reach(self) -> str:
-        """Say that this process does not see the folder; empty where it does."""
-        # of the file that every dealing has: what a single shard holds, or lacks, has no say
-        if (self.folder / ABOUT).is_file():
-            return ""
-        return f"the shards in {self.folder}"
-
-    def sent(self, number: int) -> "SentShard":
-        """Return one shard with its rows, in as few bytes as on disk."""
-        return SentShard(self._rows_of_shard(number), self.cells, self.sparse)
+    def loader(self, number: int, *, send: bool) -> Callable[[], tuple[Any, IntArray]]:
+        """Return what a worker needs to have a shard: where it lies, or its rows in as few bytes
+        as on disk."""
+        if send:
+            return partial(_encoded_part, self._rows_of_shard(number), self.cells, self.sparse)
+        return partial(self.part, number)
 
     def block(self, number: int) -> RowBlock:
         """Return one shard, with the units of its rows."""
@@ -114,38 +115,6 @@ class StoredShards:
 
     def __repr__(self) -> str:
         return f"StoredShards(n_teachers={self.n_teachers}, records=<private>)"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SentShard:
-    """One shard with its rows as they are kept on disk, for a worker that does not see the folder.
-
-    Attributes
-    ----------
-    rows : structured ndarray of shape (n_records,)
-        Private.
-    cells : Cells
-    sparse : bool
-    """
-
-    rows: AnyArray = field(repr=False)
-    cells: Cells
-    sparse: bool = False
-
-    travels = True
-    n_teachers = 1
-    out_of_reach = ""
-
-    def part(self, number: int) -> tuple[Any, IntArray]:
-        """Return the encoded rows and the indices of their classes."""
-        return _encoded_part(self.rows, self.cells, self.sparse)
-
-    def sent(self, number: int) -> "SentShard":
-        """Return itself."""
-        return self
-
-    def __repr__(self) -> str:
-        return "SentShard(records=<private>)"
 
 
 def dealt_shards(

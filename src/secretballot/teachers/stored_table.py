@@ -7,7 +7,7 @@ nothing needs them.
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
@@ -139,23 +139,19 @@ class StoredTable(Private):
         cells: Cells,
         classes: tuple[Any, ...],
         unit_name: str | None,
-        identity: str,
-        serial: str,
-        n_rows: int,
-        n_units: int,
-        columns: tuple[str, ...],
+        about: Mapping[str, Any],
         *,
         single: bool = False,
     ) -> None:
-        self.vault, self.identity, self.serial = vault, identity, serial
-        self.single = single
-        self.classes, self.unit_name = classes, unit_name
+        self.vault, self.classes, self.unit_name, self.single = vault, classes, unit_name, single
+        self.identity, self.serial = about["identity"], about["serial"]
+        self.columns = tuple(map(str, about["columns"]))
         self.unit = "record" if unit_name is None else "user"
         self.feature_names = cells.feature_names
         self.n_columns = len(cells.feature_names)
         self.row_type = row_type(cells, classes, unit_name)
-        self.__cells, self.__n_rows, self.__n_units = cells, n_rows, n_units
-        self.columns = columns
+        self.__cells = cells
+        self.__n_rows, self.__n_units = int(about["n_rows"]), int(about["n_units"])
 
     @classmethod
     def found(
@@ -182,15 +178,10 @@ class StoredTable(Private):
             As for the table.
         """
         about = _stored_description(vault)
-        same = about is not None and (
-            (about["format"], about["version"], about["identity"]) == (_FORMAT, _VERSION, identity)
-        )
-        if about is None or not same:
+        if about is None or (about["version"], about["identity"]) != (_VERSION, identity):
             return None
-        n_rows = about["n_rows"]
-        kept = about["serial"], n_rows, about["n_units"], tuple(map(str, about["columns"]))
-        table = cls(vault, cells, classes, unit_name, identity, *kept, single=single)
-        size = table.row_type.itemsize * n_rows
+        table = cls(vault, cells, classes, unit_name, about, single=single)
+        size = table.row_type.itemsize * about["n_rows"]
         # a file that was cut short, or written to since, is not whole
         return table if _size_of(vault / FOLDER / ROWS) == size else None
 
@@ -334,14 +325,19 @@ class TableWriter:
                 f"Something else has written to {self._folder}; give every table a vault of its"
                 " own, and repeat."
             )
-        about: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, "identity": identity}
-        about |= {"serial": serial}
-        about |= {"n_rows": self._n_rows, "n_units": n_units, "columns": list(columns)}
+        about = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "identity": identity,
+            "serial": serial,
+            "n_rows": self._n_rows,
+            "n_units": n_units,
+            "columns": list(columns),
+        }
         # last: without this file there is no table, so an interrupted run leaves none
         write_secret(self._folder / ABOUT, json.dumps(about).encode())
-        public = self._vault, self._cells, self._classes, self._unit_name
-        kept = self._n_rows, n_units, tuple(columns)
-        return StoredTable(*public, identity, serial, *kept, single=single)
+        given = self._vault, self._cells, self._classes, self._unit_name
+        return StoredTable(*given, about, single=single)
 
 
 def forget_table(vault: Path) -> None:
@@ -369,7 +365,8 @@ def _stored_description(vault: Path) -> dict[str, Any] | None:
     content = None
     with suppress(DataError):
         content = read_secret(vault / FOLDER / ABOUT, largest=LARGEST_JSON)
-    return None if content is None else json_fields(content, _FIELDS)
+    about = None if content is None else json_fields(content, _FIELDS)
+    return about if about is not None and about["format"] == _FORMAT else None
 
 
 def row_type(cells: Cells, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:

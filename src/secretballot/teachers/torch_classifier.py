@@ -1,5 +1,6 @@
 """A PyTorch module as a scikit-learn classifier, for one shard or for many at once."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
@@ -9,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from secretballot._seeded import own_global_states, public_seed, seed_of
-from secretballot._validation import check_choice, check_count, shown
+from secretballot._validation import check_choice, check_count, check_finite, shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import result_of
 from secretballot.teachers.torch_stacks import (
@@ -282,16 +283,11 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_count("shards_at_once", self.shards_at_once)
         check_choice("optimizer", self.optimizer, ("adam", "sgd"))
         for name in ("learning_rate", "momentum", "weight_decay"):
-            value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float | np.number)
-                or not 0 <= value < float("inf")
-                or (name == "learning_rate" and value == 0)
-            ):
-                least = "above 0" if name == "learning_rate" else "of at least 0"
+            if not check_finite(name, getattr(self, name)) >= 0 or not self.learning_rate:
                 raise ParameterError(
-                    Parameter(name), f" is {shown(value)}; it must be a finite number {least}."
+                    Parameter(name),
+                    f" is {shown(getattr(self, name))}; it must be at least 0, and learning_rate"
+                    " above 0.",
                 )
         return Recipe(
             self.module,
@@ -307,23 +303,16 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _checked_device(torch: Any, name: Any) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        kind, number = torch.device(name).type, torch.device(name).index or 0
-    except (RuntimeError, TypeError):
-        kind = None
+    kind = None
+    with contextlib.suppress(RuntimeError, TypeError):
+        device = torch.device(name)
+        there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        kind = device.type if device.type == "cpu" or (device.index or 0) < there else None
     if kind not in ("cpu", "cuda"):
         raise ParameterError(
-            Parameter("device"), f" is {shown(name)}; it must be 'auto', 'cpu' or 'cuda'."
-        )
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ParameterError(
-            Parameter("device"), f" is {shown(name)}, and torch finds no CUDA here; use 'cpu'."
-        )
-    if kind == "cuda" and not number < torch.cuda.device_count():
-        raise ParameterError(
             Parameter("device"),
-            f" is {shown(name)}, and torch finds {torch.cuda.device_count()} here, counted from 0;"
-            " give one of them.",
+            f" is {shown(name)}; it must be 'auto', 'cpu', or a CUDA device that torch finds here,"
+            " counted from 0.",
         )
     return str(name)
 

@@ -55,11 +55,8 @@ def import_torch() -> Any:
     try:
         import torch
     except ImportError:
-        missing = True
-    else:
-        return torch
-    assert missing
-    raise ParameterError("PyTorch is not installed; install secretballot[torch].")
+        raise ParameterError("PyTorch is not installed; install secretballot[torch].") from None
+    return torch
 
 
 @dataclass(frozen=True)
@@ -127,18 +124,23 @@ class Stack:
             if not isinstance(module, torch.nn.Module):
                 raise ValueError(f"module made a {type(module).__name__} and no torch.nn.Module")
             modules.append(module)
-        parts: list[list[Tensors]] = [[], []]
+        trained, carried = list[Tensors](), list[Tensors]()
         for module in modules:
-            named = dict(module.named_parameters())
-            moving = {name: p.detach() for name, p in named.items() if p.requires_grad}
-            still = {name: p.detach() for name, p in named.items() if not p.requires_grad}
-            parts[0].append(moving)
-            parts[1].append({**still, **dict(module.named_buffers())})
-        trained, carried = (_stacked_tensors(one, recipe.device) for one in parts)
-        if not trained:
+            named = {name: value.detach() for name, value in module.named_parameters()}
+            still = {name for name, p in module.named_parameters() if not p.requires_grad}
+            trained.append({name: named[name] for name in named if name not in still})
+            carried.append(
+                {name: named[name] for name in named if name in still}
+                | dict(module.named_buffers())
+            )
+        if not trained[0]:
             raise ValueError("the module has no parameters to train")
-        module = modules[0].to(recipe.device)
-        return cls(recipe, trained, carried, module)
+        return cls(
+            recipe,
+            _stacked_tensors(trained, recipe.device),
+            _stacked_tensors(carried, recipe.device),
+            modules[0].to(recipe.device),
+        )
 
     @classmethod
     def of_states(cls, recipe: Recipe, states: Sequence[dict[str, Any] | None]) -> "Stack":

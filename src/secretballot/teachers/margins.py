@@ -1,7 +1,10 @@
-"""How noisy labels are near the boundary: the (tau, eta) of the Tsybakov condition.
+"""How clearly teachers vote, and how noisy labels are near the boundary: for the curator's eyes.
 
-About public things only as far as what it is given is public: a regression function that is known,
-or estimated on public labelled points.
+Margins are private: one record moves one vote at every query, so that counts of clear queries,
+means and curves of margins are as private as the votes. Nothing of this may be published without
+noise and a price, and settings of a later run must not be chosen by it. What is said of the
+Tsybakov condition is as public as the regression function that it is given: one that is known, or
+estimated on public labelled points.
 """
 
 import math
@@ -12,15 +15,57 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._seeded import seed_of
-from secretballot._typing import FloatArray
-from secretballot._validation import check_count, check_finite, check_probability
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import check_count, check_probability
+from secretballot.exceptions import DataError, Parameter
 
 # Points of the tail below which no exponent is given: its relative error is about one over the root
 # of them.
 LEAST_TAIL = 20
 # |r - 1/2| that sums of a few rounded chances leave where r is 1/2.
 _ROUNDING = 2.5e-16
+
+
+def vote_margins(counts: npt.ArrayLike) -> IntArray:
+    """Return the votes for the first class less those for the second, at every query, shape (m,).
+
+    From so many votes the distance to instability, max(0, ceil(margin / 2) - 1), follows: as many
+    teachers may change and the label stays, whatever the rule for ties (Liu et al. 2021,
+    Algorithm 2).
+
+    Parameters
+    ----------
+    counts : array of shape (m, C), int
+        Votes per query and class.
+
+    Raises
+    ------
+    DataError
+        If they are no counts; no value is named.
+
+    Privacy
+    -------
+    Sensitivity : one unit moves one vote, hence every margin by up to 2; and a mean, a share or a
+        curve of margins by as much as all of it.
+
+    Examples
+    --------
+    >>> from secretballot.teachers.margins import vote_margins
+    >>> vote_margins([[40, 10], [26, 24]]).tolist()
+    [30, 2]
+    """
+    table = np.asarray(counts)
+    if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] < 2 or table.dtype.kind not in "iu":
+        raise DataError(
+            Parameter("counts"),
+            " must be integers, one row for each query and one column for each of the classes.",
+        )
+    if (table < 0).any() or not (table.sum(axis=1) > 0).all():
+        raise DataError(
+            Parameter("counts"), " must be at least 0, with at least one vote in every row."
+        )
+    ranked = np.partition(table.astype(np.int64), -2, axis=1)
+    return np.asarray(ranked[:, -1] - ranked[:, -2])
 
 
 @dataclass(frozen=True)
@@ -113,33 +158,6 @@ def tsybakov_fit(
     tau, least_margin = _tau_of(exponent), float(margins.min())
     eta = _least_constant(margins, tau, n_tail)
     return TsybakovFit(tau, float(low), float(high), eta, least_margin, edge, len(margins), n_tail)
-
-
-def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
-    """Return the least eta of Lemma 4 at a given tau, on these points.
-
-    Infinite where there is none.
-
-    The labellings that disagree most for their excess error flip the points with the least |r -
-    1/2|, so that eta is the greatest of (k / m) / (sum of the k least |2 r - 1| / m)^tau, and at
-    least 1. A few points near 1/2 decide, so on a sample it says little of the distribution; see
-    `tsybakov_fit`.
-
-    Parameters
-    ----------
-    regression : array of shape (m,)
-    tau : float
-        From 0 to 1.
-
-    Raises
-    ------
-    ParameterError
-        If `tau` is out of its range.
-    """
-    exponent = check_finite("tau", tau)
-    if not 0 <= exponent <= 1:
-        raise ParameterError(Parameter("tau"), f" is {tau!r}; it must lie between 0 and 1.")
-    return _least_constant(_checked_margins(regression), exponent, 1)
 
 
 def _checked_margins(regression: npt.ArrayLike) -> FloatArray:
