@@ -53,8 +53,8 @@ demo-service-sqlite: $(VENV)/.ready
 
 # Files that have processes of their own: they import torch, beside which every small fit takes longer, or start clusters,
 # whose threads stay and draw from the generators that other tests look at. One process takes a file: it has the file's cluster.
-APART := tests/torch_learners tests/test_docs_examples.py tests/test_docstring_examples.py \
-	tests/ensemble/test_dask_engine.py tests/ensemble/test_ray_engine.py \
+APART := tests/teachers/test_torch_teachers.py tests/test_docs_examples.py tests/test_docstring_examples.py \
+	tests/teachers/test_dask_engine.py tests/teachers/test_ray_engine.py \
 	tests/learners/test_learners_on_engines.py tests/cli/test_learn_on_engines.py
 
 # Everything that must hold.

@@ -10,7 +10,7 @@ anew. Another first seed gives a set of other seeds.
 
 No privacy here: Adult is public, no noise is drawn, no ledger is opened, and margins are shown as
 they are. On private records every number and picture of this page would be a secret
-(`secretballot.ensemble.diagnostics.margins`).
+(`secretballot.teachers.margins`).
 
 - Delta_n(x) = |E[h(x)] - 1/2|, the expected margin of a teacher h. The paper estimates it by the
   250 votes at x, the realised margin; here it is estimated by four more partitions of the same

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from appendix_f_study import BINS, CUMULATED, Findings
-from secretballot.ensemble.diagnostics.margins import high_margin_shares
+from appendix_f_study import BINS, CUMULATED, Findings, high_margin_shares
 from secretballot.report.pictures.style import BLUE, INK, ORANGE, Picture, grid
 
 GREEN = "#009E73"  # of Okabe and Ito, as the others
@@ -34,7 +33,7 @@ def margins_picture(findings: list[Findings]) -> Picture:
 
     def paint(axes: Any) -> None:
         realised, expected = (
-            np.array([high_margin_shares(values, LEVELS)[0] for values in some])
+            np.array([high_margin_shares(values, LEVELS) for values in some])
             for some in (
                 [found.margins for found in findings],
                 [found.expected for found in findings],

@@ -13,13 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET
 from secretballot.datasets.schema import Schema
-from secretballot.ensemble import PositionPartition, TeacherEnsemble
-from secretballot.ensemble.diagnostics.margins import (
-    agreement,
-    expected_margins,
-    label_margins,
-    vote_margins,
-)
+from secretballot.teachers import PositionPartition, TeacherEnsemble
+from secretballot.teachers.margins import vote_margins
 
 BINS = np.linspace(0, 0.5, 11)
 CUMULATED = 200  # queries, as in Figure 3
@@ -121,7 +116,7 @@ def numbers(counts: np.ndarray, star: np.ndarray, y: np.ndarray) -> dict[str, fl
     return {
         "star": 100 * float(np.mean(star == y)),
         "vote": 100 * float(np.mean(voted(counts) == y)),
-        "teacher": 100 * agreement(counts, y)[2],
+        "teacher": 100 * float(np.mean(counts[np.arange(len(y)), y] / counts.sum(axis=1))),
         "equal": 100 * float(np.mean(~other)),
         "clear": 100 * float(np.mean(margins > 0.3)),
         "very clear": 100 * float(np.mean(margins > 0.45)),
@@ -131,6 +126,30 @@ def numbers(counts: np.ndarray, star: np.ndarray, y: np.ndarray) -> dict[str, fl
         "cumulated": correlation(first, np.cumsum(for_star[:CUMULATED])),
         "shuffled": correlation(first, np.cumsum(shuffled)),
     }
+
+
+def label_margins(counts: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the votes for a given label less those for the best other class, negative where
+    outvoted; shape (n_queries,)."""
+    chosen, others = labels[:, None], counts.copy()
+    np.put_along_axis(others, chosen, -1, axis=1)
+    return np.take_along_axis(counts, chosen, axis=1)[:, 0] - others.max(axis=1)
+
+
+def expected_margins(counts: np.ndarray) -> np.ndarray:
+    """Return the expected margin Delta_n(x) = |E[h(x)] - 1/2| of a teacher h trained on one shard,
+    shape (n_queries,), from the votes of retrained ensembles, shape (n_ensembles, n_queries, 2)."""
+    totals = counts.sum(axis=0)
+    return np.abs(totals[:, 0] - totals[:, 1]) / (2 * totals.sum(axis=1))
+
+
+def high_margin_shares(margins: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return nu(Delta), the share of points with a margin of at most Delta, for each level.
+
+    A task has (nu, Delta)-approximate high margin if P[Delta_n(x) <= Delta] <= nu (Definition 10,
+    with the inequality the right way round).
+    """
+    return np.searchsorted(np.sort(margins), levels, side="right") / len(margins)
 
 
 def correlation(a: np.ndarray, b: np.ndarray) -> float:
@@ -171,7 +190,7 @@ def look_closely(
     others = [
         counted(data, sizes.n_teachers, 1.0, 1 + other)[asked] for other in range(sizes.n_others)
     ]
-    found.expected = expected_margins(np.array(others))[0]
+    found.expected = expected_margins(np.array(others))
     found.margins = vote_margins(counts[asked]) / (2 * sizes.n_teachers)
     found.for_star = label_margins(counts[asked], star[asked]) / (2 * sizes.n_teachers)
     found.equal = voted(counts[asked]) == star[asked]

@@ -49,7 +49,7 @@ def forests(engine: str, workers: int) -> None:
     import numpy as np
     from sklearn.ensemble import RandomForestClassifier
 
-    from secretballot.ensemble import TeacherEnsemble
+    from secretballot.teachers import TeacherEnsemble
 
     rng = np.random.default_rng(0)
     X, y = labelled(rng, N_FORESTS * SHARD_ROWS, FEATURES)
@@ -77,7 +77,7 @@ def questions(engine: str, workers: int, n_teachers: int, n_points: int) -> None
     from sklearn.linear_model import LogisticRegression
 
     import secretballot as sb
-    from secretballot.ensemble import TeacherEnsemble
+    from secretballot.teachers import TeacherEnsemble
 
     rng = np.random.default_rng(0)
     X, y = labelled(rng, n_teachers * PART, WIDTH)
@@ -156,7 +156,7 @@ def warm(engine: Any) -> None:
     import numpy as np
     from sklearn.ensemble import RandomForestClassifier
 
-    from secretballot.ensemble import TeacherEnsemble
+    from secretballot.teachers import TeacherEnsemble
 
     rng = np.random.default_rng(1)
     X, y = labelled(rng, 400, FEATURES)

@@ -39,10 +39,10 @@ from sklearn.base import clone
 from secretballot import PrivacyBudget, RecordMomentsClassifier, ReleasedLabels
 from secretballot.accounting.calibration import calibrate_gaussian
 from secretballot.datasets.schema import Schema
-from secretballot.ensemble.ballots import fixed_vote
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.students import default_student, fit_student
+from secretballot.teachers.counting import fixed_vote
 from strangers_day import Files, cut_adult, cut_mushrooms
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

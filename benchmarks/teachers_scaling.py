@@ -33,7 +33,7 @@ def ensemble_once(
     """Return seconds of fitting, seconds of voting, and megabytes."""
     import numpy as np
 
-    from secretballot.ensemble import KeyedHashPartition, TeacherEnsemble, teacher_by_name
+    from secretballot.teachers import KeyedHashPartition, TeacherEnsemble, teacher_by_name
 
     rng = np.random.default_rng(0)
     X, X_public = rng.normal(size=(records, FEATURES)), rng.normal(size=(queries, FEATURES))

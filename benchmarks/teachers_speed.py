@@ -36,7 +36,7 @@ def main() -> None:
     from threadpoolctl import threadpool_limits
 
     from secretballot.datasets import a9a
-    from secretballot.ensemble import TeacherEnsemble
+    from secretballot.teachers import TeacherEnsemble
 
     split = a9a()
     X = sp.vstack([split.X_train, split.X_test]).tocsc()

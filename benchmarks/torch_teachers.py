@@ -25,7 +25,7 @@ from torch import nn
 
 import secretballot as sb
 from mnist_students import orientation_histograms
-from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.teachers.ensemble import TeacherEnsemble
 
 SHARD = 60
 QUERIES = 9000

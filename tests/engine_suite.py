@@ -1,12 +1,13 @@
-"""What holds for every engine: the votes of one machine, whatever dies on the way.
+"""What holds for every executor: the votes of one process, whatever dies on the way.
 
-Learners stand in this module, which workers import as the tests do.
+Learners are defined in this module, which workers import as the tests do.
 """
 
 import os
 import signal
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +23,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.datasets.schema import Schema
-from secretballot.ensemble import TeacherEnsemble
-from secretballot.ensemble.stored_shards import StoredShards
-from secretballot.ensemble.training import Shards
 from secretballot.exceptions import DataError, ParameterError, ResourceError
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.runs.stored_records import store_table
+from secretballot.teachers import TeacherEnsemble, training
+from secretballot.teachers.stored_shards import StoredShards
+from secretballot.teachers.training import Shards, held_part
 
 K, C = 12, 3
 RNG = np.random.default_rng(7)
@@ -174,7 +175,9 @@ class EngineSuite:
     workers a test may kill."""
 
     @pytest.mark.parametrize("case", CASES)
-    def test_the_votes_are_those_of_one_machine(self, engine, case):
+    def test_the_votes_are_those_of_one_machine(self, engine, monkeypatch, case):
+        monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
+        monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
         teacher, private, public = CASES[case]
         seen, cast = [], []
         there = fitted(teacher, private, engine=engine, progress=lambda *done: seen.append(done))
@@ -182,7 +185,7 @@ class EngineSuite:
         assert (counts == counts_of(fitted(teacher, private), public)).all()
         assert seen == [(done, K) for done in range(1, K + 1)]
         assert cast[-1] == (K * 60, K * 60)
-        # asked again, and in blocks
+        # again, and in blocks
         assert (counts_of(there, public, block_rows=7) == counts).all()
         assert "private" in repr(there)
 
@@ -194,14 +197,20 @@ class EngineSuite:
 
     def test_a_task_that_ends_its_worker_again_and_again_ends_the_run(self, engine_to_break):
         # on a busy machine a nanny may give its worker up first
-        with pytest.raises(ResourceError, match=r"again and again|no worker left"):
+        with pytest.raises(
+            ResourceError, match=r"again and again|no worker left|worker process ended"
+        ):
             fitted(DiesOnSomeShards(), engine=engine_to_break)
 
-    @pytest.mark.parametrize("moment", ["keeping", "voting"])
-    def test_a_killed_worker_costs_its_own_work_alone(self, engine_to_break, tmp_path, moment):
+    @pytest.mark.parametrize("moment", ["training", "keeping", "voting"])
+    def test_a_killed_worker_costs_its_own_work_alone(
+        self, engine_to_break, tmp_path, monkeypatch, moment
+    ):
         killed = []
         tells, vault = tmp_path / "tells", tmp_path / "vault"
         tells.mkdir()
+        monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
+        monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
 
         def kill(done, total):
             if not killed and done >= total // 3:
@@ -312,16 +321,10 @@ class HiddenShards(StoredShards):
 
     driver: int = 0
 
-    @property
-    def out_of_reach(self):
+    def part(self, number):
         if os.getpid() == self.driver:
-            return super().out_of_reach
-        return StoredShards.out_of_reach.fget(replace(self, folder=self.folder / "elsewhere"))
-
-    def _rows_of_shard(self, number):
-        if os.getpid() != self.driver:
-            raise FileNotFoundError
-        return super()._rows_of_shard(number)
+            return super().part(number)
+        return StoredShards.part(replace(self, folder=self.folder / "elsewhere"), number)
 
 
 def hidden_shards(folder: Path) -> HiddenShards:
@@ -335,8 +338,6 @@ def hidden_shards(folder: Path) -> HiddenShards:
 class Files:
     """One file per shard, read by whoever trains it."""
 
-    travels = True
-    out_of_reach = ""
     n_teachers = K
 
     def __init__(self, folder: Path) -> None:
@@ -354,6 +355,9 @@ class Files:
         (self.folder / f"read-{os.getpid()}-{number}").touch()
         with np.load(self.folder / f"{number}.npz") as file:
             return file["X"], file["y"]
+
+    def loader(self, number, *, send):
+        return partial(held_part, *self.part(number)) if send else partial(self.part, number)
 
 
 __all__ = ["CASES", "MARKER", "EngineSuite", "counts_of", "fitted"]

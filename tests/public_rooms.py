@@ -8,7 +8,7 @@ PUBLIC_ROOMS = (
     "bases",
     "datasets",
     "door",
-    "ensemble",
+    "teachers",
     "hypotheses",
     "learners",
     "planning",

@@ -18,11 +18,11 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.ensemble import TeacherEnsemble, training
 from secretballot.exceptions import ResourceError
-from secretballot.foreign_code import resource_failure, result_of, results_of, rows_alone
+from secretballot.foreign_code import resource_failure, result_of, rows_alone
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.selection.candidates import choose_candidate
+from secretballot.teachers import TeacherEnsemble, training
 
 MARK = "private 4711"
 K = 4
@@ -175,7 +175,7 @@ def test_what_the_machine_fails_at_in_a_worker_ends_the_run():
 @pytest.mark.usefixtures("eager_workers")
 def test_a_worker_that_is_killed_ends_the_run():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # joblib's, about the pool
+        warnings.simplefilter("ignore")  # the pool's
         with pytest.raises(ResourceError, match="a worker process ended") as caught:
             voted(DiesInAWorker("predict"), workers="predict")
     refuse_trace(caught.value)
@@ -193,7 +193,7 @@ def test_an_interruption_passes_through_a_vote():
 
 def test_linear_teachers_end_the_run_too(monkeypatch):
     monkeypatch.setattr(
-        "secretballot.ensemble.linear.LinearStack.count",
+        "secretballot.teachers.linear.LinearStack.count",
         lambda *_: (_ for _ in ()).throw(MemoryError(MARK)),
     )
     with pytest.raises(ResourceError) as caught:
@@ -248,17 +248,6 @@ def test_an_exception_that_cannot_say_what_it_is_counts_as_the_shard_s():
     loop.__context__ = KeyError(MARK)
     loop.__context__.__context__ = loop
     assert resource_failure(loop) is None
-
-
-def test_other_errors_of_a_backend_pass_through():
-    def results():
-        yield 1
-        raise ZeroDivisionError
-
-    found = results_of(results())
-    assert next(found) == 1
-    with pytest.raises(ZeroDivisionError):
-        next(found)
 
 
 def test_threads_of_a_learner_that_cannot_start_end_the_run(monkeypatch):

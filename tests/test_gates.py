@@ -18,7 +18,6 @@ from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.core.private import RecordSums, Scores, Votes
 from secretballot.core.releasing import AnswerStream
-from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
@@ -61,7 +60,6 @@ PRIVATE_THINGS = [
     RecordSums.of_labels,
     Scores.of_candidates,
     Scores.of_ranges,
-    Diagnosis,
 ]
 
 

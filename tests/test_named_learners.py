@@ -3,9 +3,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
-from secretballot.ensemble import TeacherEnsemble, teacher_by_name
 from secretballot.exceptions import ParameterError
 from secretballot.named_learners import TEACHER_NAMES, imports_a_class
+from secretballot.teachers import TeacherEnsemble, teacher_by_name
 
 
 @pytest.mark.parametrize("name", TEACHER_NAMES)

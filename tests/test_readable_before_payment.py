@@ -132,7 +132,7 @@ def of_labels(votes: Any = None, **terms: Any) -> Callable[[sb.Ledger], object]:
 
 def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], object]:
     made_for = declaration or {}
-    cast = sb.ensemble.label_votes(RNG.random((2, 50, len(names))) < 0.5, names, **made_for)
+    cast = sb.teachers.label_votes(RNG.random((2, 50, len(names))) < 0.5, names, **made_for)
     public = {"method": "votes-of-labels", "labels": names, "ballot": "labels", "most_named": None}
     terms = Terms(noisy_votes(BUDGET, cast.shape), cast.shape, BUDGET, public)
     return lambda ledger: sb.door.release_table(terms, cast, ledger, declaration=declaration)
@@ -140,7 +140,7 @@ def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], ob
 
 def long_table(ledger: sb.Ledger) -> object:
     n = 250_000
-    cast = sb.ensemble.number_votes(np.zeros((n, 2)), (0.0, 1.0), n_positions=2)
+    cast = sb.teachers.number_votes(np.zeros((n, 2)), (0.0, 1.0), n_positions=2)
     public = {"method": "votes-of-numbers", "target_range": [0.0, 1.0]}
     terms = Terms(noisy_means(BUDGET, cast.shape), cast.shape, BUDGET, public)
     with warnings.catch_warnings():

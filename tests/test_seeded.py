@@ -24,7 +24,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
-from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
 from secretballot.learners.pate import classifier as pate
@@ -34,6 +33,7 @@ from secretballot.learners.training.trial_fit import columns_with_missing_taken,
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student.export import dump_student
 from secretballot.students import fit_student
+from secretballot.teachers.ensemble import TeacherEnsemble
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 Y = (X[:, 0] > 0).astype(int)

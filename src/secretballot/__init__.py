@@ -1,8 +1,8 @@
 """Learn publishable models from private labels with any black-box learner.
 
 The way of the data is the way of the folders. Private records are cut into shards
-(`core.partition`); one teacher per shard (`ensemble.teachers`) votes on public points
-(`ensemble.votes`); a recipe (`aggregation`) answers through the one door (`door`); a student
+(`core.partition`); one teacher per shard (`teachers.ensemble`) votes on public points
+(`teachers.votes`); a recipe (`aggregation`) answers through the one door (`door`); a student
 (`students`) learns from what comes out (`released`).
 
 Rooms are used by their own names, without an import of their own:
@@ -11,7 +11,7 @@ Rooms are used by their own names, without an import of their own:
 - `sb.planning.plan_text`: the text of a `plan`; `sb.theory.sample_sizes`: how many records the
   theorems ask for;
 - `sb.write_release`, `sb.load_student`: a release on disk, and its student read back;
-- `sb.accounting`, `sb.aggregation`, `sb.door`, `sb.ensemble`, `sb.queries`, `sb.hypotheses`,
+- `sb.accounting`, `sb.aggregation`, `sb.door`, `sb.teachers`, `sb.queries`, `sb.hypotheses`,
   `sb.datasets`, `sb.audit`, `sb.report`, `sb.runs`: the parts that the estimators are made of.
 
 Names load on first use, so that importing the package costs nothing.
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     )
     from secretballot import (
         datasets as datasets,
-    )
-    from secretballot import (
-        ensemble as ensemble,
     )
     from secretballot import (
         exceptions as exceptions,
@@ -71,6 +68,9 @@ if TYPE_CHECKING:
         students as students,
     )
     from secretballot import (
+        teachers as teachers,
+    )
+    from secretballot import (
         theory as theory,
     )
     from secretballot.accounting import PrivacyBudget
@@ -84,12 +84,6 @@ if TYPE_CHECKING:
     from secretballot.core.private import Votes
     from secretballot.core.releasing import Released
     from secretballot.door import estimate_stability, release
-    from secretballot.ensemble.votes import (
-        read_votes,
-        votes_of_counts,
-        votes_of_teachers,
-        write_votes,
-    )
     from secretballot.exceptions import (
         BudgetError,
         CertificateError,
@@ -142,7 +136,13 @@ if TYPE_CHECKING:
         VotingStudent,
         fit_student,
     )
-    from secretballot.torch_learners.classifier import TorchClassifier
+    from secretballot.teachers.torch_classifier import TorchClassifier
+    from secretballot.teachers.votes import (
+        read_votes,
+        votes_of_counts,
+        votes_of_teachers,
+        write_votes,
+    )
 
 _HOMES = {
     "ActivePATEClassifier": "learners.pate.active",
@@ -185,14 +185,14 @@ _HOMES = {
     "ServiceError": "exceptions",
     "SparseVectorAggregator": "aggregation",
     "StabilityLabeler": "learners.labelers.stability",
-    "TorchClassifier": "torch_learners.classifier",
+    "TorchClassifier": "teachers.torch_classifier",
     "TrainedTeachers": "learners.training.trained",
     "UniversalLabeler": "learners.universal.labeler",
     "Votes": "core.private",
-    "read_votes": "ensemble.votes",
-    "votes_of_counts": "ensemble.votes",
-    "votes_of_teachers": "ensemble.votes",
-    "write_votes": "ensemble.votes",
+    "read_votes": "teachers.votes",
+    "votes_of_counts": "teachers.votes",
+    "votes_of_teachers": "teachers.votes",
+    "write_votes": "teachers.votes",
     "VotingStudent": "students",
     "ask_actively": "learners.online.asked_session",
     "choose_candidate": "learners.selection.candidates",
@@ -224,7 +224,7 @@ _ROOMS = (
     "core",
     "datasets",
     "door",
-    "ensemble",
+    "teachers",
     "exceptions",
     "hypotheses",
     "learners",

@@ -1,6 +1,6 @@
 """Rows of public points, whatever table they stand in.
 
-Private tables have a room of their own for this (`ensemble.rows`), where every part is a copy that
+Private tables have a room of their own for this (`teachers.rows`), where every part is a copy that
 tells nothing of the other rows; what is public may be shared.
 """
 

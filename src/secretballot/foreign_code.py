@@ -241,32 +241,6 @@ def result_once_seeded(work: Callable[[], T]) -> T | None:
     return result if imported or "torch" not in sys.modules else result_of(work)
 
 
-def results_of(results: Iterator[T]) -> Iterator[T]:
-    """Yield what worker processes send back; end with one sentence where the machine fails.
-
-    Raises
-    ------
-    ResourceError
-        If a worker died or could not be reached, or memory, files or processes ran out.
-    """
-    while True:
-        cause = None
-        try:
-            result = next(results)
-        except StopIteration:
-            return
-        except ResourceError as error:
-            cause = error.args[0]  # said in a worker; its remote traceback stays behind
-        except Exception as error:
-            cause = resource_failure(error)
-            if cause is None:
-                raise
-            cause = as_sentence(cause)
-        if cause is not None:
-            raise ResourceError(cause)
-        yield result
-
-
 def as_sentence(cause: str) -> str:
     return (
         f"The work on private rows ended because {cause}; no answer is made of that, and nothing"

@@ -10,7 +10,7 @@ from secretballot.accounting import BoundedRange, delta_upper
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import ExponentialChoice, State
 from secretballot.core.types import ScoreShape
-from secretballot.ensemble.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of
 
 SCORES = [np.array(row) for row in itertools.product(range(4), repeat=3)]
 BOTH_WAYS = [np.array(move) for move in itertools.product((-1, 0, 1), repeat=3)]

@@ -55,7 +55,7 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.noise import NoiseSource
 from secretballot.core.types import Guarantee, ScoreShape, VoteShape
-from secretballot.ensemble.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of
 
 Attack = Callable[[float], float]
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta

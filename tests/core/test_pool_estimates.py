@@ -11,7 +11,7 @@ from exact_games.worlds import ScriptedNoise, neighbouring_counts
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import StabilityQuantile, State, margin, stability
 from secretballot.core.types import VoteShape
-from secretballot.ensemble.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of
 
 WORLDS = pytest.mark.parametrize(
     ("n_teachers", "n_classes", "n_points"),

@@ -16,7 +16,6 @@ import pytest
 import secretballot
 from secretballot.core.private import MOST, Private, RecordSums, Scores, Sealed, Votes
 from secretballot.core.types import LARGEST, Guarantee, Sample
-from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.exceptions import DataError, ParameterError
 
 SECRET = 424242
@@ -43,7 +42,6 @@ HELD: list[Private] = [
     products((np.array([[SECRET]]), np.array([[1]]), NONE)),
     Scores.of_candidates([SECRET, 0], RECORD),
     Scores.of_ranges([SECRET], [0], RECORD),
-    Diagnosis("margins", {"points": 1}, {"margins": np.array([SECRET])}),
 ]
 WAYS: list[Callable[[Any], Any]] = [
     *(np.asarray, np.array, list, len, float, iter, vars, lambda held: [*held]),
@@ -90,8 +88,7 @@ def test_one_call_opens_a_container_and_stands_where_noise_is_added() -> None:
         "core/private.py",
         "core/releasing.py",
         # for the curator, into the vault
-        "ensemble/diagnostics/votes.py",
-        "ensemble/votes.py",
+        "teachers/votes.py",
         # on public rows
         "runs/moments_forecast.py",
     }

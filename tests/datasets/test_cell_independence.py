@@ -18,8 +18,8 @@ from sklearn.tree import DecisionTreeClassifier
 from secretballot.datasets.cells import numbers_of, texts_of
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, frame_of, read_table, unit_ids
-from secretballot.ensemble import KeyedHashPartition, TeacherEnsemble
 from secretballot.exceptions import DataError
+from secretballot.teachers import KeyedHashPartition, TeacherEnsemble
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

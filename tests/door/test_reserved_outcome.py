@@ -17,7 +17,7 @@ from secretballot.core.releasing import AnswerStream
 from secretballot.core.types import Guarantee
 from secretballot.door import choose_by_scores
 from secretballot.door.outcomes import reserve_choice
-from secretballot.ensemble.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of
 
 POINTS = b'{"points": [[0.5]]}'
 

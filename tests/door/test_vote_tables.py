@@ -18,10 +18,10 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee
-from secretballot.ensemble.vote_tables import label_shape
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
+from secretballot.teachers.votes import label_shape
 from secretballot_verify.certificate import FIELDS
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)
@@ -37,11 +37,11 @@ def account(**settings: Any) -> sb.Ledger:
 def label_votes(**terms: Any) -> sb.Votes:
     rng = np.random.default_rng(0)
     shares = rng.random((6, 1, 3))
-    return sb.ensemble.label_votes(rng.random((6, TEACHERS, 3)) < shares, NAMES, **terms)
+    return sb.teachers.label_votes(rng.random((6, TEACHERS, 3)) < shares, NAMES, **terms)
 
 
 def number_votes() -> sb.Votes:
-    return sb.ensemble.number_votes(
+    return sb.teachers.number_votes(
         np.random.default_rng(1).normal(4.0, 1.0, (6, TEACHERS)), (0.0, 10.0), n_positions=50
     )
 
@@ -193,7 +193,7 @@ def test_tables_are_what_was_drawn(
 ) -> None:
     cast = np.array([[[1, 0, 1], [1, 0, 0], [1, 1, 1], [0, 0, 1]]])
     votes, loose = (
-        sb.ensemble.label_votes(cast, NAMES, ballot=ballot),
+        sb.teachers.label_votes(cast, NAMES, ballot=ballot),
         sb.PrivacyBudget(100.0, 1e-2),
     )
     monkeypatch.setattr(releasing, "noise_source", lambda: ScriptedNoise(noise, exact=True))
@@ -207,7 +207,7 @@ def test_stored_answers_have_one_size_whatever_came_out(tmp_path: Path) -> None:
     # positions of one digit and of two take as much room
     sizes = set()
     for level in (0.0, 9.9):
-        cast = sb.ensemble.number_votes(np.full((6, TEACHERS), level), (0.0, 10.0), n_positions=50)
+        cast = sb.teachers.number_votes(np.full((6, TEACHERS), level), (0.0, 10.0), n_positions=50)
         ledger = sb.Ledger(tmp_path / f"{level}.sqlite", dataset="x", budget=BUDGET)
         sb.door.release_table(KINDS["median"]()[0], cast, ledger, request="q")
         sizes.add(ledger.path.stat().st_size)

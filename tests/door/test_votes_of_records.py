@@ -14,8 +14,8 @@ from secretballot.accounting import noisy_votes
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, TableLabels
 from secretballot.core.types import Guarantee
-from secretballot.ensemble.record_votes import votes_of_records
 from secretballot.exceptions import ParameterError
+from secretballot.teachers.records import votes_of_records
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 POINTS = np.arange(30)[:, None]

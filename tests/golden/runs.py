@@ -340,12 +340,12 @@ def stable_value(table: dict[str, Any], scale: float, threshold: int) -> Release
 
 @method
 def shards(table: dict[str, Any], n_teachers: int) -> Released:
-    hashed = sb.ensemble.KeyedHashPartition(n_teachers, fixed_bytes(32))
+    hashed = sb.teachers.KeyedHashPartition(n_teachers, fixed_bytes(32))
     words = [f"patient {i}" for i in range(40)]
     return {
         "of_numbers": hashed.assign(np.arange(-20, 200)),
         "of_texts": hashed.assign([*words, "Ärztin", "o'Neil", "7"]),
-        "of_positions": sb.ensemble.PositionPartition(n_teachers, 50).assign(),
+        "of_positions": sb.teachers.PositionPartition(n_teachers, 50).assign(),
     }
 
 

@@ -12,8 +12,8 @@ from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
-from secretballot.ensemble.table_teachers import label_ballots, number_ballots
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.teachers.tables import label_ballots, number_ballots
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]

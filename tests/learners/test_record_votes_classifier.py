@@ -37,12 +37,12 @@ from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
 from secretballot.core.types import VoteShape
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.ensemble.record_votes import record_votes_shape
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.learners.record_votes import coordinates
 from secretballot.learners.record_votes.classifier import default_votes
 from secretballot.learners.training import one_of_each_unit
 from secretballot.report.certificate.terms import stated
+from secretballot.teachers.records import record_votes_shape
+from secretballot.teachers.votes import guarantee_of
 
 # records in worlds of some dozen points, where there are no others to be public
 pytestmark = pytest.mark.usefixtures("records_may_be_public")

@@ -17,7 +17,7 @@ import secretballot as sb
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, NoisyVotes
 from secretballot.core.noise import ExactNoise
-from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import session as begun_session
 from sessions import sparse as sparse_vector
 

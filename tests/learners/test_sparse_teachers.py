@@ -18,11 +18,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
 from secretballot.datasets.schema import Schema
-from secretballot.ensemble.rows import as_csr
 from secretballot.exceptions import DataError
 from secretballot.learners.training import trial_fit
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.learners.training.trial_fit import reads_sparse
+from secretballot.teachers.rows import as_csr
 
 WARDS = [f"w{number}" for number in range(1200)]
 K = 8

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.teachers.ensemble import TeacherEnsemble
 from strict_learners import LearnsAndNeverPredicts, NeverLearns, NumbersAlone
 
 RNG = np.random.default_rng(0)

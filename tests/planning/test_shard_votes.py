@@ -5,12 +5,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.datasets import synthetic_two_class
-from secretballot.ensemble.training import Recipe, train_shard
 from secretballot.planning.simulation.shard_votes import (
     Stock,
     _simulated_shards,
     out_of_shard_votes,
 )
+from secretballot.teachers.training import Recipe, train_shard
 
 
 class Broken(LogisticRegression):

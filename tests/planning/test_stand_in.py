@@ -5,11 +5,11 @@ from sklearn.linear_model import LogisticRegression
 from noisy_plans import noisy
 from secretballot.accounting import PrivacyBudget
 from secretballot.datasets import synthetic_two_class
-from secretballot.ensemble import TeacherEnsemble, teacher_by_name
 from secretballot.exceptions import ParameterError
 from secretballot.planning import Setting
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.stand_in import StandInModel
+from secretballot.teachers import TeacherEnsemble, teacher_by_name
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)

@@ -46,8 +46,6 @@ from secretballot.core.mechanisms import (
     TableLabels,
 )
 from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
-from secretballot.ensemble.record_votes import record_votes_shape
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -57,6 +55,8 @@ from secretballot.report.certificate.build import (
 )
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot.teachers.records import record_votes_shape
+from secretballot.teachers.votes import guarantee_of
 
 Seal = Callable[[Path, dict[str, Any]], None]
 BUDGET = PrivacyBudget(1.0, 1e-5)

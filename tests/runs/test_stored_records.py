@@ -13,7 +13,6 @@ import pytest
 import secretballot as sb
 from secretballot.datasets.columns import OddCells
 from secretballot.datasets.schema import Schema
-from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs import RunTables, Watch
 from secretballot.runs import tables as run_tables
@@ -27,6 +26,7 @@ from secretballot.runs.records import RecordsRun, run_records
 from secretballot.runs.stored_records import StoredRecords, _UnitCount
 from secretballot.runs.table_match import TableCells
 from secretballot.runs.tables import read_inputs
+from secretballot.teachers.ensemble import TeacherEnsemble
 
 N, SECRET = 900, "s3cr3t"
 
@@ -166,7 +166,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
         raise Killed
 
     for place in (
-        "secretballot.ensemble.stored_table.TableWriter.finish",
+        "secretballot.teachers.stored_table.TableWriter.finish",
         "secretballot.runs.records._fitted_learner",
     ):
         with monkeypatch.context() as patch:
@@ -194,11 +194,11 @@ def test_teachers_of_a_run_that_was_killed_are_found_again_with_their_shards(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("secretballot.ensemble.teachers.TeacherEnsemble.vote_counts", die)
+        patch.setattr("secretballot.teachers.ensemble.TeacherEnsemble.vote_counts", die)
         with pytest.raises(Killed):
             run_learn(run)
     assert (tmp_path / "out" / "vault" / "shards" / "about.json").exists()
-    monkeypatch.setattr("secretballot.ensemble.training.train_shard", die)
+    monkeypatch.setattr("secretballot.teachers.training.train_shard", die)
     made = run_learn(run)
     assert made.resumed
     assert not (tmp_path / "out" / "vault" / "shards").exists()
@@ -341,7 +341,7 @@ def test_an_interrupted_run_finds_its_shards_and_teachers_again(
         with pytest.raises(KeyboardInterrupt):
             run_learn(run)
     monkeypatch.setattr(
-        "secretballot.ensemble.teachers.trained",
+        "secretballot.teachers.ensemble.trained",
         lambda recipe, source, waiting, n_jobs: fitted.extend(waiting) or iter(()),
     )
     assert run_learn(run).resumed

@@ -48,11 +48,7 @@ def print_check(
 def _print_lines(found: "TableCheck") -> None:
     """Print the findings for the curator, under a warning."""
     # The warning comes first: whoever copies the beginning of the output copies it too.
-    from secretballot.ensemble.diagnostics.sealed_result import NOT_RELEASABLE
-
-    print(
-        f"{NOT_RELEASABLE}: computed from private data without noise, for the curator's eyes alone."
-    )
+    print("NOT RELEASABLE: computed from private data without noise, for the curator's eyes alone.")
     say(f"rows         {', '.join(f'{count:,} {role}' for role, count in found.rows.items())}")
     if found.units is not None:
         say(f"units        {found.units:,}")

@@ -56,7 +56,7 @@ class KeyedHashPartition:
 
     Examples
     --------
-    >>> partition = sb.ensemble.KeyedHashPartition(5, key=bytes(16))
+    >>> partition = sb.teachers.KeyedHashPartition(5, key=bytes(16))
     >>> shards = partition.assign(["ann", "bob", "ann"])
     >>> bool(shards[0] == shards[2])
     True
@@ -189,7 +189,7 @@ class PositionPartition:
 
     Examples
     --------
-    >>> sb.ensemble.PositionPartition(n_teachers=3, n_records=9).assign()
+    >>> sb.teachers.PositionPartition(n_teachers=3, n_records=9).assign()
     array([0, 1, 2, 0, 1, 2, 0, 1, 2])
     """
 

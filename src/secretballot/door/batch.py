@@ -31,8 +31,6 @@ from secretballot.core.releasing import AccountFacts, Released
 from secretballot.core.types import VoteShape
 from secretballot.door import purchase
 from secretballot.door.outcomes import check_outcomes
-from secretballot.ensemble.vote_tables import from_set_numbers
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.build import (
@@ -45,6 +43,7 @@ from secretballot.report.certificate.build import (
 from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED
 from secretballot.report.certificate.labels_file import class_value
 from secretballot.report.certificate.terms import VOTES
+from secretballot.teachers.votes import from_set_numbers, guarantee_of
 
 #: Of the terms, what was asked: no part of a certificate's public settings.
 ASKED = "asked"
@@ -295,7 +294,7 @@ def release_table(
     --------
     >>> from secretballot.accounting.recipes import Terms
     >>> rows = np.random.default_rng(0).normal(5.0, 1.0, size=(3, 400))
-    >>> votes, budget = sb.ensemble.number_votes(rows, (0.0, 10.0)), sb.PrivacyBudget(2.0, 1e-6)
+    >>> votes, budget = sb.teachers.number_votes(rows, (0.0, 10.0)), sb.PrivacyBudget(2.0, 1e-6)
     >>> public = {"method": "votes-of-numbers", "target_range": [0.0, 10.0]}
     >>> mechanism = sb.accounting.noisy_means(budget, votes.shape)
     >>> ledger = sb.Ledger.in_memory(dataset="heights", budget=budget)

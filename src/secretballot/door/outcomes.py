@@ -16,7 +16,6 @@ from secretballot.core.private import Scores, Votes
 from secretballot.core.releasing import AnswerStream, Released, Source, release, stream
 from secretballot.core.types import Guarantee, ScoreShape
 from secretballot.door import purchase
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.report.certificate.build import (
     account_fields,
@@ -26,6 +25,7 @@ from secretballot.report.certificate.build import (
     describe_released,
 )
 from secretballot.report.certificate.chosen import EXPONENTIAL
+from secretballot.teachers.votes import guarantee_of
 
 
 def estimate_stability(

@@ -13,7 +13,6 @@ from secretballot.aggregation import (
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import (
     BudgetError,
     CertificateError,
@@ -26,6 +25,7 @@ from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.release_files import LABELS_FILE
 from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot.teachers.votes import guarantee_of
 from secretballot_verify import REFUSED, check_certificate
 
 #: More files than a release has: the certificate that lists those is no longer than this one.

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance, shown
 from secretballot.accounting import PrivacyBudget
-from secretballot.ensemble.rows import n_rows
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan, Task
@@ -18,6 +17,7 @@ from secretballot.planning.simulation.curve import CurveModel, LearningCurve
 from secretballot.planning.simulation.stand_in import StandInModel
 from secretballot.planning.simulation.votes import VoteModel
 from secretballot.students.names import student_by_name
+from secretballot.teachers.rows import n_rows
 
 LEAST_ROWS = 100
 MOST_CLASSES = 1000  # work and memory grow with them

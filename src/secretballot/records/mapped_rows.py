@@ -11,8 +11,8 @@ import sklearn
 from secretballot._typing import BoolArray, IntArray
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.private import Private
-from secretballot.ensemble.rows import block_bounds, n_rows, row_block, take_rows
 from secretballot.foreign_code import is_exact, isolated, result_of, rows_alone
+from secretballot.teachers.rows import block_bounds, n_rows, row_block, take_rows
 
 #: Coordinates, of four bytes each, that are kept; more are mapped anew whenever they are asked for.
 MOST_KEPT = 2**29

@@ -17,7 +17,6 @@ from secretballot._typing import FloatArray, ObjectArray
 from secretballot.datasets.columns import NumericColumn
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
-from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.runs.caution import cautions_of_ids
@@ -34,6 +33,7 @@ from secretballot.runs.tables import (
     public_table,
     repeating_ids,
 )
+from secretballot.teachers.records import unit_numbers
 
 Found = TypeVar("Found")
 

@@ -14,7 +14,6 @@ from secretballot.core.private import Votes
 from secretballot.core.types import VoteShape
 from secretballot.door import release
 from secretballot.door.purchase import check_counts
-from secretballot.ensemble.votes import read_votes
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.defaults import WITHOUT_COUNTS, choose_aggregator
 from secretballot.learners.training.inputs import random_rows
@@ -43,6 +42,7 @@ from secretballot.runs.caution import (
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch, note_few_answers, public_warnings_noted
+from secretballot.teachers.votes import read_votes
 
 
 @dataclass(frozen=True)

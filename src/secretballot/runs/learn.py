@@ -18,8 +18,6 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.table_source import source_of
-from secretballot.ensemble.engines import LOCAL, check_engine
-from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
@@ -81,6 +79,8 @@ from secretballot.runs.voting import (
     worker_processes,
 )
 from secretballot.students.names import student_by_name
+from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.stored_table import forget_table
 
 VOTES = "votes"
 _OF_OTHER_NOISE = ("max_unstable", "threshold", "max_answers")

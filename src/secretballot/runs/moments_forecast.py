@@ -16,7 +16,6 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
-from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments import RecordMomentsClassifier
@@ -30,6 +29,7 @@ from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.records import Records, private_records
 from secretballot.students.names import student_by_name
+from secretballot.teachers.rows import as_table, n_rows, take_rows
 
 TURNS = 4  # at each epsilon, on rows that are divided anew
 TURNS_OF_RARE = 8  # of a rare class a division holds few

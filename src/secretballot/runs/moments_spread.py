@@ -12,7 +12,6 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
-from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.targets import ClassTarget
@@ -23,6 +22,7 @@ from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.report.certificate.terms import stated
 from secretballot.runs.moments_forecast import noisy_sums
 from secretballot.students import MomentsStudent
+from secretballot.teachers.rows import as_table, n_rows, take_rows
 
 TURNS = 8
 MOST_POOL = 5000

@@ -21,8 +21,6 @@ from secretballot.aggregation import (
     SparseVectorAggregator,
 )
 from secretballot.core.mechanisms import NoisyMeans, NoisyVotes, TableLabels, VoteQuantiles
-from secretballot.ensemble.record_votes import record_votes_shape
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import default_votes
@@ -55,6 +53,8 @@ from secretballot.runs.table_votes import (
 )
 from secretballot.runs.tables import read_inputs
 from secretballot.runs.voting import VotingSettings, aggregator_of_run, number_of_teachers
+from secretballot.teachers.records import record_votes_shape
+from secretballot.teachers.votes import guarantee_of
 
 #: Margins at which it is said how often a label comes out right, in shares of the teachers.
 _MARGINS = (0.2, 0.6, 1.0)

@@ -18,7 +18,6 @@ from secretballot._validation import (
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
@@ -54,6 +53,7 @@ from secretballot.runs.progress import Caution, Watch, public_warnings_noted
 from secretballot.runs.promise import check_records_against, check_stated_records, check_unit_column
 from secretballot.runs.tables import RunInputs, RunTables, TablePlace, folder_of_run, read_inputs
 from secretballot.students.names import student_by_name
+from secretballot.teachers.stored_table import forget_table
 
 MOMENTS, RECORD_VOTES = "moments", "record-votes"
 #: Settings that votes of records alone have.

@@ -18,13 +18,13 @@ from secretballot.core.partition import KeyedHashPartition
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.table_source import Place, source_of
 from secretballot.datasets.tables import check_columns, class_indices, table_blocks, unit_ids
-from secretballot.ensemble.stored_table import StoredTable, TableWriter, forget_table
 from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, misfits, settle_misfits
+from secretballot.teachers.stored_table import StoredTable, TableWriter, forget_table
 
 ROLE = "private file"
 BLOCK_ROWS = 2**16

@@ -18,7 +18,6 @@ from secretballot._validation import shown
 from secretballot.datasets.cells import texts_of
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
-from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.target_cells import number_of
@@ -39,6 +38,7 @@ from secretballot.runs.tables import (
     raw_rows_of,
     repeating_ids,
 )
+from secretballot.teachers.records import unit_numbers
 
 #: How a label that is not there, and one that is, may be written where nobody says; by turns.
 _SPELLINGS = (

@@ -12,7 +12,6 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.table_source import source_of
-from secretballot.ensemble.vote_tables import check_ballot, checked_labels, checked_range
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.multi_label import PATEMultiLabelClassifier
 from secretballot.learners.pate.regressor import PATERegressor
@@ -54,6 +53,7 @@ from secretballot.runs.table_inputs import TableInputs, cautions_of_targets, rea
 from secretballot.runs.tables import RunTables, TablePlace, folder_of_run
 from secretballot.runs.voting import number_of_teachers
 from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.teachers.votes import check_ballot, checked_labels, checked_range
 
 #: Settings that a number has, and several labels have not; and the other way round.
 _OF_A_NUMBER = ("statistic", "rank")

@@ -34,8 +34,6 @@ from secretballot.datasets.tables import (
     read_table,
     unit_ids,
 )
-from secretballot.ensemble.scores import unit_numbers
-from secretballot.ensemble.tally import fits_a_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.private_rows import PrivateRows
@@ -52,6 +50,8 @@ from secretballot.runs.table_match import (
     note_unreadable,
     settle_misfits,
 )
+from secretballot.teachers.records import unit_numbers
+from secretballot.teachers.tally import fits_a_file
 
 #: A table on disk; a str where it is a URL.
 TablePlace = Path | str

@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning
 from secretballot.aggregation import Aggregator
-from secretballot.ensemble.engines import LOCAL
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
@@ -13,6 +12,7 @@ from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.named_learners import teacher_by_name
 from secretballot.queries import strategy_by_name
 from secretballot.students.names import student_by_name
+from secretballot.teachers.executors import LOCAL
 
 DEFAULT_TEACHERS = 250
 PASSIVE = "passive"

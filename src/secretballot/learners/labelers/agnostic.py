@@ -16,8 +16,6 @@ from secretballot.accounting import PrivacyBudget, Sampled, Totals, filter_for
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import RelabelledSample
-from secretballot.ensemble.engines import LOCAL, check_engine
-from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import BudgetError, DataError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.finite import check_answers
@@ -39,6 +37,8 @@ from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
 from secretballot.students import HypothesisStudent
+from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.executors import LOCAL, check_engine
 
 _DUMMY_ROWS = 60
 

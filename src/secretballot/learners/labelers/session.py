@@ -16,7 +16,6 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism
 from secretballot.core.releasing import terms_of
-from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.learners.training.column_template import template_to_json
 from secretballot.learners.training.inputs import single_point
@@ -30,6 +29,7 @@ from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.terms import CONFIDENCE
+from secretballot.teachers.rows import take_rows
 from secretballot.vault import is_other_ledger, read_secret, write_secret
 
 

@@ -12,8 +12,6 @@ from secretballot.accounting import PrivacyBudget, sparse_vector
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import AbstentionTable, SparseVector
-from secretballot.ensemble.engines import LOCAL
-from secretballot.ensemble.rows import n_rows
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.base import Labeler
 from secretballot.learners.labelers.session import LabelingSession
@@ -29,6 +27,8 @@ from secretballot.learners.training.inputs import as_matrix, declared_classes
 from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import train_teachers
+from secretballot.teachers.executors import LOCAL
+from secretballot.teachers.rows import n_rows
 
 
 class StabilityLabeler(Labeler):

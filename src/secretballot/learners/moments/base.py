@@ -16,9 +16,6 @@ from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.rows import n_rows
-from secretballot.ensemble.stored_table import StoredTable
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
@@ -40,6 +37,9 @@ from secretballot.report.certificate.coverage import Coverage
 from secretballot.students.fitting import fit_student
 from secretballot.students.moment_links import ClassesLink
 from secretballot.students.trial import Teaching, try_student
+from secretballot.teachers.rows import n_rows
+from secretballot.teachers.stored_table import StoredTable
+from secretballot.teachers.votes import guarantee_of
 
 MOST_STAGES = 10
 

@@ -12,7 +12,6 @@ from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.rows import n_rows
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.base import (
     checked_basis_and_budget,
@@ -34,6 +33,7 @@ from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.records import label_records
 from secretballot.released import ReleasedLabels
 from secretballot.students.moments_student import MomentsStudent
+from secretballot.teachers.rows import n_rows
 
 
 # scikit-learn ships no types

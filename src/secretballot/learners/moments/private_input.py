@@ -8,10 +8,6 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.bases import Basis
-from secretballot.ensemble.rows import n_rows
-from secretballot.ensemble.scores import unit_numbers
-from secretballot.ensemble.stored_table import StoredTable
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.inputs import (
@@ -28,6 +24,10 @@ from secretballot.learners.training.stored_input import (
 )
 from secretballot.records.mapped_rows import mapped_rows
 from secretballot.records.vector_sums import Records, parted_records, private_records
+from secretballot.teachers.records import unit_numbers
+from secretballot.teachers.rows import n_rows
+from secretballot.teachers.stored_table import StoredTable
+from secretballot.teachers.votes import guarantee_of
 
 
 class PrivateInput(ABC):

@@ -9,7 +9,6 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown, shown_classes
 from secretballot.bases.integer_model import WEIGHT_UNIT, IntegerModel
-from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.released import ReleasedLabels
@@ -17,6 +16,7 @@ from secretballot.report.certificate.labels_file import labels_digest
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.students.moment_fit import MomentFit
 from secretballot.students.moment_links import ClassesLink, MomentEquations
+from secretballot.teachers.rows import n_rows, take_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,12 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.bases.integer_model import PROBABILITY_UNIT
-from secretballot.ensemble.vote_tables import checked_labels, checked_range
 from secretballot.exceptions import DataError, Parameter
 from secretballot.learners.training.inputs import class_indices, declared_classes
 from secretballot.learners.training.target_cells import cells_of, columns_of, number_of
 from secretballot.report.certificate.moments import LABELS_MOMENTS, MOMENTS, TARGET_MOMENTS
 from secretballot.students.moment_links import ClassesLink, LabelsLink, LineLink, Link
+from secretballot.teachers.votes import checked_labels, checked_range
 
 #: A target that a record lacks: it adds nothing but its marks.
 _ABSENT = -1

@@ -7,13 +7,13 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import BudgetError, DataError, ServiceError
 from secretballot.learners.labelers.session import SessionAnswers
 from secretballot.learners.pate.rounds import AskableRows, QueryRun, begin_query_run
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.queries import MarginSampling, QueryStrategy
 from secretballot.released import ReleasedLabels
+from secretballot.teachers.rows import take_rows
 
 
 class AnsweringSession(Protocol):

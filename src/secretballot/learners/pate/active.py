@@ -17,8 +17,6 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.door.purchase import check_counts, check_types, declaration_of
-from secretballot.ensemble.engines import LOCAL
-from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import (
@@ -52,6 +50,8 @@ from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.terms import CONFIDENCE
 from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
+from secretballot.teachers.executors import LOCAL
+from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.vault import make_vault
 
 

@@ -31,10 +31,6 @@ from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
 from secretballot.door.batch import ASKED, VoteSource, release_labels
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.engines import LOCAL, check_engine
-from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.defaults import choose_aggregator, choose_release
 from secretballot.learners.pate.estimated_size import EstimatedSize
@@ -53,6 +49,10 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import choice_fields
 from secretballot.students import default_student, fit_student
 from secretballot.students.trial import Teaching, try_student
+from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import make_vault
 
 DEFAULT_TEACHER = "logistic"

@@ -11,12 +11,12 @@ from secretballot._validation import check_count, check_finite, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.aggregation import Aggregator
 from secretballot.core.ledger import Ledger
-from secretballot.ensemble.engines import LOCAL
-from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.labelled_input import LabelledInput
+from secretballot.teachers.executors import LOCAL
+from secretballot.teachers.rows import n_rows, take_rows
 
 
 class LabelPrivateClassifier(PATEClassifier):

@@ -14,15 +14,6 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, VoteShape
-from secretballot.ensemble.rows import n_rows
-from secretballot.ensemble.table_teachers import label_ballots
-from secretballot.ensemble.vote_tables import (
-    check_ballot,
-    checked_labels,
-    counted_labels,
-    label_shape,
-)
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner, most_sure_points
 from secretballot.learners.training.account import required_budget
@@ -34,6 +25,15 @@ from secretballot.report.certificate.vote_tables import LABEL_VOTES
 from secretballot.students import fit_table_student, learns_from_counts
 from secretballot.students.table_students import shares_of_label
 from secretballot.students.trial import Teaching, try_student
+from secretballot.teachers.rows import n_rows
+from secretballot.teachers.tables import label_ballots
+from secretballot.teachers.votes import (
+    check_ballot,
+    checked_labels,
+    counted_labels,
+    guarantee_of,
+    label_shape,
+)
 
 RELEASES = ("auto", "labels", "counts")
 #: Of the noise on counts, what labels alone need where they are many; good enough for a default.

@@ -26,10 +26,6 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import VoteQuantiles
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, VoteShape
-from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.table_teachers import number_ballots
-from secretballot.ensemble.vote_tables import checked_positions, checked_range, number_votes
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner, most_sure_points
 from secretballot.learners.training.account import required_budget
@@ -39,6 +35,9 @@ from secretballot.learners.training.target_cells import cells_of, number_of
 from secretballot.report.certificate.vote_tables import NUMBER_VOTES
 from secretballot.students import fit_table_student
 from secretballot.students.table_students import default_regressor
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.tables import number_ballots
+from secretballot.teachers.votes import checked_positions, checked_range, guarantee_of, number_votes
 
 MOST_MEANS = 1000  # points that are asked by default: more do not help a student of a few columns
 TRIAL_ROWS = 60

@@ -10,7 +10,6 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, shown
 from secretballot.core.private import Votes
-from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.point_digests import question_digests
@@ -18,6 +17,7 @@ from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
 from secretballot.queries.proposals import default_round_size
 from secretballot.released import ReleasedLabels
 from secretballot.students.confirmed import StudentInRounds
+from secretballot.teachers.rows import n_rows, take_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,10 +19,6 @@ from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
 from secretballot.door.batch import release_labels
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.record_votes import record_votes_shape, votes_of_records
-from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.stored_table import StoredTable
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Argument, LedgerError, Parameter, ParameterError
 from secretballot.foreign_code import isolated
 from secretballot.learners.record_votes.coordinates import (
@@ -52,6 +48,10 @@ from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.report.certificate.terms import stated
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.trial import Teaching, try_student
+from secretballot.teachers.records import record_votes_shape, votes_of_records
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.stored_table import StoredTable
+from secretballot.teachers.votes import guarantee_of
 
 # one in so many public points gets a vote of a record, and five points where that many are near
 _ONE_IN, _FEW_VOTES, _FEW_IN = 100, 5, 10

@@ -7,8 +7,6 @@ import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown_kind
-from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.one_of_each_unit import fresh_key, one_record_each
@@ -16,6 +14,8 @@ from secretballot.learners.training.stored_input import blocks_by_unit
 from secretballot.records.mapped_rows import covered_rows, integer_rows
 from secretballot.report.certificate.coverage import MOST_EXPECTED
 from secretballot.students.record_votes import fitted_basis
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.stored_table import StoredTable
 
 _BLOCK_ROWS = 8192
 _TRIED_ROWS = 20

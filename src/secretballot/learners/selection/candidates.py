@@ -17,10 +17,6 @@ from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
 from secretballot.door.outcomes import account_terms, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger
-from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.scores import right_units, unit_numbers
-from secretballot.ensemble.stored_table import StoredTable
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.learners.training.inputs import (
@@ -45,6 +41,10 @@ from secretballot.report.certificate.build import (
 )
 from secretballot.report.certificate.standing import with_choices_named
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot.teachers.records import right_units, unit_numbers
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.stored_table import StoredTable
+from secretballot.teachers.votes import guarantee_of
 
 SAMPLE_ROWS = 40
 INDEPENDENT = (

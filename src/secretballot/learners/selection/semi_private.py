@@ -21,9 +21,6 @@ from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
 from secretballot.door.outcomes import choose_by_scores
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.stored_table import StoredTable
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.foreign_code import is_exact, isolated
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
@@ -51,6 +48,9 @@ from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.students import HypothesisStudent
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.stored_table import StoredTable
+from secretballot.teachers.votes import guarantee_of
 
 
 # scikit-learn ships no types

@@ -16,8 +16,6 @@ from secretballot._arrow import as_arrow, dictionary_of, frame_of_arrow
 from secretballot._naming import name_columns
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import name_part, shown, shown_classes, shown_kind
-from secretballot.ensemble.rows import take_rows
-from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.typed_cells import (
@@ -27,6 +25,8 @@ from secretballot.learners.training.typed_cells import (
     is_dictionary,
     table_of_rows,
 )
+from secretballot.teachers.rows import take_rows
+from secretballot.teachers.stored_table import StoredTable
 
 ROWS_NAMED = 5
 

@@ -24,7 +24,6 @@ from secretballot.core.types import VoteShape
 from secretballot.door import purchase
 from secretballot.door.batch import ASKED, unpaid
 from secretballot.door.outcomes import check_outcomes
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.report.certificate.build import (
@@ -36,6 +35,7 @@ from secretballot.report.certificate.build import (
 from secretballot.report.certificate.labels_file import class_value
 from secretballot.report.certificate.terms import CONFIDENCE, VOTES
 from secretballot.students.confirmed import predicted_votes
+from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import VaultFiles, keep_in_step
 
 

@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.ensemble.rows import is_sparse, n_rows
-from secretballot.ensemble.stored_table import SHARDS, StoredTable
-from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -29,6 +26,9 @@ from secretballot.learners.training.shards import (
 )
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.trained import check_teacher
+from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.rows import is_sparse, n_rows
+from secretballot.teachers.stored_table import SHARDS, StoredTable
 
 
 class LabelledInput(ABC):

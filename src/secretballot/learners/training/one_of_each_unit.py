@@ -7,7 +7,7 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
-from secretballot.ensemble.scores import unit_numbers
+from secretballot.teachers.records import unit_numbers
 
 KEY_BYTES = 32
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from secretballot.core.noise import entropy_bytes
-from secretballot.ensemble.rows import n_rows
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_columns
+from secretballot.teachers.rows import n_rows
 
 Hashes = NDArray[np.uint64]
 

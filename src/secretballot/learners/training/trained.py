@@ -16,10 +16,6 @@ from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.core.types import Sample, VoteShape
-from secretballot.ensemble.engines import LOCAL, check_engine
-from secretballot.ensemble.rows import n_rows
-from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.column_template import (
     same_template,
@@ -46,6 +42,10 @@ from secretballot.learners.training.shards import (
 )
 from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
 from secretballot.named_learners import teacher_by_name
+from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.rows import n_rows
+from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import keep_secret, make_vault, read_secret
 
 SAMPLE_ROWS = 60

@@ -19,11 +19,11 @@ from sklearn.utils import get_tags
 from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import IntArray
 from secretballot._validation import shown
-from secretballot.ensemble.rows import as_csr, n_rows, take_rows
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns
 from secretballot.named_learners import refused_setting
 from secretballot.students import NumberedClassesClassifier
+from secretballot.teachers.rows import as_csr, n_rows, take_rows
 
 ROWS = 60
 #: A table of fewer columns is no trouble as it is.

@@ -19,7 +19,6 @@ from secretballot._validation import NEIGHBOURS, check_choice, check_count, chec
 from secretballot.accounting import PrivacyBudget, Sampled
 from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.engines import LOCAL
 from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
 from secretballot.hypotheses import FiniteClass, HypothesisClass
 from secretballot.hypotheses.points import check_points
@@ -51,6 +50,7 @@ from secretballot.learners.universal.service import (
 )
 from secretballot.learners.universal.voting_phase import FirstPart
 from secretballot.students import HypothesisStudent
+from secretballot.teachers.executors import LOCAL
 from secretballot.vault import keep_secret, make_vault, read_secret
 
 _ABOUT = "universal.json"

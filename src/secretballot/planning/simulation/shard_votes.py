@@ -9,10 +9,10 @@ import sklearn
 from numpy.typing import NDArray
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.ensemble.ballots import count_ballots
-from secretballot.ensemble.rows import take_rows
-from secretballot.ensemble.training import Recipe, train_shard
 from secretballot.foreign_code import one_thread
+from secretballot.teachers.counting import Poll, count_ballots
+from secretballot.teachers.rows import take_rows
+from secretballot.teachers.training import Recipe, train_shard
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def out_of_shard_votes(
             _simulated_shards(stock, shard_size, n_teachers, largest, seed)
         ):
             model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
-            ballots = count_ballots({number: model}, points, *ask)
+            ballots = count_ballots({number: model}, Poll(points, *ask))
             # a teacher knows the rows that it learnt from, and would vote too well on them
             ballots[rows[rows < stock.n_points]] = 0
             tally.add(shuffling, ballots)

@@ -10,7 +10,6 @@ from secretballot._typing import IntArray
 from secretballot.aggregation import Aggregator, InteractiveAggregator, NoisyVoting
 from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.types import Guarantee, VoteShape
-from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.planning.plan.model import Setting
@@ -21,6 +20,7 @@ from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
 from secretballot.students.confirmed import StudentInRounds, predicted_votes
+from secretballot.teachers.rows import take_rows
 
 ROUNDS = 20  # of a strategy, as with real votes
 

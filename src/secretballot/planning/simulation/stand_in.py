@@ -15,14 +15,14 @@ from sklearn.svm import LinearSVC
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
-from secretballot.ensemble.rows import as_table, n_rows, take_rows
-from secretballot.ensemble.training import Recipe
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.more_teachers import drawn_votes
 from secretballot.planning.simulation.shard_votes import ShardVotes, Stock, out_of_shard_votes
 from secretballot.planning.simulation.simulated_run import SimulatedRun, distinct_rows
 from secretballot.planning.simulation.votes import RunOutcome, VoteModel, VoteSample
+from secretballot.teachers.rows import as_table, n_rows, take_rows
+from secretballot.teachers.training import Recipe
 
 LEAST_ROWS = 40
 TEST_PART = 4  # one row in so many is kept for scoring

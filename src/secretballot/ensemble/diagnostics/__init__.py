@@ -1,1 +1,0 @@
-"""Exact statistics of private votes and teachers, sealed: they are not releasable."""

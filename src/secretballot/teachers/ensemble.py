@@ -1,0 +1,440 @@
+"""Train one black-box learner per shard and count their votes on public points."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NoReturn
+
+import joblib
+import numpy as np
+import sklearn
+
+from secretballot._typing import Classifier, CountArray, IntArray
+from secretballot._validation import check_count, name_part
+from secretballot.core.private import Votes
+from secretballot.core.types import Guarantee, Sample
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.foreign_code import one_thread
+from secretballot.teachers.counting import Poll, counted_votes
+from secretballot.teachers.executors import LOCAL, Workers, workers_of
+from secretballot.teachers.linear import LinearStack
+from secretballot.teachers.margins import vote_margins
+from secretballot.teachers.rows import as_csr, as_table, n_rows
+from secretballot.teachers.store import TeacherStore
+from secretballot.teachers.tally import check_classes
+from secretballot.teachers.training import Recipe, Shards, ShardSource, trained
+
+Progress = Callable[[int, int], None]
+
+# Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.
+_BLOCK_CELLS = 2**21
+_ROWS_NAMED = 5
+_BY_RECORD = Guarantee(unit="record", relation="add-remove")
+
+
+class TeacherEnsemble:
+    """Teachers trained on disjoint shards.
+
+    Private, so it shows its shape alone and refuses to be pickled.
+
+    Make one with `fit`.
+
+    Attributes
+    ----------
+    n_teachers, n_classes : int
+        The public shape.
+
+    Privacy
+    -------
+    Unit : whatever the shards keep together.
+    Sensitivity : a teacher is a function of its own shard, its number and public values, so one
+        unit changes the votes of one teacher. What passes the process by other ways (time, a crash
+        of the machine) is not covered.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = np.zeros((6, 1)), np.array([0, 0, 1, 1, 1, 1])
+    >>> shards = np.array([0, 0, 1, 1, 2, 2])
+    >>> teachers = sb.teachers.TeacherEnsemble.fit(
+    ...     DummyClassifier(), X, y, shards, n_teachers=3, n_classes=2
+    ... )
+    >>> teachers
+    TeacherEnsemble(n_teachers=3, n_classes=2, teachers=<private>)
+    >>> teachers.vote_counts(np.zeros((4, 1))).shape.n_queries
+    4
+    """
+
+    def __init__(
+        self,
+        teachers: Sequence[Classifier | None],
+        n_classes: int,
+        random_state: int = 0,
+        *,
+        sparse: bool = False,
+        workers: Workers | None = None,
+    ) -> None:
+        self._teachers = list(teachers)
+        self.n_teachers = len(self._teachers)
+        self.n_classes = n_classes
+        self._random_state = random_state
+        #: Whether points are given to the teachers as CSR matrices, as their shards were; public.
+        self.sparse = sparse
+        self._workers = workers
+        # a session asks the same teachers point by point, and folding their weights takes longer
+        # than a vote; a teacher is never fitted again
+        self._stacks: dict[Hashable, list[LinearStack]] = {}
+
+    @classmethod
+    def fit(
+        cls,
+        teacher: Classifier,
+        X: Any,
+        y_index: Any,
+        shards: Any,
+        *,
+        n_teachers: int,
+        n_classes: int,
+        sparse: bool = False,
+        **training: Any,
+    ) -> "TeacherEnsemble":
+        """Train one copy of `teacher` on every shard.
+
+        A shard that cannot be trained (no records, one class, a learner that fails) is no error:
+        its teacher votes the class (teacher number mod `n_classes`) on every query, a rule that
+        reads nothing.
+
+        Parameters
+        ----------
+        teacher : classifier or pipeline
+            With scikit-learn's fit, predict and get_params; copied for every shard.
+        X : table of shape (n_records, n_features)
+            Array, sparse matrix or pandas frame. Its column types count as public: encode it by a
+            public schema.
+        y_index : array-like of shape (n_records,), int
+            Class indices from 0 to `n_classes` - 1.
+        shards : array-like of shape (n_records,), int
+            Shard numbers from 0 to `n_teachers` - 1, from a partition.
+        n_teachers, n_classes : int
+            Public numbers, fixed without looking at the data.
+        sparse : bool
+            Whether teachers get their shards, and the points that they vote on, as CSR matrices;
+            public, decided without looking at the private table.
+        **training
+            n_jobs, engine, random_state, vault, fingerprint, progress, as for `of_shards`.
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of range.
+        DataError
+            If lengths differ, a label or shard number is out of range (rows are named, never
+            values), or the vault cannot be used.
+        ResourceError
+            If memory, files or processes ran out: that is no shard's failure, and no vote is made
+            of it.
+        """
+        # before anything is trained, so that a fault names rows of the whole table
+        table = as_table(X)
+        check_count("n_teachers", n_teachers)
+        check_count("n_classes", n_classes, minimum=2)
+        labels = _checked_indices(y_index, "y_index", n_rows(table), n_classes)
+        numbers = _checked_indices(shards, "shards", n_rows(table), n_teachers)
+        parts = Shards(table, labels, numbers, n_teachers, sparse=sparse)
+        return cls.of_shards(teacher, parts, n_classes=n_classes, sparse=sparse, **training)
+
+    @classmethod
+    def of_shards(
+        cls,
+        teacher: Classifier,
+        source: ShardSource,
+        *,
+        n_classes: int,
+        n_jobs: int | None = None,
+        engine: Any = LOCAL,
+        random_state: int = 0,
+        vault: Path | None = None,
+        fingerprint: str | None = None,
+        progress: Progress | None = None,
+        sparse: bool = False,
+        send_shards: bool = False,
+    ) -> "TeacherEnsemble":
+        """Train one copy of `teacher` on every shard of a source, as `fit` does on a table's.
+
+        Parameters
+        ----------
+        teacher : classifier or pipeline
+        source : ShardSource
+            Its labels are class indices from 0 to `n_classes` - 1: whoever made it checked that.
+        n_classes : int
+        n_jobs : int, optional
+            Worker processes; None follows `joblib.parallel_config`, else one. Work too short for
+            them stays here.
+        engine : str, distributed.Client or concurrent.futures.Executor, default "local"
+            Where teachers are trained, and vote: here, or on the workers of a cluster that runs
+            already inside the trusted side. "dask://HOST:PORT", a client, or "dask" for this
+            process's client; "ray" for the Ray that runs, or "ray://HOST:PORT"; or any executor.
+            The votes are the same.
+        random_state : int
+            Public; with a teacher's number it fixes that teacher's randomness.
+        vault : path, optional
+            Folder in which finished teachers are kept, so that an interrupted run resumes.
+        fingerprint : str, optional
+            Names the data and all settings that led to the shards; needed with `vault`.
+        progress : callable, optional
+            Called with (teachers done, teachers in all).
+        sparse : bool
+            Whether the parts of the source are CSR matrices, and points are to be.
+        send_shards : bool
+            Whether a cluster's workers are sent the shards that lie in files, rather than read
+            them.
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of range.
+        DataError
+            If the vault cannot be used, or a shard cannot be read.
+        ResourceError
+            If memory, files or processes ran out.
+        """
+        n_teachers = source.n_teachers
+        check_count("random_state", random_state, minimum=0)
+        recipe, workers = Recipe.of(teacher, random_state), workers_of(engine, n_jobs)
+        store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes, sparse)
+        finished = {} if store is None else store.load()
+        # only numbers of this run count, whatever a stored file names
+        finished = {number: finished[number] for number in range(n_teachers) if number in finished}
+        waiting = [number for number in range(n_teachers) if number not in finished]
+        if progress is not None and finished:
+            progress(len(finished), n_teachers)
+        models = trained(recipe, source, waiting, workers, send=send_shards)
+        # an interrupted fit keeps what it has; the same call goes on from there
+        try:
+            # closed at once where one of these raises, which takes back what waits elsewhere
+            with one_thread(), closing(models):
+                for number, model in models:
+                    finished[number] = model
+                    if store is not None:
+                        store.add(number, model)
+                    if progress is not None:
+                        progress(len(finished), n_teachers)
+        finally:
+            if store is not None:
+                store.flush()
+        return cls(
+            [finished[number] for number in range(n_teachers)],
+            n_classes,
+            random_state,
+            sparse=sparse,
+            workers=None if workers is None or workers.here else workers,
+        )
+
+    def vote_counts(
+        self,
+        X_public: Any,
+        *,
+        block_rows: int | None = None,
+        n_jobs: int | None = None,
+        classes: object = None,
+        guarantee: Guarantee = _BY_RECORD,
+        sample: Sample | None = None,
+        progress: Progress | None = None,
+    ) -> Votes:
+        """Let every teacher vote on every public point.
+
+        Parameters
+        ----------
+        X_public : table of shape (n_queries, n_features)
+            Public points with the columns that the teachers were trained on.
+        block_rows : int, optional
+            Rows given to a teacher at once; by default so many that a block's votes take 16 MiB.
+        n_jobs : int, optional
+            Worker processes for teachers that are not linear; None follows
+            `joblib.parallel_config`, else one.
+        classes : list, optional
+            The class values behind the indices; 0 to n_classes - 1 where none are given.
+        guarantee : Guarantee, optional
+            What the shards were made for; by record under add-remove by default.
+        sample : Sample, optional
+            The secret sample that the teachers learned from.
+        progress : callable, optional
+            Called with (votes cast, votes in all).
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of range.
+        DataError
+            If `X_public` has no rows.
+        ResourceError
+            If memory, files or processes ran out.
+        """
+        counts = self._counted_votes(X_public, block_rows, n_jobs, progress)
+        values = check_classes(range(self.n_classes) if classes is None else classes)
+        return Votes.of_teachers(counts, guarantee, classes=values, sample=sample)
+
+    def margins(self, X_public: Any) -> IntArray:
+        """Return the margin of the vote on every public point, shape (n_queries,).
+
+        Parameters
+        ----------
+        X_public : table of shape (n_queries, n_features)
+
+        Raises
+        ------
+        DataError
+            If `X_public` has no rows.
+        ResourceError
+            If memory, files or processes ran out.
+
+        Privacy
+        -------
+        Sensitivity : private, and not releasable: see `margins.vote_margins`. For the curator, and
+            the vault.
+        """
+        return vote_margins(self._counted_votes(X_public, None, None, None))
+
+    def _counted_votes(
+        self, X_public: Any, block_rows: int | None, n_jobs: int | None, progress: Progress | None
+    ) -> CountArray:
+        table = as_table(X_public, "X_public")
+        n_votes, done = n_rows(table) * self.n_teachers, 0
+        if n_votes == 0:
+            raise DataError(
+                Parameter("X_public"), " has no rows; give at least one public point to vote on."
+            )
+        if block_rows is None:
+            # blocks bound the memory, whatever the number of teachers and classes
+            block_rows = max(256, _BLOCK_CELLS // (self.n_teachers * self.n_classes))
+        poll = Poll(
+            as_csr(table) if self.sparse else table,
+            self.n_classes,
+            check_count("block_rows", block_rows),
+            self._random_state,
+            sklearn.get_config(),
+        )
+
+        def cast(votes: int) -> None:
+            nonlocal done
+            # teachers of a stack that failed are asked again
+            done = min(n_votes, done + votes)
+            if progress is not None:
+                progress(done, n_votes)
+
+        with one_thread():
+            return counted_votes(
+                dict(enumerate(self._teachers)),
+                poll,
+                workers=self._workers or workers_of(LOCAL, n_jobs),
+                cast=cast,
+                kept=self._stacks,
+            )
+
+    def keep(self, vault: Path, serial: str) -> None:
+        """Keep all teachers in the vault under a name of their own, for `kept`.
+
+        Parameters
+        ----------
+        vault : path
+            Secret folder.
+        serial : str
+            Drawn at random, never computed from data.
+
+        Raises
+        ------
+        DataError
+            If a teacher cannot be pickled, or the vault cannot be written.
+        """
+        store = TeacherStore(vault, _binding_of(["kept", serial, self._random_state]))
+        for number, model in enumerate(self._teachers):
+            store.add(number, model)
+        store.flush()
+        if len(store.load()) < self.n_teachers:
+            raise DataError(
+                "The teachers cannot be pickled, so they cannot be kept in a vault; use another"
+                " learner."
+            )
+
+    @classmethod
+    def kept(
+        cls, vault: Path, serial: str, *, n_teachers: int, n_classes: int, random_state: int = 0
+    ) -> "TeacherEnsemble | None":
+        """Return the teachers that `keep` wrote, None if they are not all there or of other
+        library versions."""
+        found = TeacherStore(vault, _binding_of(["kept", serial, random_state])).load()
+        if len(found) != n_teachers or sorted(found) != list(range(n_teachers)):
+            return None
+        return cls([found[number] for number in range(n_teachers)], n_classes, random_state)
+
+    def __repr__(self) -> str:
+        return (
+            f"TeacherEnsemble(n_teachers={self.n_teachers}, n_classes={self.n_classes},"
+            " teachers=<private>)"
+        )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "private teachers refuse to be pickled or copied; give fit a vault to keep them in."
+        )
+
+
+def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArray:
+    indices = np.asarray(values)
+    if indices.shape != (length,):
+        raise DataError(
+            name_part(name),
+            f" has the shape {indices.shape} with {length} records in X; give one number per"
+            " record.",
+        )
+    if length == 0:
+        return np.zeros(0, dtype=np.int64)
+    if indices.dtype.kind not in "iu":
+        raise DataError(
+            name_part(name),
+            f" has the type {indices.dtype}; it must hold integers from 0 to {bound - 1}.",
+        )
+    # written so that nothing but a number in range passes; rows are named, values are private
+    bad = np.flatnonzero(~((indices >= 0) & (indices < bound)))
+    if bad.size:
+        named = ", ".join(str(row) for row in bad[:_ROWS_NAMED])
+        raise DataError(
+            name_part(name),
+            f" is out of the range 0 to {bound - 1} in {bad.size} rows (rows {named}, counted"
+            " from 0).",
+        )
+    return indices.astype(np.int64)
+
+
+def _open_store(
+    vault: Path | None,
+    fingerprint: str | None,
+    recipe: Recipe,
+    n_teachers: int,
+    n_classes: int,
+    sparse: bool,
+) -> TeacherStore | None:
+    if vault is None:
+        return None
+    if not fingerprint:
+        raise ParameterError(
+            Parameter("fingerprint"),
+            " is missing; teachers kept in a vault must name the data they were trained on.",
+        )
+    try:
+        learner = joblib.hash(recipe.teacher)
+    except Exception:
+        # A learner that cannot be pickled cannot be kept either.
+        return None
+    bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes, sparse]
+    return TeacherStore(Path(vault), _binding_of(bound))
+
+
+def _binding_of(bound: Sequence[Any]) -> str:
+    """Return the name of what teachers depend on, the versions of the libraries that pickled
+    them included."""
+    versions = [sys.version, np.__version__, sklearn.__version__]
+    return hashlib.sha256(json.dumps([list(bound), versions]).encode()).hexdigest()

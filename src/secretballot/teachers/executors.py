@@ -1,0 +1,579 @@
+"""Where teachers are trained and vote: here, in processes, or on a Dask or Ray cluster that runs.
+
+Whatever has the face of `concurrent.futures.Executor` serves. All of it is on the private side:
+shards, teachers and votes. This process alone holds the ledger, draws noise and releases.
+
+A task never raises: an executor would write the exception, and with it what a learner quotes of its
+records, into logs and tracebacks, and might try the task again until a machine's failure looked
+like something else. It returns a `Trouble` in place of its result. Everything private that goes in
+and out is a `Packed`, whose repr, which executors do print, shows nothing. A cluster runs a task
+whose worker died again, from the same arguments and seeds, so that its result is the same.
+"""
+
+import os
+import pickle
+import platform
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import islice
+from typing import Any, TypeVar
+
+import joblib
+import numpy as np
+import sklearn
+from joblib.externals import loky
+from joblib.externals.loky.cloudpickle_wrapper import dumps
+
+from secretballot._seeded import ALONE
+from secretballot._validation import shown
+from secretballot.exceptions import (
+    Argument,
+    DataError,
+    Parameter,
+    ParameterError,
+    ResourceError,
+    SecretBallotError,
+)
+from secretballot.foreign_code import as_sentence, one_thread, resource_failure
+
+T = TypeVar("T")
+
+LOCAL = "local"
+_PREFIXES = {"dask://": "tcp://", "dask+tls://": "tls://", "ray://": "ray://"}
+_CONNECT_SECONDS = 15.0  # that a cluster may take to answer at first
+_LOOK_SECONDS = 5.0  # how often one that waits looks whether there is anybody to wait for
+_WORKERLESS_SECONDS = 60.0  # how long it waits where there is nobody
+_AHEAD = 8  # tasks that wait or run, for each that can run: enough to keep every worker busy
+_RAY_RETRIES = 3  # how often Ray runs a task again whose worker died
+_END_SECONDS = 0.5  # how soon a worker process ends after the one that it works for
+
+#: Names and versions that must be the same on every worker.
+Versions = tuple[tuple[str, str], ...]
+
+
+class Packed:
+    """A pickled value that shows nothing of itself.
+
+    Executors pass their own pickles of arrays on as read-only memory, in which some learners cannot
+    work; what this holds comes out as it went in. Classes of a script are packed with it.
+    """
+
+    __slots__ = ("_content",)
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    @classmethod
+    def of(cls, value: Any) -> "Packed":
+        """Return the value packed.
+
+        Raises
+        ------
+        DataError
+            If it cannot be pickled.
+        """
+        try:
+            return cls(dumps(value))
+        except MemoryError:
+            raise
+        except Exception:
+            unpicklable = True
+        # outside of the handler, whose exception may quote what the value holds
+        assert unpicklable
+        raise DataError(
+            "The teacher or its data cannot be pickled, so they cannot travel between processes;"
+            " use another learner, or train on one worker of this machine."
+        )
+
+    def value(self) -> Any:
+        """Return a new copy of what was packed."""
+        return pickle.loads(self._content)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Packed, (self._content,)
+
+    def __sizeof__(self) -> int:
+        return len(self._content)  # executors place tasks by it
+
+    def __repr__(self) -> str:
+        return "Packed(<private>)"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why the run ends: the error's class, and a sentence without anything private."""
+
+    kind: type[SecretBallotError]
+    sentence: str
+
+
+def versions_here() -> Versions:
+    """Return the versions in this process that decide what a teacher becomes."""
+    import secretballot
+
+    return (
+        ("Python", platform.python_version()),
+        ("secretballot", secretballot.__version__),
+        ("numpy", np.__version__),
+        ("scikit-learn", sklearn.__version__),
+    )
+
+
+def run_task(giver: int, versions: Versions, own: Packed, shared: Packed) -> Packed | Trouble:
+    """Return the packed result of a task, or what ends the run.
+
+    Parameters
+    ----------
+    giver : int
+        Number of the process that hands out the work.
+    versions : tuple
+        Of that process. A worker of others would train other teachers.
+    own, shared : Packed
+        (function, its first arguments), and its last arguments, which all tasks share.
+    """
+    end_with(giver)
+    found = dict(versions_here())
+    other = [
+        f"{name} {found.get(name, 'missing')} where this program has {version}"
+        for name, version in versions
+        if found.get(name) != version
+    ]
+    if other:
+        return Trouble(
+            DataError,
+            f"A worker has {' and '.join(other)}; install the same versions on every worker."
+            " Nothing was spent.",
+        )
+    try:
+        work, arguments = own.value()
+        # alone: threads of one worker would put back each other's number of threads
+        with ALONE, one_thread():
+            return Packed.of(work(*arguments, *shared.value()))
+    except (DataError, ResourceError) as error:
+        return Trouble(type(error), str(error))
+    except (Exception, SystemExit) as error:
+        # a name of a class, nothing that the error says
+        cause = resource_failure(error) or f"a task failed with {type(error).__name__}"
+    return Trouble(ResourceError, as_sentence(cause))
+
+
+def end_with(giver: int) -> None:
+    """End this process soon after the process `giver` ended, if that one is its parent.
+
+    Workers on other machines, and threads of the giver itself, are left to their own masters.
+    """
+    if os.getpid() != giver and os.getppid() == giver:
+        _watcher_of(giver)
+
+
+@lru_cache
+def _watcher_of(parent: int) -> threading.Thread:
+    """Return the thread that watches over this parent, begun once."""
+    watcher = threading.Thread(target=_end_without, args=(parent,), daemon=True)
+    watcher.start()
+    return watcher
+
+
+def _end_without(parent: int) -> None:
+    while os.getppid() == parent:  # orphans get another parent
+        time.sleep(_END_SECONDS)
+    os._exit(1)  # nothing to tidy up: what a worker learnt is lost with who wanted it
+
+
+@contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C until the block is left, here and in every process that starts within it.
+
+    Ctrl-C in a terminal goes to the program and to its workers alike. The program decides what it
+    means; a worker that took it too would print a traceback of its own. A program that finds Ctrl-C
+    ignored when it begins goes on ignoring it: so a worker is deaf from its first moment, before
+    any line of ours runs in it. A Ctrl-C within the block is lost and must be repeated. Signals are
+    set in the main thread alone; from another, and where the handler is not Python's, nothing
+    changes.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """An executor, and how to wait for it.
+
+    Attributes
+    ----------
+    opened : callable
+        Returns the executor, once there is work for it.
+    n_slots : int
+        Tasks that can run at once.
+    alive : callable
+        Whether anybody is left to work.
+    submitting : callable
+        Context in which tasks are handed over.
+    stop : callable
+        Called with an executor whose tasks nobody wants any more.
+    here : bool
+        Whether it is processes of this machine, which start for work that repays their start alone.
+    """
+
+    opened: Callable[[], Executor]
+    n_slots: int
+    alive: Callable[[], bool] = lambda: True
+    submitting: Callable[[], AbstractContextManager[Any]] = interrupts_ignored
+    stop: Callable[[Any], None] = lambda executor: None
+    here: bool = False
+
+    def results(
+        self, work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], *shared: Any
+    ) -> Generator[T, None, None]:
+        """Yield what a function returns for each task, in any order.
+
+        Parameters
+        ----------
+        work : callable
+            Found by its name in a module.
+        tasks : iterable of tuple
+            Its first arguments. So many are taken ahead as keep the workers busy.
+        *shared
+            Its last arguments, packed once.
+
+        Raises
+        ------
+        ResourceError
+            If the machine failed, here or where a task ran.
+        DataError
+            If something does not fit, or cannot be pickled.
+        """
+        executor = _done_by(self.opened)
+        waiting, running = iter(tasks), set[Future[Any]]()
+        common, most = Packed.of(shared), _AHEAD * (self.n_slots + 1)
+        try:
+            while True:
+                for task in islice(waiting, most - len(running)):
+                    own = Packed.of((work, task))
+                    with self.submitting():
+                        given = os.getpid(), versions_here(), own, common
+                        running.add(_done_by(partial(executor.submit, run_task, *given)))
+                if not running:
+                    return
+                for future in self._some_done(running):
+                    running.remove(future)
+                    found = _done_by(future.result)
+                    if isinstance(found, Trouble):
+                        raise found.kind(found.sentence)
+                    yield found.value()
+        finally:
+            # an error, Ctrl-C, or a caller that wants no more
+            for future in running:
+                future.cancel()
+            if running:
+                self.stop(executor)
+
+    def _some_done(self, running: set[Future[Any]]) -> set[Future[Any]]:
+        """Wait until at least one is done and return those that are."""
+        since = time.monotonic()
+        while True:
+            done, _ = wait(running, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            if done:
+                return done
+            if self.alive():
+                since = time.monotonic()
+            elif time.monotonic() - since >= _WORKERLESS_SECONDS:
+                raise ResourceError(as_sentence("the cluster has no worker left"))
+
+
+def _done_by(call: Callable[[], T]) -> T:
+    """Return what a call of the executor comes to; end the run with one sentence where it fails.
+
+    Raises
+    ------
+    ResourceError
+        In the place of any exception that is none of this package's own.
+    """
+    try:
+        return call()
+    except SecretBallotError:
+        raise
+    except Exception as error:
+        name = type(error).__name__
+        cause = resource_failure(error) or f"the executor failed with {name}"
+        # of Dask and of Ray, whose modules need not be here
+        if name in ("KilledWorker", "WorkerCrashedError"):
+            cause = "the same task ended its worker again and again"
+    # outside of the handler: the error of a library may show what a task was given
+    raise ResourceError(as_sentence(cause))
+
+
+def check_engine(engine: Any, n_jobs: int | None = None, *, send_shards: bool = False) -> None:
+    """Refuse what names no engine, before anything is connected.
+
+    Parameters
+    ----------
+    engine : str, distributed.Client or concurrent.futures.Executor
+        "local"; "dask" for this process's client, "dask://HOST:PORT" or a client; "ray" for the
+        Ray that runs, or "ray://HOST:PORT"; or any executor.
+    n_jobs : int, optional
+        Worker processes, which only "local" has.
+    send_shards : bool
+        Whether workers are sent what lies in files, which only clusters are.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of these, or comes with what it does not have.
+    """
+    # the engine first: the other settings are read against one that is known
+    if not isinstance(engine, Executor) and not _is_dask_client(engine) and not _is_known(engine):
+        raise ParameterError(
+            Parameter("engine"),
+            f" is {shown(engine)}; it must be 'local', 'dask://HOST:PORT', 'dask', 'ray',"
+            " 'ray://HOST:PORT', a distributed.Client, or an executor of concurrent.futures.",
+        )
+    here = isinstance(engine, str) and engine == LOCAL
+    if n_jobs is not None and (
+        isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0
+    ):
+        raise ParameterError(
+            Parameter("n_jobs"), f" is {shown(n_jobs)}; it must be None or an integer other than 0."
+        )
+    if n_jobs is not None and not here:
+        raise ParameterError(
+            Argument("n_jobs", n_jobs),
+            " is given beside an engine, whose workers set how many work at once; leave it out, or"
+            " use ",
+            Argument("engine", LOCAL),
+            ".",
+        )
+    if not isinstance(send_shards, bool):
+        raise ParameterError(
+            Parameter("send_shards"), f" is {shown(send_shards)}; it must be True or False."
+        )
+    if send_shards and here:
+        raise ParameterError(
+            Parameter("send_shards"),
+            " is given without a cluster to send to; name one with ",
+            Parameter("engine"),
+            ", or leave it out.",
+        )
+
+
+def workers_of(engine: Any, n_jobs: int | None = None) -> Workers | None:
+    """Return the workers that an engine names, connected; None for this process alone.
+
+    Raises
+    ------
+    ParameterError
+        If it names none, or a cluster cannot be reached or has no worker.
+    """
+    check_engine(engine, n_jobs)
+    if isinstance(engine, Executor):
+        n_slots = getattr(engine, "_max_workers", None) or os.cpu_count() or 1
+        return Workers(lambda: engine, n_slots)
+    if not isinstance(engine, str) or engine.startswith("dask"):
+        return _dask_workers(engine)
+    if engine.startswith("ray"):
+        return _ray_workers(engine)
+    n_workers = joblib.effective_n_jobs(n_jobs)
+    if n_workers == 1:
+        return None
+    # processes that are spawned, and that take what a script or a notebook defines
+    return Workers(
+        partial(loky.get_reusable_executor, max_workers=n_workers),
+        n_workers,
+        stop=lambda pool: pool.shutdown(wait=True, kill_workers=True),
+        here=True,
+    )
+
+
+def _is_dask_client(engine: object) -> bool:
+    distributed = sys.modules.get("distributed")  # not imported to find out
+    return distributed is not None and isinstance(engine, distributed.Client)
+
+
+def _is_known(engine: Any) -> bool:
+    if not isinstance(engine, str):
+        return False
+    if engine in (LOCAL, "dask", "ray"):
+        return True
+    for prefix in _PREFIXES:
+        host, _, port = engine.removeprefix(prefix).rpartition(":")
+        if engine.startswith(prefix) and host and port.isascii() and port.isdigit():
+            return 0 < int(port) < 2**16
+    return False
+
+
+def _unreachable(engine: Any, why: str) -> ParameterError:
+    return ParameterError(Parameter("engine"), f" is {engine!r}, {why} Nothing was spent.")
+
+
+class _ClusterExecutor(Executor):
+    """An executor whose tasks run in a cluster.
+
+    (Dask's own leaves tracebacks in the log where a task is cancelled.)
+
+    Parameters
+    ----------
+    start : callable
+        From a function and its arguments to a task, with add_done_callback and result.
+    cancel : callable
+        Takes a task back.
+    """
+
+    def __init__(self, start: Callable[..., Any], cancel: Callable[[Any], object]) -> None:
+        self._start, self._cancel = start, cancel
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        task, future = self._start(work, *args, **kwargs), Future[Any]()
+
+        def cancel_task(own: Future[Any]) -> None:
+            if own.cancelled():
+                with suppress(Exception):
+                    self._cancel(task)
+
+        def pass_on(done: object) -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(task.result())
+            except Exception as error:
+                future.set_exception(error)
+
+        future.add_done_callback(cancel_task)
+        task.add_done_callback(pass_on)
+        return future
+
+
+def _dask_workers(engine: Any) -> Workers:
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise _unreachable(
+            engine, "and Dask is not installed; install secretballot[dask]."
+        ) from None
+    problem, client = "", engine
+    try:
+        if engine == "dask":
+            client = distributed.default_client()
+        elif isinstance(engine, str):
+            prefix = next(known for known in _PREFIXES if engine.startswith(known))
+            client = distributed.Client(
+                _PREFIXES[prefix] + engine.removeprefix(prefix),
+                timeout=_CONNECT_SECONDS,
+                set_as_default=False,
+            )
+        if client.asynchronous:
+            problem = "which is asynchronous; give one that is not, or an address."
+        else:
+            client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+    except TimeoutError:
+        problem = f"which has no worker after {_CONNECT_SECONDS:g} seconds; start some."
+    except Exception as error:
+        problem = (
+            "and no client of Dask runs in this program; make one with distributed.Client(ADDRESS),"
+            " or give 'dask://HOST:PORT'."
+            if engine == "dask"
+            else f"where no scheduler of Dask answers ({type(error).__name__}); start it with `dask"
+            " scheduler`, or give another address."
+        )
+    if problem:
+        raise _unreachable(engine if isinstance(engine, str) else "a client of Dask", problem)
+
+    def alive() -> bool:
+        with suppress(Exception):  # whatever a connection that broke says
+            return client.status == "running" and bool(client.nthreads())
+        return False
+
+    executor = _ClusterExecutor(partial(client.submit, pure=False), lambda task: task.cancel())
+    return Workers(
+        lambda: executor,
+        max(1, sum(client.nthreads().values())),
+        alive,
+        # a shard is as large as it is: no warning of large arguments
+        partial(dask.config.set, {"distributed.admin.large-graph-warning-threshold": "1TiB"}),
+    )
+
+
+def _ray_workers(engine: str) -> Workers:
+    try:
+        import ray
+    except ImportError:
+        raise _unreachable(engine, "and Ray is not installed; install secretballot[ray].") from None
+    if not ray.is_initialized():
+        _connect_to_ray(engine)
+    elif engine != "ray":
+        raise _unreachable(
+            engine,
+            "and this program is connected to a Ray already; give 'ray' for that one, or call"
+            " ray.shutdown() before.",
+        )
+
+    def n_processors() -> int:
+        return int(_done_by(ray.cluster_resources).get("CPU", 0))
+
+    # the same object for all tasks of a function: Ray sends each such object to every node
+    remote = lru_cache(ray.remote(max_retries=_RAY_RETRIES))
+    executor = _ClusterExecutor(
+        lambda work, *args: remote(work).remote(*args).future(),
+        lambda task: ray.cancel(task.object_ref),
+    )
+    return Workers(lambda: executor, max(1, n_processors()), lambda: n_processors() > 0)
+
+
+def _connect_to_ray(engine: str) -> None:
+    """Connect to a Ray that runs; never start one."""
+    import ray
+
+    address = os.environ.get("RAY_ADDRESS", "") or "auto" if engine == "ray" else engine
+    if address == "local":  # the word with which Ray starts one
+        raise _unreachable(
+            engine,
+            "and the environment has RAY_ADDRESS=local, which would start a Ray; unset it, or call"
+            " ray.init() before.",
+        )
+    try:
+        if address == "auto":
+            address = _recorded_address()
+        # where nobody listens Ray itself would try for minutes
+        if address != "auto":
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
+        return
+    except ImportError:
+        problem = "which needs Ray's own client; install ray[client]."
+    except Exception as error:
+        problem = (
+            f"and no Ray answers at {address} ({type(error).__name__}); start one with `ray start"
+            " --head`, or call ray.init() before."
+        )
+    raise _unreachable(engine, problem)
+
+
+def _recorded_address() -> str:
+    """Return where the last Ray of this machine is said to be, "auto" where Ray does not say.
+
+    Raises
+    ------
+    ConnectionError
+        If there is none.
+    """
+    try:
+        from ray._private.services import canonicalize_bootstrap_address_or_die
+    except ImportError:
+        return "auto"
+    return str(canonicalize_bootstrap_address_or_die("auto"))

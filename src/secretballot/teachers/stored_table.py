@@ -1,0 +1,500 @@
+"""A private table that lies on disk, in few bytes a row, and is read block by block.
+
+Its files hold private data. They lie in a vault, in folders of mode 0700, and are removed once
+nothing needs them.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
+from secretballot.core.private import Private
+from secretballot.exceptions import DataError
+from secretballot.vault import make_vault, read_secret, write_secret
+
+FOLDER = "table"  # in the vault
+ROWS, ABOUT = "rows", "about.json"
+#: How folders begin in which a fit keeps parts of a table while it is at work.
+PERSONS, SHARDS = PARTS = ("persons-", "shards-")
+_FORMAT, _VERSION = "secretballot/table", 1
+_FIELDS = {
+    "format": str,
+    "version": int,
+    "identity": str,
+    "serial": str,
+    "n_rows": int,
+    "n_units": int,
+    "columns": list,
+}
+#: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
+_BLOCK_ENTRIES = 2**22
+_CELLS, _CLASS, _UNIT = "cells", "class", "unit"
+_APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+
+class Cells(Protocol):
+    """How rows are kept, and what they become: a public schema of the columns."""
+
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of the cells of one row."""
+        ...
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        ...
+
+    def widen(self, rows: AnyArray) -> FloatArray:
+        """Return rows of that type as a matrix, shape (n_rows, n_features)."""
+        ...
+
+    def widen_sparse(self, rows: AnyArray) -> Any:
+        """Return the same as a CSR matrix of that shape, without the zeros."""
+        ...
+
+
+class RowBlock(NamedTuple):
+    """Some rows of a private table.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n_rows, n_features)
+    classes : ndarray of int64, shape (n_rows,)
+        Indices of the declared classes.
+    units : ndarray of uint64, shape (n_rows, 2), or None
+        Keyed hashes of the units; None where every record is one.
+    """
+
+    X: FloatArray
+    classes: IntArray
+    units: UnsignedArray | None
+
+    def __repr__(self) -> str:
+        return "RowBlock(<private>)"
+
+
+class StoredTable(Private):
+    """A private table on disk, ready to be learned from: give it to a learner as `X`.
+
+    Make one with `secretballot.store_table`.
+
+    Attributes
+    ----------
+    vault : Path
+        Folder in which it lies, under "table".
+    classes : tuple
+        Declared classes; public.
+    unit : {"record", "user"}
+        Whose records are protected together.
+    unit_name : str or None
+        The column of the units.
+    n_columns : int
+        Encoded columns; public.
+    identity : str
+        Digest of all that shaped the rows; private.
+    serial : str
+        Names this very table on disk; drawn at random, never computed from data.
+    single : bool
+        Whether it was given as one file, so that a record's place among the others follows from no
+        cell.
+    columns : tuple of str
+        Of the file; private where its header may be a record.
+
+    Privacy
+    -------
+    Its rows are private. A row on disk is a function of one record and public values; where units
+    are persons, of the key of the vault, too.
+    """
+
+    __slots__ = (
+        "__cells",
+        "__n_rows",
+        "__n_units",
+        "classes",
+        "columns",
+        "feature_names",
+        "identity",
+        "n_columns",
+        "row_type",
+        "serial",
+        "single",
+        "unit",
+        "unit_name",
+        "vault",
+    )
+    _refusal = "a stored table refuses to {}; give it to a learner as X."
+
+    def __init__(
+        self,
+        vault: Path,
+        cells: Cells,
+        classes: tuple[Any, ...],
+        unit_name: str | None,
+        about: Mapping[str, Any],
+        *,
+        single: bool = False,
+    ) -> None:
+        self.vault, self.classes, self.unit_name, self.single = vault, classes, unit_name, single
+        self.identity, self.serial = about["identity"], about["serial"]
+        self.columns = tuple(map(str, about["columns"]))
+        self.unit = "record" if unit_name is None else "user"
+        self.feature_names = cells.feature_names
+        self.n_columns = len(cells.feature_names)
+        self.row_type = row_type(cells, classes, unit_name)
+        self.__cells = cells
+        self.__n_rows, self.__n_units = int(about["n_rows"]), int(about["n_units"])
+
+    @classmethod
+    def found(
+        cls,
+        vault: Path,
+        cells: Cells,
+        classes: tuple[Any, ...],
+        unit_name: str | None,
+        identity: str,
+        *,
+        single: bool = False,
+    ) -> "StoredTable | None":
+        """Return the table that lies in a vault, None where there is none that is whole and that
+        was made of the same file by the same settings.
+
+        Parameters
+        ----------
+        vault : Path
+        cells, classes, unit_name
+            As the table was written with.
+        identity : str
+            Digest of all that shaped the rows; private.
+        single : bool
+            As for the table.
+        """
+        about = _stored_description(vault)
+        if about is None or (about["version"], about["identity"]) != (_VERSION, identity):
+            return None
+        table = cls(vault, cells, classes, unit_name, about, single=single)
+        size = table.row_type.itemsize * about["n_rows"]
+        # a file that was cut short, or written to since, is not whole
+        return table if _size_of(vault / FOLDER / ROWS) == size else None
+
+    def count_rows(self) -> int:
+        """Return the number of records; private, but under replace-one."""
+        return self.__n_rows
+
+    def count_units(self) -> int:
+        """Return the number of units, about; private, but of records under replace-one."""
+        return self.__n_units
+
+    def stored_rows(self, most: int | None = None) -> Iterator[AnyArray]:
+        """Yield all rows as they are kept, in the order of the file, in blocks.
+
+        Parameters
+        ----------
+        most : int, optional
+            Rows of a block; by default so many that encoded they take 32 MiB.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, or is not whole.
+        """
+        most = max(1, _BLOCK_ENTRIES // self.n_columns) if most is None else most
+        path = self.vault / FOLDER / ROWS
+        yield from read_rows(path, self.row_type, self.__n_rows, most, self._check_in_place)
+
+    def _check_in_place(self) -> None:
+        """Refuse to read another table that was stored here meanwhile: its people are others.
+
+        Asked once the rows are open: before others are written, what vouches for these goes.
+
+        Raises
+        ------
+        DataError
+            If it was.
+        """
+        about = _stored_description(self.vault)
+        if about is None or about["serial"] != self.serial:
+            raise DataError(
+                f"The table that was stored in {self.vault} is not there any more, or another one"
+                " was stored in its place; store it again, each table in a vault of its own."
+            )
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """Yield all rows encoded, in the order of the file."""
+        for rows in self.stored_rows():
+            yield block_of(rows, self.__cells)
+
+    @property
+    def cells(self) -> Cells:
+        """How rows are kept and encoded; public."""
+        return self.__cells
+
+    def remove(self) -> None:
+        """Remove the files of the table; it cannot be read after that."""
+        forget_table(self.vault)
+
+    def __repr__(self) -> str:
+        return (
+            f"StoredTable(n_columns={self.n_columns}, classes={list(self.classes)},"
+            f" unit={self.unit!r}, records=<private>)"
+        )
+
+
+class TableWriter:
+    """Write a stored table row by row; it is there once `finish` was called, and not before.
+
+    Parameters
+    ----------
+    vault : path
+        Made with mode 0700 where absent. A table that lies there is removed.
+    cells, classes, unit_name
+        As for `StoredTable`.
+
+    Raises
+    ------
+    DataError
+        If the vault cannot be written.
+    """
+
+    def __init__(
+        self, vault: Path, cells: Cells, classes: tuple[Any, ...], unit_name: str | None
+    ) -> None:
+        self._vault, self._folder = make_vault(vault), Path(vault) / FOLDER
+        self._cells, self._classes, self._unit_name = cells, classes, unit_name
+        self._type = row_type(cells, classes, unit_name)
+        forget_table(vault)
+        make_vault(self._folder)
+        self._rows, self._n_rows = RowFile(self._folder / ROWS), 0
+
+    def add(self, cells: AnyArray, classes: IntArray, units: UnsignedArray | None) -> None:
+        """Write rows behind those that are there.
+
+        Parameters
+        ----------
+        cells : structured ndarray of shape (n_rows,)
+        classes : ndarray of int64, shape (n_rows,)
+        units : ndarray of uint64, shape (n_rows, 2), or None
+        """
+        rows = np.empty(len(cells), dtype=self._type)
+        rows[_CELLS], rows[_CLASS] = cells, classes
+        if units is not None:
+            rows[_UNIT] = units
+        self._rows.add(rows)
+        self._n_rows += len(rows)
+
+    def finish(
+        self,
+        identity: str,
+        serial: str,
+        *,
+        n_units: int,
+        columns: Sequence[str],
+        single: bool = False,
+    ) -> StoredTable:
+        """Return the table, which is whole now and was found to be fit.
+
+        Parameters
+        ----------
+        identity : str
+            Digest of all that shaped the rows; private.
+        serial : str
+            Drawn at random.
+        n_units : int
+            About how many units there are; private.
+        columns : sequence of str
+            Of the file.
+        single : bool
+            As for the table.
+
+        Raises
+        ------
+        DataError
+            If the rows are not those that were written, or cannot be.
+        """
+        self._rows.finish()
+        if _size_of(self._folder / ROWS) != self._n_rows * self._type.itemsize:
+            raise DataError(
+                f"Something else has written to {self._folder}; give every table a vault of its"
+                " own, and repeat."
+            )
+        about = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "identity": identity,
+            "serial": serial,
+            "n_rows": self._n_rows,
+            "n_units": n_units,
+            "columns": list(columns),
+        }
+        # last: without this file there is no table, so an interrupted run leaves none
+        write_secret(self._folder / ABOUT, json.dumps(about).encode())
+        given = self._vault, self._cells, self._classes, self._unit_name
+        return StoredTable(*given, about, single=single)
+
+
+def forget_table(vault: Path) -> None:
+    """Remove the table that is kept in a vault, if there is one, and the parts of it that a fit
+    which was killed has left there."""
+    remove_folder(vault / FOLDER, ABOUT)
+    for name in PARTS:
+        for left in vault.glob(f"{name}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def remove_folder(folder: Path, about: str) -> None:
+    """Remove a folder of rows, as far as it can be, and before anything else the file that vouches
+    for them; a link in its place goes, not what it leads to."""
+    with suppress(OSError):
+        if folder.is_symlink():
+            folder.unlink()
+        else:
+            (folder / about).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stored_description(vault: Path) -> dict[str, Any] | None:
+    """Return what is said of the table in a vault, None where there is none that is whole."""
+    content = None
+    with suppress(DataError):
+        content = read_secret(vault / FOLDER / ABOUT, largest=LARGEST_JSON)
+    about = None if content is None else json_fields(content, _FIELDS)
+    return about if about is not None and about["format"] == _FORMAT else None
+
+
+def row_type(cells: Cells, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:
+    """Return the type of a row on disk."""
+    fields: list[Any] = [
+        (_CELLS, cells.compact_type),
+        (_CLASS, np.min_scalar_type(len(classes) - 1)),
+    ]
+    return np.dtype([*fields, *([] if unit_name is None else [(_UNIT, np.uint64, (2,))])])
+
+
+def block_of(rows: AnyArray, cells: Cells) -> RowBlock:
+    """Return kept rows, of shape (n_rows,), as encoded ones."""
+    return RowBlock(cells.widen(rows[_CELLS]), rows[_CLASS].astype(np.int64), units_of(rows))
+
+
+def sparse_part(rows: AnyArray, cells: Cells) -> tuple[Any, IntArray]:
+    """Return kept rows, of shape (n_rows,), as a CSR matrix of encoded ones, and the indices of
+    their classes."""
+    return cells.widen_sparse(rows[_CELLS]), rows[_CLASS].astype(np.int64)
+
+
+def units_of(rows: AnyArray) -> UnsignedArray | None:
+    """Return the keyed hashes of the units of kept rows, shape (n_rows, 2), None where every record
+    is one."""
+    return rows[_UNIT] if _UNIT in (rows.dtype.names or ()) else None
+
+
+class RowFile:
+    """A new secret file, mode 0600, that rows are written to; it is whole once `finish` was called.
+
+    Between two writes it is closed, so that there may be very many.
+
+    Parameters
+    ----------
+    path : Path
+        In a vault.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, rows: AnyArray) -> None:
+        """Write rows, of shape (n_rows,), behind those that are there.
+
+        Raises
+        ------
+        DataError
+            If they cannot be written.
+        """
+        with _opened_file(self._path, _APPENDING, "written") as file:
+            file.write(np.ascontiguousarray(rows).data)
+
+    def finish(self) -> None:
+        """Write the file through to the disk; an empty one where there is none.
+
+        Raises
+        ------
+        DataError
+            If it cannot be written.
+        """
+        with _opened_file(self._path, _APPENDING, "written") as file:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_rows(
+    path: Path,
+    kind: np.dtype[Any],
+    n_rows: int,
+    most: int,
+    check: Callable[[], None] | None = None,
+) -> Iterator[AnyArray]:
+    """Yield the rows of a secret file in blocks.
+
+    Parameters
+    ----------
+    path : Path
+    kind : numpy.dtype
+        Of a row.
+    n_rows : int
+        How many there must be.
+    most : int
+        Rows of a block.
+    check : callable, optional
+        Called once the file is open; raises where it is another one.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, or holds another number of rows.
+    """
+    not_whole = f"{path} is not whole; remove the folder {path.parent}, and repeat the run."
+    if not path.is_file():
+        raise DataError(not_whole)
+    with _opened_file(path, os.O_RDONLY, "read") as file:
+        if os.fstat(file.fileno()).st_size != n_rows * kind.itemsize:
+            raise DataError(not_whole)
+        # the file is open now: what is checked is what will be read
+        if check is not None:
+            check()
+        for start in range(0, n_rows, most):
+            count = min(most, n_rows - start)
+            part = file.read(count * kind.itemsize)
+            if len(part) != count * kind.itemsize:
+                raise DataError(f"{path} was changed while it was read; repeat the run.")
+            yield np.frombuffer(part, dtype=kind)
+
+
+@contextmanager
+def _opened_file(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
+    """Give an open file of a vault, without a buffer; never through a link."""
+    problem = ""
+    try:
+        handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        with os.fdopen(handle, "ab" if flags & os.O_APPEND else "rb", buffering=2**20) as file:
+            yield file
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(
+            f"{path} cannot be {what} ({problem}); free some space, or name another folder."
+        )
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of a file's content in bytes, -1 where there is none that can be read."""
+    if not path.is_file():
+        return -1
+    with _opened_file(path, os.O_RDONLY, "read") as file:
+        return os.fstat(file.fileno()).st_size

@@ -1,0 +1,165 @@
+"""Teachers of several labels, or of a number: one learner per shard, asked at once and let go."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from secretballot._seeded import seed_of
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.foreign_code import isolated, one_thread, result_once_seeded
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.training import Recipe
+
+Progress = Callable[[int, int], None]
+
+
+def label_ballots(
+    teacher: Any,
+    X: Any,
+    Y: IntArray,
+    shards: IntArray,
+    X_public: Any,
+    *,
+    n_teachers: int,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[tuple[BoolArray, FloatArray]]:
+    """Yield what each teacher names at the public points, and how sure it is, shapes (n_public,
+    n_labels).
+
+    One copy of `teacher` learns each label on each shard. A label that a shard has throughout, or
+    nowhere, is named throughout, or nowhere; one that cannot be learnt there is not named.
+
+    Parameters
+    ----------
+    teacher : classifier of 0 and 1
+    X : table of shape (n_records, n_features)
+    Y : ndarray of 0 and 1, shape (n_records, n_labels)
+    shards : ndarray of int64, shape (n_records,)
+    X_public : table of shape (n_public, n_features)
+    n_teachers, random_state : int
+    progress : callable, optional
+        Called with (teachers done, teachers in all).
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not a learner at its shard.
+
+    Privacy
+    -------
+    Sensitivity : a ballot follows from the teacher's own shard, its number and public values.
+    """
+    recipe, order = Recipe.of(teacher, random_state), _rows_by_shard(shards, n_teachers)
+    n_public, n_labels = n_rows(X_public), Y.shape[1]
+    with one_thread():
+        for number, rows in enumerate(order):
+            named = np.zeros((n_public, n_labels), dtype=bool)
+            sure = np.zeros((n_public, n_labels))
+            part, own = take_rows(X, rows), Y[rows]
+            for label in range(n_labels if len(rows) else 0):
+                has = own[:, label]
+                if (has == has[0]).all():
+                    named[:, label], sure[:, label] = bool(has[0]), float(has[0])
+                    continue
+                # of the teacher and the label alone: a ballot depends on no other shard
+                seed = seed_of(random_state, number, 3, label)
+                work = partial(_named_points, recipe, number, part, has, X_public)
+                found = _isolated_result(work, seed, recipe.settings)
+                if found is not None:
+                    named[:, label], sure[:, label] = found
+            if progress is not None:
+                progress(number + 1, n_teachers)
+            yield named, sure
+
+
+def number_ballots(
+    teacher: Any,
+    X: Any,
+    y: FloatArray,
+    shards: IntArray,
+    X_public: Any,
+    *,
+    n_teachers: int,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[FloatArray]:
+    """Yield the numbers that each teacher predicts at the public points, shape (n_public,).
+
+    A teacher that cannot be trained, or asked, predicts no number anywhere. A target that is nan
+    leaves its record out.
+
+    Parameters
+    ----------
+    teacher : regressor
+    X, shards, X_public, n_teachers, random_state, progress
+        As for `label_ballots`.
+    y : ndarray of float, shape (n_records,)
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not a learner at its shard.
+
+    Privacy
+    -------
+    Sensitivity : as for `label_ballots`.
+    """
+    recipe, order = Recipe.of(teacher, random_state), _rows_by_shard(shards, n_teachers)
+    with one_thread():
+        for number, rows in enumerate(order):
+            known = rows[~np.isnan(y[rows])]
+            found = None
+            if len(known):
+                part, own = take_rows(X, known), y[known]
+                work = partial(_predicted_numbers, recipe, number, part, own, X_public)
+                # the seed is the teacher's own: a ballot depends on no other shard
+                found = _isolated_result(work, seed_of(random_state, number, 3), recipe.settings)
+            if progress is not None:
+                progress(number + 1, n_teachers)
+            yield np.full(n_rows(X_public), np.nan) if found is None else found
+
+
+def _rows_by_shard(shards: IntArray, n_teachers: int) -> list[IntArray]:
+    # rows keep their order inside a shard, whatever the other shards hold
+    order = np.argsort(shards, kind="stable")
+    bounds = np.cumsum(np.bincount(shards, minlength=n_teachers))[:-1]
+    return np.split(order, bounds)
+
+
+def _isolated_result(work: Callable[[], Any], seed: int, settings: Mapping[str, Any]) -> Any:
+    def alone() -> Any:
+        with isolated(seed, settings):
+            return work()
+
+    return result_once_seeded(alone)
+
+
+def _named_points(
+    recipe: Recipe, number: int, X: Any, has: IntArray, points: Any
+) -> tuple[BoolArray, FloatArray]:
+    """Return which points a learner of this shard gives the label, and how sure it is of that."""
+    model = recipe.fresh(number).fit(X, has)
+    labels = np.asarray(model.predict(points), dtype=np.float64)
+    if labels.shape != (n_rows(points),) or not np.isin(labels, (0.0, 1.0)).all():
+        raise ValueError("a prediction must be 0 or 1 per row")
+    sure = labels
+    if hasattr(model, "predict_proba"):
+        shares = np.asarray(model.predict_proba(points), dtype=np.float64)
+        sure = shares[:, list(model.classes_).index(1)]
+    return labels == 1, sure
+
+
+def _predicted_numbers(
+    recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any
+) -> FloatArray:
+    """Return what a learner of this shard predicts at the points, shape (n_points,)."""
+    model = recipe.fresh(number).fit(X, y)
+    numbers = np.asarray(model.predict(points), dtype=np.float64)
+    if numbers.shape == (n_rows(points), 1):
+        numbers = numbers[:, 0]
+    if numbers.shape != (n_rows(points),):
+        raise ValueError("a prediction must be one number per row")
+    return numbers

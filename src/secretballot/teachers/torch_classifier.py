@@ -1,0 +1,433 @@
+"""A PyTorch module as a scikit-learn classifier, for one shard or for many at once."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from secretballot._seeded import own_global_states, public_seed, seed_of
+from secretballot._validation import check_choice, check_count, check_finite, shown
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import result_of
+from secretballot.teachers.torch_stacks import (
+    Recipe,
+    Stack,
+    import_torch,
+    keeps_apart,
+    one_way_to_compute,
+    slot_bytes,
+)
+
+_MEMORY = 2**30  # bytes that the slots of one stack may take together
+_MOST_SLOTS = {"cpu": 50, "cuda": 1000}  # a processor gains nothing by more: its caches are full
+_MOST_ROWS = 256  # of public points in one go
+_MOST_ROWS_TOGETHER = {"cpu": 64, "cuda": 256}
+_STEP = "torch"
+
+
+class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A PyTorch module trained on the rows of one shard; as a teacher, on many shards at once.
+
+    Every shard takes the same number of steps, each on `batch_size` rows drawn from its own rows
+    without replacement until all were seen, then anew. Teachers that share a step share nothing
+    else: see the guide on teachers of PyTorch for what is promised, and where.
+
+    Parameters
+    ----------
+    module : callable
+        Returns a new ``torch.nn.Module`` with random parameters: a class or a function, of no
+        arguments, that can be imported by its name where teachers are to be kept. The module takes
+        rows as floats of shape (n, n_features) and returns a score for each class, shape (n,
+        n_classes).
+    steps : int
+        Steps of training.
+    batch_size : int
+        Rows in a step.
+    optimizer : {"adam", "sgd"}
+        As torch has them, without options other than these.
+    learning_rate : float
+    momentum : float
+        Of "sgd".
+    weight_decay : float
+        Added to the slope as the parameters times this number.
+    device : str
+        "auto" for the first CUDA device where there is one, else the processor; or "cpu", "cuda",
+        "cuda:1".
+    shards_at_once : int, optional
+        Shards trained in one stack; 1 trains one after another. By default as many as fit into a
+        gigabyte, at most 50 on a processor and 1,000 on a device.
+    random_state : int, optional
+        First parameters, drawn rows and dropout follow from it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels seen.
+    n_features_in_ : int
+    state_ : dict of str to ndarray
+        Parameters and buffers of the module.
+
+    Examples
+    --------
+    >>> def small_module():
+    ...     import torch
+    ...     return torch.nn.Sequential(
+    ...         torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2)
+    ...     )
+    >>> teacher = sb.TorchClassifier(small_module, steps=200, learning_rate=0.01)
+    >>> model = sb.PATEClassifier(teacher, n_teachers=200, budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> model.teacher.steps
+    200
+    """
+
+    def __init__(
+        self,
+        module: Callable[[], Any],
+        *,
+        steps: int = 100,
+        batch_size: int = 20,
+        optimizer: str = "adam",
+        learning_rate: float = 0.001,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        device: str = "auto",
+        shards_at_once: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        # stored as given, which scikit-learn's clone needs; `_checked_recipe` checks
+        self.module = module
+        self.steps = steps
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.device = device
+        self.shards_at_once = shards_at_once
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the module.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of numbers, of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+            Integers from 0 to the module's outputs - 1 stand for the outputs themselves; any other
+            labels are numbered in their order.
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of range, or torch is not installed.
+        ValueError
+            If the rows are no finite numbers, the module cannot take them, or training diverged.
+        """
+        recipe = self._checked_recipe()
+        rows, labels = _finite_rows(X), np.asarray(y)
+        if labels.shape != (len(rows),) or len(rows) == 0:
+            raise ValueError("y must have one label for each of one or more rows")
+        seed = public_seed(self.random_state, _STEP)
+        classes = np.unique(labels)
+        # modules draw from torch's global generator
+        with own_global_states(seed), one_way_to_compute():
+            stack = Stack.fresh(recipe, [seed])
+            places = _output_places(classes, _n_outputs(stack, recipe, rows.shape[1]))
+            targets = places[np.searchsorted(classes, labels)]
+            _train_stack(stack, recipe, self.steps, [(rows, targets)], [seed], rows.shape[1])
+            state = stack.states()[0]
+        if state is None:
+            raise ValueError("training diverged; use a smaller learning_rate")
+        return self._with_fitted_state(state, classes, places, rows.shape[1])
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the share of every class in `classes_`, of shape (n_rows, n_classes)."""
+        rows = _finite_rows(X)
+        recipe = self._checked_recipe()
+        with own_global_states(0), one_way_to_compute():
+            scores = _slot_scores(recipe, [self.state_], rows)[0][:, self.places_].astype(
+                np.float64
+            )
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares: npt.NDArray[np.float64] = scores / scores.sum(axis=1, keepdims=True)
+        return shares
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the label of every row, of shape (n_rows,)."""
+        return np.asarray(type(self).predict_shards([self], X)[0])
+
+    def slots(self, n_features: int) -> int:
+        """Return how many shards of so many features are trained, and vote, in one stack.
+
+        It follows from the settings, the module and the device alone; 1 where the module cannot
+        share a stack, or where poison in one slot was seen to reach another.
+        """
+        recipe = self._checked_recipe()
+        if self.shards_at_once == 1:
+            return 1
+        needed = slot_bytes(recipe, n_features)
+        if needed is None:
+            return 1
+        most = self.shards_at_once or _MOST_SLOTS[recipe.device.partition(":")[0]]
+        n_slots = max(1, min(most, _MEMORY // max(1, needed)))
+        apart = keeps_apart(recipe, n_features, n_slots, recipe.batch_size, True)
+        return n_slots if apart else 1
+
+    @classmethod
+    def fit_shards(
+        cls, learners: Sequence["TorchClassifier"], parts: Sequence[tuple[Any, Any] | None]
+    ) -> list["TorchClassifier | None"]:
+        """Train one unfitted learner on each part, all in one stack.
+
+        Parameters
+        ----------
+        learners : list of TorchClassifier
+            Equal but for their seeds.
+        parts : list of (X, y) or None
+            Rows and class indices of each; None leaves the slot empty.
+
+        Returns
+        -------
+        list
+            The learners, fitted; None for an empty slot, and where a part alone made its slot fail.
+
+        Privacy
+        -------
+        Sensitivity : a slot follows from its own part, the seeds and public numbers, bit for bit,
+            where `keeps_apart` says so for the computation's shape; elsewhere the parts are taken
+            one by one.
+        """
+        recipe, own = learners[0]._checked_recipe(), [_checked_part(part) for part in parts]
+        seeds = [public_seed(learner.random_state, _STEP) for learner in learners]
+        width = next((X.shape[1] for X, _ in filter(None, own)), None)
+        if width is None:
+            return [None] * len(parts)
+        # by the width of the table, which all parts have
+        if not keeps_apart(recipe, width, len(parts), recipe.batch_size, True):
+            return [
+                None if part is None else result_of(partial(learner.fit, *part))
+                for learner, part in zip(learners, own, strict=True)
+            ]
+        with own_global_states(seed_of(*seeds[:1], len(seeds))), one_way_to_compute():
+            stack = Stack.fresh(recipe, seeds)
+            outputs = _n_outputs(stack, recipe, width)
+            own = [None if part is None or part[1].max() >= outputs else part for part in own]
+            _train_stack(stack, recipe, learners[0].steps, own, seeds, width)
+            states = stack.states()
+        return [
+            None
+            if part is None or state is None
+            else learner._with_fitted_state(state, classes := np.unique(part[1]), classes, width)
+            for learner, part, state in zip(learners, own, states, strict=True)
+        ]
+
+    @classmethod
+    def predict_shards(
+        cls, models: Sequence["TorchClassifier | None"], X: Any
+    ) -> list[npt.NDArray[Any] | None]:
+        """Return the labels that each model gives to all rows, None for a slot without a model.
+
+        Parameters
+        ----------
+        models : sequence of TorchClassifier or None
+            Fitted, of one recipe.
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        list of ndarray, shape (n_rows,), or None
+        """
+        rows = _finite_rows(X)
+        first = next((model for model in models if model is not None), None)
+        if first is None:
+            return [None] * len(models)
+        recipe = first._checked_recipe()
+        states = [None if model is None else model.state_ for model in models]
+        with own_global_states(0), one_way_to_compute():
+            scores = _slot_scores(recipe, states, rows)
+        return [
+            None if model is None else model.classes_[np.argmax(own[:, model.places_], axis=1)]
+            for model, own in zip(models, scores, strict=True)
+        ]
+
+    def _with_fitted_state(
+        self, state: dict[str, Any], classes: npt.NDArray[Any], places: Any, n_features: int
+    ) -> Self:
+        self.state_, self.classes_, self.places_ = state, classes, places
+        self.n_features_in_ = n_features
+        return self
+
+    def _checked_recipe(self) -> Recipe:
+        """Return the checked settings.
+
+        Raises
+        ------
+        ParameterError
+            If one is out of range, or torch is not installed.
+        """
+        torch = import_torch()
+        # a module can be called too, but all teachers would share its parameters
+        if not callable(self.module) or isinstance(self.module, torch.nn.Module):
+            raise ParameterError(
+                Parameter("module"),
+                f" is {shown(type(self.module).__name__)}; give a class or function that returns a"
+                " new torch.nn.Module when it is called.",
+            )
+        check_count("steps", self.steps)
+        check_count("batch_size", self.batch_size)
+        if self.shards_at_once is not None:
+            check_count("shards_at_once", self.shards_at_once)
+        check_choice("optimizer", self.optimizer, ("adam", "sgd"))
+        for name in ("learning_rate", "momentum", "weight_decay"):
+            if not check_finite(name, getattr(self, name)) >= 0 or not self.learning_rate:
+                raise ParameterError(
+                    Parameter(name),
+                    f" is {shown(getattr(self, name))}; it must be at least 0, and learning_rate"
+                    " above 0.",
+                )
+        return Recipe(
+            self.module,
+            int(self.batch_size),
+            self.optimizer,
+            float(self.learning_rate),
+            float(self.momentum),
+            float(self.weight_decay),
+            _checked_device(torch, self.device),
+        )
+
+
+def _checked_device(torch: Any, name: Any) -> str:
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    kind = None
+    with contextlib.suppress(RuntimeError, TypeError):
+        device = torch.device(name)
+        there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        kind = device.type if device.type == "cpu" or (device.index or 0) < there else None
+    if kind not in ("cpu", "cuda"):
+        raise ParameterError(
+            Parameter("device"),
+            f" is {shown(name)}; it must be 'auto', 'cpu', or a CUDA device that torch finds here,"
+            " counted from 0.",
+        )
+    return str(name)
+
+
+def _finite_rows(X: Any) -> npt.NDArray[np.float32]:
+    """Return rows as finite floats.
+
+    Raises
+    ------
+    ValueError
+        If they are none; the message names no cell.
+    """
+    table: Any = X.toarray() if hasattr(X, "toarray") else X
+    with np.errstate(over="ignore"):
+        rows: npt.NDArray[np.float32] = np.array(table, dtype=np.float32, order="C")
+    if rows.ndim != 2 or not np.isfinite(rows).all():
+        raise ValueError("X must be a table of finite numbers")
+    return rows
+
+
+def _checked_part(part: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
+    """Return one shard's rows and class indices, None where they are none: its own fault alone."""
+    if part is None:
+        return None
+    try:
+        return _finite_rows(part[0]), np.asarray(part[1], dtype=np.int64)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _n_outputs(stack: Stack, recipe: Recipe, n_features: int) -> int:
+    """Return how many scores the module gives, from rows of zeros."""
+    torch = import_torch()
+    return int(stack.outputs(torch.zeros((2, n_features), device=recipe.device)).shape[2])
+
+
+def _output_places(classes: npt.NDArray[Any], n_outputs: int) -> npt.NDArray[np.int64]:
+    """Return the output that stands for each class."""
+    if len(classes) > n_outputs:
+        raise ValueError(f"the module has {n_outputs} outputs for {len(classes)} classes")
+    if classes.dtype.kind in "iu" and classes.min() >= 0 and classes.max() < n_outputs:
+        return classes.astype(np.int64)
+    return np.arange(len(classes))
+
+
+def _train_stack(
+    stack: Stack,
+    recipe: Recipe,
+    steps: int,
+    parts: Sequence[Any],
+    seeds: Sequence[int],
+    width: int,
+) -> None:
+    """Take all steps; slots without a part learn zeros.
+
+    Rows are copied from one table of all parts into batches of a shape that is public: what a part
+    holds, and how much, changes its own rows of a batch alone.
+    """
+    torch = import_torch()
+    # a row of zeros stands for a part that is missing: shapes of batches stay public
+    empty = np.zeros((1, width), np.float32), np.zeros(1, np.int64)
+    X = torch.from_numpy(np.concatenate([(part or empty)[0] for part in parts])).to(recipe.device)
+    y = torch.from_numpy(np.concatenate([(part or empty)[1] for part in parts])).to(recipe.device)
+    starts = np.cumsum([0, *(len((part or empty)[0]) for part in parts)])
+    drawn = np.stack(
+        [
+            start + _drawn_rows(stop - start, steps * recipe.batch_size, seed)
+            for start, stop, seed in zip(starts[:-1], starts[1:], seeds, strict=True)
+        ]
+    ).reshape(len(parts), steps, recipe.batch_size)
+    rows = torch.from_numpy(drawn).to(recipe.device)
+    for step in range(steps):
+        stack.step(X[rows[:, step]], y[rows[:, step]])
+
+
+def _drawn_rows(n_rows: int, n_drawn: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return numbers of rows, of shape (n_drawn,): all in random order, then all in another."""
+    generator = np.random.default_rng(seed_of(seed, 1))
+    rounds = -(-n_drawn // n_rows)
+    orders = generator.permuted(np.tile(np.arange(n_rows), (rounds, 1)), axis=1)
+    return np.asarray(orders.ravel()[:n_drawn], dtype=np.int64)
+
+
+def _slot_scores(
+    recipe: Recipe, states: Sequence[dict[str, Any] | None], rows: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """Return every slot's scores of all rows, of shape (n_slots, n_rows, n_outputs).
+
+    In blocks of one shape, the last one filled with zeros.
+    """
+    torch = import_torch()
+    width, together = rows.shape[1], len(states) > 1
+    block = _MOST_ROWS
+    if together:
+        needed = slot_bytes(recipe, width)
+        if needed is not None:
+            room = _MEMORY // (len(states) * max(1, needed // recipe.batch_size))
+            most = _MOST_ROWS_TOGETHER[recipe.device.partition(":")[0]]
+            block = max(1, min(most, room))
+        if needed is None or not keeps_apart(recipe, width, len(states), block, False):
+            return _one_by_one(recipe, states, rows)
+    stack, found = Stack.of_states(recipe, states), []
+    for at in range(0, len(rows), block):
+        part = rows[at : at + block]
+        filled = np.zeros((block, width), np.float32)
+        filled[: len(part)] = part
+        # a copy in memory of torch's own: how numpy's is aligned may decide how torch adds up
+        shared = torch.from_numpy(filled).clone().to(recipe.device)
+        found.append(stack.outputs(shared)[:, : len(part)].float().cpu().numpy())
+    return np.concatenate(found, axis=1)
+
+
+def _one_by_one(
+    recipe: Recipe, states: Sequence[dict[str, Any] | None], rows: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    scores = [None if state is None else _slot_scores(recipe, [state], rows)[0] for state in states]
+    like = next(one for one in scores if one is not None)
+    return np.stack([np.zeros_like(like) if one is None else one for one in scores])

@@ -1,0 +1,338 @@
+"""Train one learner per shard, each from its own part, public settings and randomness of its own.
+
+Some learners are trained, and vote, many at a time. Such a learner has, besides what a classifier
+has:
+
+- ``slots(n_features)``: how many shards it takes at once, a public number;
+- ``fit_shards(learners, parts)`` and ``predict_shards(models, X)``, class methods that take one
+  learner or model for each slot, with None for a slot that is empty, and return one result for
+  each.
+
+It promises that what comes out of a slot follows from what went into it, from the number of slots
+and from the slot's place, bit for bit. What is done here keeps all else fixed: which teachers share
+a stack, and their places, follow from their numbers; a slot without a shard stays in its place and
+is empty; and where a stack fails, its parts are tried again in the same places with the others
+empty, until the shard that made it fail is alone.
+"""
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import sklearn
+
+from secretballot._seeded import seed_of
+from secretballot._typing import IntArray, Matrix
+from secretballot._validation import shown
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import isolated, result_once_seeded
+from secretballot.teachers.executors import Workers
+from secretballot.teachers.rows import as_csr, take_rows
+
+T = TypeVar("T")
+
+#: Rows of one shard, of shape (n_records, n_features), and the indices of their classes.
+Part = tuple[Any, IntArray]
+#: Numbers of the teachers that are trained at once, one for each slot, and whether each is wanted.
+Unit = tuple[tuple[int, bool], ...]
+
+# Below this many seconds of work left, starting worker processes costs more than it saves.
+_WORTH_WORKERS = 3.0
+_PILOT_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What every shard shares: the unfitted learner, its own seeds, the public random state,
+    scikit-learn's settings."""
+
+    teacher: Any
+    random_state: int
+    seeds: Mapping[str, int]
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, teacher: Any, random_state: int) -> "Recipe":
+        """Check the learner and find the seeds it takes.
+
+        Raises
+        ------
+        ParameterError
+            If it is no learner, or shares a random generator between teachers.
+        """
+        if isinstance(teacher, type) or not all(
+            hasattr(teacher, name) for name in ("fit", "predict", "get_params")
+        ):
+            kind = teacher if isinstance(teacher, type) else type(teacher)
+            raise ParameterError(
+                Parameter("teacher"),
+                f" is {kind.__name__!r}; it must be an instance with fit, predict and get_params,"
+                " as scikit-learn's classifiers have.",
+            )
+        # every source of randomness in the learner gets a seed of its teacher's own, nested ones
+        # too
+        params = teacher.get_params(deep=True)
+        own_seeds = {
+            name: params[name] for name in sorted(params) if name.split("__")[-1] == "random_state"
+        }
+        for name, own in own_seeds.items():
+            # a generator that teachers share would make one depend on the shards of others
+            if own is not None and (
+                isinstance(own, bool) or not isinstance(own, (int, np.integer)) or own < 0
+            ):
+                raise ParameterError(
+                    f"teacher's {name} is {shown(own)}; it must be None or an integer, never a"
+                    " shared generator."
+                )
+        seeds = {name: 0 if own is None else int(own) + 1 for name, own in own_seeds.items()}
+        return cls(teacher, random_state, seeds, sklearn.get_config())
+
+    def fresh(self, number: int) -> Any:
+        """Return an unfitted copy whose seeds depend on the teacher's number and public numbers
+        alone."""
+        model = sklearn.clone(self.teacher)
+        seeds = {
+            name: seed_of(self.random_state, number, place, own)
+            for place, (name, own) in enumerate(self.seeds.items())
+        }
+        return model.set_params(**seeds) if seeds else model
+
+
+class ShardSource(Protocol):
+    """Where the teachers' shards come from, one at a time."""
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of shards; public."""
+        ...
+
+    def part(self, number: int) -> Part:
+        """Return one shard.
+
+        Raises
+        ------
+        DataError, ResourceError, OSError
+            If it cannot be read; that is no fault of the shard and becomes no vote.
+        """
+        ...
+
+    def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
+        """Return what a worker needs to have this shard: it can be pickled, and holds the rows
+        where `send` is true or there is nothing to read them from."""
+        ...
+
+
+class Shards:
+    """Rows of the private table by shard, cut out one shard at a time."""
+
+    def __init__(
+        self,
+        X: Matrix,
+        y_index: IntArray,
+        shards: IntArray,
+        n_teachers: int,
+        *,
+        sparse: bool = False,
+    ) -> None:
+        self.n_teachers = n_teachers
+        self._X, self._y, self._sparse = X, y_index, sparse
+        # Stable: rows keep their order inside a shard, whatever the other shards hold.
+        self._order = np.argsort(shards, kind="stable")
+        self._bounds = np.concatenate([[0], np.cumsum(np.bincount(shards, minlength=n_teachers))])
+
+    def part(self, number: int) -> Part:
+        """Return a copy of one shard's rows and labels."""
+        rows = self._order[self._bounds[number] : self._bounds[number + 1]]
+        part = take_rows(self._X, rows)
+        return as_csr(part) if self._sparse else part, self._y[rows]
+
+    def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
+        """Return what holds one shard."""
+        return partial(held_part, *self.part(number))
+
+
+def held_part(X: Any, y: IntArray) -> Part:
+    """Return a shard that was sent: rows of shape (n_records, n_features) and their classes."""
+    return X, y
+
+
+def can_be_learned(y: IntArray) -> bool:
+    """Return whether a shard's labels, of shape (n_records,), are of two classes or more."""
+    return len(y) > 0 and not bool((y == y[0]).all())
+
+
+def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
+    """Fit one teacher; return None, which stands for the fixed vote, where its shard does not allow
+    that.
+
+    `X` has shape (n_records, n_features) and `y` shape (n_records,), of this shard alone.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not the shard.
+    """
+    if not can_be_learned(y):
+        return None
+
+    def fit() -> Any:
+        with isolated(seed_of(recipe.random_state, number), recipe.settings):
+            model = recipe.fresh(number)
+            model.fit(X, y)
+            return model
+
+    return result_once_seeded(fit)
+
+
+def trained(
+    recipe: Recipe,
+    source: ShardSource,
+    numbers: Sequence[int],
+    workers: Workers | None,
+    *,
+    send: bool = False,
+) -> Generator[tuple[int, Any]]:
+    """Yield (number, teacher or None) as the teachers are finished, in any order.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    source : ShardSource
+    numbers : list of int
+        Of the teachers that are not finished.
+    workers : Workers, optional
+        For processes of this machine, the first teachers are trained here and timed.
+    send : bool
+        Whether shards are sent though workers could read them.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, here or where a task ran.
+    DataError
+        If a shard cannot be read, or teachers cannot be pickled.
+    """
+    started, units = time.monotonic(), units_of(recipe.teacher, source, numbers)
+    for done, unit in enumerate(units):
+        if workers is not None and (not workers.here or pay_processes(started, done, len(units))):
+            tasks = (
+                (one, [source.loader(number, send=send) if go else None for number, go in one])
+                for one in units[done:]
+            )
+            with closing(workers.results(train_unit, tasks, recipe)) as finished:
+                for some in finished:
+                    yield from some
+            return
+        yield from train_unit(
+            unit, [partial(source.part, number) if go else None for number, go in unit], recipe
+        )
+
+
+def pay_processes(started: float, done: int, total: int) -> bool:
+    """Return whether so much work is left that worker processes repay their start.
+
+    Parameters
+    ----------
+    started : float
+        When the work began, by the monotonic clock.
+    done, total : int
+        Pieces of it.
+    """
+    spent = time.monotonic() - started
+    left = spent / max(1, done) * (total - done)
+    return done > 0 and spent > _PILOT_SECONDS and left > _WORTH_WORKERS
+
+
+def train_unit(
+    unit: Unit, loaders: Sequence[Callable[[], Part] | None], recipe: Recipe
+) -> list[tuple[int, Any]]:
+    """Return (number, teacher or None) for every wanted teacher of a unit.
+
+    Parameters
+    ----------
+    unit : tuple of (int, bool)
+    loaders : list of callable or None
+        Return the shard of each that is wanted.
+    recipe : Recipe
+    """
+    parts = [None if load is None else load() for load in loaders]
+    if len(unit) == 1:
+        ((number, _),), (part,) = unit, parts
+        assert part is not None
+        return [(number, train_shard(recipe, *part, number))]
+    learners = [recipe.fresh(number) for number, _ in unit]
+    fit_shards = type(learners[0]).fit_shards
+    seed = seed_of(recipe.random_state, unit[0][0], 2)
+
+    def work(kept: Sequence[Any]) -> list[Any]:
+        with isolated(seed, recipe.settings):
+            return list(fit_shards(learners, kept))
+
+    # one that cannot be learned gets the fixed vote, and must not stop the others of its unit
+    models = each_slot(
+        work, [part if part is not None and can_be_learned(part[1]) else None for part in parts]
+    )
+    return [(number, model) for (number, go), model in zip(unit, models, strict=True) if go]
+
+
+def units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[Unit]:
+    """Return the teachers with these numbers in units that are trained at once.
+
+    Parameters
+    ----------
+    teacher : classifier
+        Unfitted.
+    source : ShardSource
+        Asked for the width of its table, by its first shard.
+    numbers : list of int
+        Of the teachers that are not finished.
+    """
+    n_slots = 1
+    if numbers and works_together(teacher):
+        n_slots = slots_of(teacher, source.part(0)[0])
+    if n_slots == 1:
+        return [((number, True),) for number in numbers]
+    waiting = set(numbers)
+    units = [
+        tuple((number, number in waiting) for number in range(at, at + n_slots))
+        for at in range(0, source.n_teachers, n_slots)
+    ]
+    units = [tuple(one for one in unit if one[0] < source.n_teachers) for unit in units]
+    return [unit for unit in units if any(go for _, go in unit)]
+
+
+def works_together(learner: Any) -> bool:
+    """Return whether a learner, or a model, takes many shards at a time."""
+    return all(
+        callable(getattr(learner, name, None)) for name in ("slots", "fit_shards", "predict_shards")
+    )
+
+
+def slots_of(learner: Any, table: Any) -> int:
+    """Return how many slots a learner takes for such a table, whose width alone is looked at."""
+    if len(table.shape) != 2:
+        return 1
+    return result_once_seeded(lambda: int(learner.slots(int(table.shape[1])))) or 1
+
+
+def each_slot(work: Callable[[Sequence[Any]], list[T | None]], slots: Sequence[Any]) -> list[Any]:
+    """Return what the work makes of every slot, None for the empty ones and those that make it
+    fail."""
+    filled = [place for place, what in enumerate(slots) if what is not None]
+    results: list[Any] = [None] * len(slots)
+    waiting = [filled] if filled else []
+    while waiting:
+        places = waiting.pop()
+        kept = [slots[place] if place in places else None for place in range(len(slots))]
+        done = result_once_seeded(partial(work, kept))
+        if done is not None and len(done) == len(slots):
+            for place in places:
+                results[place] = done[place]
+        elif len(places) > 1:
+            middle = len(places) // 2
+            waiting += [places[:middle], places[middle:]]
+    return results

@@ -1,0 +1,393 @@
+"""Read files of votes or counts in blocks, whatever framework wrote them."""
+
+import csv
+import os
+import stat
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from secretballot._csv_lines import lines_of
+from secretballot._typing import CountArray
+from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice, check_count
+from secretballot.exceptions import (
+    Argument,
+    DataError,
+    Parameter,
+    ParameterError,
+    SecretBallotError,
+)
+from secretballot.teachers.tally import blocks_of, check_classes, check_counts, count_votes
+
+_BLOCK_CELLS = 2**20
+_COLUMNS_NAMED = 5
+_LONGEST_PATH = 300  # characters of a path in a message
+_ROW_BYTES = 16  # that a row of counts takes in memory, at least
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The public width of a file's table, its rows in blocks, and its column names if it has
+    any."""
+
+    n_columns: int
+    blocks: Iterator[npt.NDArray[Any]]
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What the caller says of a file; None where it says nothing."""
+
+    kind: str | None
+    classes: list[Any] | None
+    n_teachers: int | None
+    header: str | None
+
+
+def read_counts(
+    path: Path, kind: str | None, classes: object, n_teachers: int | None, header: str | None = None
+) -> tuple[CountArray, list[Any], int]:
+    """Read a file of votes or counts; see `read_votes`.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_queries, C), int32
+    classes : list of length C
+    n_teachers : int
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or does not fit; places are named, never cells.
+    """
+    if kind is not None:
+        check_choice("kind", kind, VOTES_KINDS)
+    if header is not None:
+        check_choice("header", header, HEADER_LINES)
+    if n_teachers is not None:
+        check_count("n_teachers", n_teachers)
+    values = None if classes is None else check_classes(classes)
+    table = _opened_table(path, _Reading(kind, values, n_teachers, header))
+    guessed = kind is None
+    kind = kind or _kind_by_shape(table.n_columns, values, n_teachers)
+    if kind == "votes":
+        if values is None:
+            raise ParameterError(
+                Parameter("classes"),
+                " are missing; votes can only be counted for declared classes.",
+            )
+        counts, found = count_votes(table.blocks, values, n_teachers)
+        return counts, values, found
+    width = None if values is None else len(values)
+    counts, found = check_counts(_by_class(table, values), width, n_teachers)
+    # a table of votes could pass for one of counts; a wrong guess would misstate the sensitivity
+    if guessed and n_teachers is None and (len(counts) == 1 or found <= table.n_columns):
+        raise DataError(*_AMBIGUOUS)
+    return counts, check_classes(range(table.n_columns)) if values is None else values, found
+
+
+def _by_class(table: _Table, classes: list[Any] | None) -> Iterator[npt.NDArray[Any]]:
+    """Return the blocks of counts with their columns in the order of the classes, by name where
+    columns have names.
+
+    Raises
+    ------
+    DataError
+        If the names are neither the classes nor mere positions: counts must not go to the wrong
+        class in silence.
+    """
+    names = table.names
+    if names is None or classes is None or len(names) != len(classes):
+        return table.blocks
+    wanted = [str(value) for value in classes]
+    if sorted(names) == sorted(wanted):
+        order = [names.index(name) for name in wanted]
+        return (block[:, order] for block in table.blocks)
+    if list(names) == [str(position) for position in range(len(names))]:
+        return table.blocks
+    odd = [place + 1 for place, name in enumerate(names) if name not in wanted]
+    raise DataError(
+        f"the columns of counts are not named by the {len(wanted)} classes ({_named_columns(odd)}"
+        " by none of them); name each column by its class."
+    )
+
+
+_AMBIGUOUS = (
+    "the file could hold votes or counts; say which by ",
+    Argument("kind", "votes"),
+    " or ",
+    Argument("kind", "counts"),
+    ".",
+)
+
+
+def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | None) -> str:
+    """Tell votes from counts by public numbers alone.
+
+    A guess from the values could differ between neighbours.
+    """
+    if classes is not None and n_columns != len(classes):
+        return "votes"
+    if n_teachers is not None and n_columns == n_teachers:
+        raise DataError(*_AMBIGUOUS)
+    return "counts"
+
+
+def _opened_table(path: Path, reading: _Reading) -> _Table:
+    openers: dict[str, Callable[[Path, _Reading], _Table]] = {
+        ".npy": _open_npy,
+        ".csv": _open_csv,
+        ".parquet": _open_parquet,
+    }
+    suffix = path.suffix.lower()
+    if suffix not in openers:
+        raise DataError(f"the file {_shown_path(path)} must end in .npy, .csv or .parquet.")
+    problem = ""
+    try:
+        # the file's kind comes before its content: opening a pipe would wait for ever
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) or not os.access(path, os.R_OK):
+            problem = "cannot be read: it is not a readable file."
+        elif found.st_size == 0:
+            problem = "is empty."
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read: {getattr(error, 'strerror', None) or 'the path is not valid'}."
+    if problem:
+        raise DataError(f"the file {_shown_path(path)} {problem}")
+    table: _Table = _read_or_refuse(path, lambda: openers[suffix](path, reading))
+    return _Table(table.n_columns, _read_all(path, table.blocks), table.names)
+
+
+def _read_all(path: Path, blocks: Iterator[npt.NDArray[Any]]) -> Iterator[npt.NDArray[Any]]:
+    while True:
+        block = _read_or_refuse(path, lambda: next(blocks, None))
+        if block is None:
+            return
+        yield block
+
+
+def _read_or_refuse(path: Path, read: Callable[[], Any]) -> Any:
+    """Return what a reader returns, or raise one sentence for whatever it raises.
+
+    Its own may quote the file.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return read()
+    except SecretBallotError:
+        raise
+    except Exception:
+        pass
+    # Outside of the handler: an exception's context is shown in tracebacks, whatever `from` says.
+    raise DataError(
+        f"the file {_shown_path(path)} is no readable {path.suffix.lower()} table; it is damaged,"
+        " cut short or of another kind."
+    )
+
+
+def _shown_path(path: Path) -> str:
+    text = repr(str(path))
+    return text if len(text) <= _LONGEST_PATH else f"'...{text[-_LONGEST_PATH:]}"
+
+
+def _named_columns(places: Sequence[int]) -> str:
+    """Return a phrase that names columns by their numbers, counted from 1; a cell is never
+    quoted."""
+    named = ", ".join(map(str, places[:_COLUMNS_NAMED]))
+    more = ", ..." if len(places) > _COLUMNS_NAMED else ""
+    return f"column{'s' if len(places) != 1 else ''} {named}{more}"
+
+
+def _open_npy(path: Path, reading: _Reading) -> _Table:
+    # A memory map checks the header's claim against the file's size and never unpickles.
+    table = np.lib.format.open_memmap(path, mode="r")
+    if table.ndim != 2:
+        raise DataError(
+            f"the file {_shown_path(path)} has {table.ndim} dimensions; give one row per query and"
+            " two dimensions."
+        )
+    return _Table(table.shape[1], blocks_of(table))
+
+
+def _open_csv(path: Path, reading: _Reading) -> _Table:
+    """Read a CSV file of which every record stands on one line, cell by cell.
+
+    No type is found for a column.
+    """
+    lines = _csv_records(path)
+    first = next(lines, None) or [""]
+    # in a file of one column a blank line is a row with a missing vote
+    records = (line or [""] for line in lines) if len(first) == 1 else filter(None, lines)
+    if reading.header != "no" and not first[0].strip():
+        raise DataError(
+            f"the file {_shown_path(path)} has a first column without a name; write it without the"
+            " row index."
+        )
+    kind = reading.kind or _kind_by_shape(len(first), reading.classes, reading.n_teachers)
+    has_header = _has_header(first, kind, reading)
+    names = tuple(cell.strip() for cell in first) if has_header else None
+    rows = records if has_header else chain([first], records)
+    return _Table(len(first), _csv_blocks(path, rows, len(first)), names)
+
+
+def _csv_records(path: Path) -> Iterator[list[str]]:
+    """Yield the cells of every line, none of a blank one.
+
+    Raises
+    ------
+    DataError
+        If a quoted cell goes on beyond its line: one stray quotation mark would swallow the lines
+        of other queries.
+    """
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = lines_of(file, f"the file {_shown_path(path)}")
+        reader = csv.reader(lines, skipinitialspace=True, strict=True)
+        for number, record in enumerate(reader, start=1):
+            if reader.line_num != number:
+                raise DataError(
+                    f"the file {_shown_path(path)} has a quoted cell that does not end on its line"
+                    f" (line {number}); write every row on one line."
+                )
+            yield record
+
+
+def _csv_blocks(path: Path, rows: Iterator[list[str]], width: int) -> Iterator[npt.NDArray[Any]]:
+    done, size = 0, max(1, _BLOCK_CELLS // width)
+    while lines := list(islice(rows, size)):
+        odd = [done + place for place, line in enumerate(lines) if len(line) != width]
+        if odd:
+            named = ", ".join(map(str, odd[:_COLUMNS_NAMED]))
+            raise DataError(
+                f"the file {_shown_path(path)} has {len(odd)} rows of another number of cells than"
+                f" the first one's {width} (rows {named}, counted from 0); give every row as many,"
+                " and quote cells with a comma."
+            )
+        done += len(lines)
+        yield np.array(lines, dtype=object)
+
+
+def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
+    """Return whether the first line names columns.
+
+    No single cell can turn the answer, it can only lead to a refusal.
+
+    A line in which every cell could be a vote (or count) is data, one in which none could be is a
+    header, and any other is refused. With one column a single cell would decide, so the caller has
+    to say.
+
+    Raises
+    ------
+    DataError
+        Naming columns by number: a cell of the first line may be a vote.
+    """
+    if reading.header is not None:
+        return reading.header == "yes"
+    odd = [
+        place + 1
+        for place, cell in enumerate(first)
+        if not _may_be_data(cell, kind, reading.classes)
+    ]
+    if len(first) == 1:
+        raise DataError(
+            "the file has one column, so that a single cell decides whether its first line is a"
+            " header; say so by ",
+            Argument("header", "yes"),
+            " or ",
+            Argument("header", "no"),
+            ".",
+        )
+    # one changed cell must not decide whether a row counts: mixed evidence is refused
+    if odd and len(odd) < len(first):
+        raise DataError(
+            f"the first line of the file is neither header nor data: {_named_columns(odd)} cannot"
+            f" be {kind} and others can; correct it, or say which it is by ",
+            Argument("header", "yes"),
+            " or ",
+            Argument("header", "no"),
+            ".",
+        )
+    return bool(odd)
+
+
+def _may_be_data(cell: str, kind: str, classes: list[Any] | None) -> bool:
+    if kind == "votes" and classes is not None and isinstance(classes[0], str):
+        return not cell.strip() or cell.strip() in classes
+    return _is_number(cell.strip())
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def _open_parquet(path: Path, reading: _Reading) -> _Table:
+    pq = _parquet_reader()
+    if pq is None:
+        raise DataError("reading .parquet needs pyarrow; install secretballot[parquet].")
+    # the schema and the number of rows come before the cells: a small file can claim any size
+    schema = pq.read_schema(path)
+    if any(name.startswith("__index_level_") for name in schema.names):
+        raise DataError(
+            f"the file {_shown_path(path)} holds a row index; write it without the row index."
+        )
+    odd = [place + 1 for place, kind in enumerate(schema.types) if not _is_flat(kind)]
+    if odd:
+        raise DataError(
+            f"the file {_shown_path(path)} has cells in {_named_columns(odd)} that are neither"
+            " numbers nor strings; write plain votes or counts."
+        )
+    rows = pq.read_metadata(path).num_rows
+    if rows * _ROW_BYTES > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        raise DataError(
+            f"the file {_shown_path(path)} claims {rows} rows, more than this machine's memory"
+            " holds; give a part."
+        )
+    return _Table(len(schema.names), _parquet_blocks(path, len(schema.names)), tuple(schema.names))
+
+
+def _parquet_reader() -> Any:
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        return None
+    return pq
+
+
+def _is_flat(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    numbers = (
+        types.is_integer,
+        types.is_floating,
+        types.is_decimal,
+        types.is_boolean,
+        types.is_null,
+    )
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(holds(kind) for holds in (*numbers, *texts))
+
+
+def _parquet_blocks(path: Path, n_columns: int) -> Iterator[npt.NDArray[Any]]:
+    """Yield cells as objects: the types of columns, and of a block, follow from single votes."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=max(1, _BLOCK_CELLS // max(1, n_columns))):
+            batch.validate(full=True)
+            block = np.empty((batch.num_rows, batch.num_columns), dtype=object)
+            for place, column in enumerate(batch.columns):
+                block[:, place] = column.to_pylist()
+            yield block

@@ -1,0 +1,536 @@
+"""Votes of teachers that were trained elsewhere: given teacher by teacher, counted, or in files."""
+
+import contextlib
+import io
+import math
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._validation import (
+    BALLOTS,
+    NEIGHBOURS,
+    UNITS,
+    check_choice,
+    check_count,
+    check_finite,
+    check_relation,
+    name_part,
+    shown,
+)
+from secretballot.core.private import Votes
+from secretballot.core.types import Guarantee, VoteShape
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.teachers.tally import blocks_of, check_classes, check_counts, count_votes
+from secretballot.vault import write_secret
+
+
+def votes_of_teachers(
+    votes: Any, classes: object, *, unit: str = "record", neighbours: str = "add-remove"
+) -> Votes:
+    """Count votes given teacher by teacher.
+
+    Parameters
+    ----------
+    votes : array-like of shape (n_queries, n_teachers)
+        Each a value of `classes`. A memory map is read in blocks.
+    classes : list of length C
+        Every class value, declared and not taken from the votes.
+    unit : {"record", "user", "label"}
+    neighbours : {"add-remove", "replace-one"}
+        What the teachers' shards were made for.
+
+    Raises
+    ------
+    DataError
+        If a vote is missing or no declared class; the message names rows, never values.
+    ParameterError
+        If `classes` is not a list of two or more distinct values.
+
+    Examples
+    --------
+    >>> sb.votes_of_teachers([["no", "yes", "yes"]], ["no", "yes"]).shape.n_teachers
+    3
+    """
+    values = check_classes(classes)
+    counts, _ = count_votes(blocks_of(_vote_table(votes, "votes")), values)
+    return Votes.of_teachers(counts, guarantee_of(unit, neighbours), classes=values)
+
+
+def votes_of_counts(
+    counts: Any,
+    classes: object = None,
+    n_teachers: int | None = None,
+    *,
+    unit: str = "record",
+    neighbours: str = "add-remove",
+) -> Votes:
+    """Take counts made elsewhere.
+
+    Parameters
+    ----------
+    counts : array-like of shape (n_queries, C)
+        Votes per class; integers of any numeric type, every row summing to the number of
+        teachers.
+    classes : list of length C, optional
+        The class values; 0 to C - 1 where none are given.
+    n_teachers : int, optional
+        What the rows must sum to; by default what the first row sums to.
+    unit, neighbours
+        As for `votes_of_teachers`.
+
+    Raises
+    ------
+    DataError
+        If a count is nan, fractional or negative, or rows differ in their sum; rows are named,
+        never values.
+    ParameterError
+        If `classes` is not a list of two or more distinct values.
+
+    Examples
+    --------
+    >>> votes = sb.votes_of_counts([[3, 97], [60, 40]], classes=["no", "yes"])
+    >>> votes.shape.n_teachers, votes.classes, votes.take([1]).shape.n_queries
+    (100, ('no', 'yes'), 1)
+    """
+    table = _vote_table(counts, "counts")
+    values = check_classes(range(table.shape[1]) if classes is None else classes)
+    checked, _ = check_counts(blocks_of(table), len(values), n_teachers)
+    return Votes.of_teachers(checked, guarantee_of(unit, neighbours), classes=values)
+
+
+def read_votes(
+    path: str | os.PathLike[str],
+    kind: str | None = None,
+    classes: object = None,
+    n_teachers: int | None = None,
+    header: str | None = None,
+    *,
+    unit: str = "record",
+    neighbours: str = "add-remove",
+) -> Votes:
+    """Read votes or counts from a `.npy`, `.csv` or `.parquet` file.
+
+    Parameters
+    ----------
+    path : path
+        Rows are queries; columns are teachers (votes) or classes (counts).
+    kind : {"votes", "counts"}, optional
+        What the file holds. Without it the public shape decides, or the file is refused.
+    classes : list, optional
+        The class values; needed for votes.
+    n_teachers : int, optional
+        The number of teachers that the file must agree with.
+    header : {"yes", "no"}, optional
+        Whether the first line of a CSV file names its columns. Without it a line in which no
+        cell could be a vote or count is a header, one in which all could be is data, and any
+        other is refused.
+    unit, neighbours
+        As for `votes_of_teachers`.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, its kind cannot be told, or its content does not fit.
+    ParameterError
+        If `kind` or `classes` is out of its range.
+    """
+    from secretballot.teachers.vote_files import read_counts
+
+    counts, values, _ = read_counts(Path(path), kind, classes, n_teachers, header)
+    return Votes.of_teachers(counts, guarantee_of(unit, neighbours), classes=values)
+
+
+def write_votes(votes: Votes, path: str | os.PathLike[str]) -> None:
+    """Write counts of votes as `.npy`, mode 0600, into a vault: a folder that is closed to
+    everyone else.
+
+    Parameters
+    ----------
+    votes : Votes
+    path : path
+        A file name ending in `.npy`; an existing file is replaced.
+
+    Raises
+    ------
+    ParameterError
+        If `path` does not end in `.npy`.
+    DataError
+        If the folder is absent, open to others, or cannot be written.
+    """
+    target = Path(path)
+    if target.suffix != ".npy":
+        raise ParameterError(Parameter("path"), f" is {str(target)!r}; it must end in .npy.")
+    _refuse_open_folder(target.parent)
+    # into memory first: numpy itself would make a file that others may read
+    content = io.BytesIO()
+    np.save(content, votes._unseal()[0], allow_pickle=False)
+    write_secret(target, content.getvalue())
+
+
+def guarantee_of(unit: object, neighbours: object) -> Guarantee:
+    """Return whose data a promise is about and how neighbours differ, as words of settings.
+
+    Raises
+    ------
+    ParameterError
+        If one is unknown, or the two do not go together.
+    """
+    of = check_choice("unit", unit, UNITS)
+    relation = check_choice("neighbours", neighbours, NEIGHBOURS)
+    check_relation(of, relation)
+    return Guarantee(unit=of, relation=relation)
+
+
+def _vote_table(values: Any, name: str) -> npt.NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise DataError(name_part(name), " are a masked array; fill or drop what is masked.")
+    table = values if isinstance(values, np.ndarray) else None
+    # numpy's own sentence may quote a cell, hence no raise inside an except
+    with contextlib.suppress(ValueError):
+        table = np.asarray(values)
+    if table is None:
+        raise DataError(
+            name_part(name), " are ragged; every row must have the same number of columns."
+        )
+    if table.ndim != 2:
+        raise DataError(
+            name_part(name),
+            f" have {table.ndim} dimensions; give one row per query and two dimensions.",
+        )
+    return table
+
+
+def _refuse_open_folder(folder: Path) -> None:
+    try:
+        mode = folder.stat().st_mode
+    except OSError as error:
+        raise DataError(f"the folder {str(folder)!r} cannot be used: {error.strerror}.") from None
+    if not stat.S_ISDIR(mode) or mode & 0o077:
+        raise DataError(
+            f"the folder {str(folder)!r} is open to others; votes go into a vault of mode 0700."
+        )
+
+
+#: How a set of labels is counted: label by label, or as one of all sets.
+MOST_LABELS, MOST_IN_SETS = 10_000, 8
+MOST_POSITIONS = 2**12
+
+
+def checked_labels(labels: Any) -> tuple[str, ...]:
+    """Return the names of labels.
+
+    Raises
+    ------
+    ParameterError
+        If they are no list of distinct names.
+    """
+    if labels is None:
+        raise ParameterError(
+            Parameter("labels"),
+            " is missing; name the columns of y, such as labels=['ill', 'old']: they are public.",
+        )
+    names = [] if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
+    texts = all(isinstance(name, str) and name.strip() and name.isprintable() for name in names)
+    if not names or not texts or len(set(names)) < len(names) or len(names) > MOST_LABELS:
+        raise ParameterError(
+            Parameter("labels"),
+            f" is {shown(labels)}; give a list of at most {MOST_LABELS} distinct names, such as"
+            " ['ill', 'old'].",
+        )
+    return tuple(str(name) for name in names)
+
+
+def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | None:
+    """Return the cap on the labels that one teacher names, None where there is none.
+
+    Raises
+    ------
+    ParameterError
+        If the ballot is unknown, has too many labels for sets, or the cap is out of range.
+    """
+    check_choice("ballot", ballot, BALLOTS)
+    if ballot == "sets" and not 2 <= n_labels <= MOST_IN_SETS:
+        raise ParameterError(
+            Parameter("ballot"),
+            f" is 'sets', and {n_labels} labels have 2^{n_labels} sets; 2 to {MOST_IN_SETS} labels"
+            " are counted so. Use 'labels'.",
+        )
+    if most_named is None:
+        return None
+    if ballot == "sets":
+        raise ParameterError(
+            Parameter("most_named"),
+            " is given with sets of labels, of which a teacher names one as it is; leave it out.",
+        )
+    cap = check_count("most_named", most_named)
+    if not cap <= n_labels:
+        raise ParameterError(
+            Parameter("most_named"), f" is {cap} of {n_labels} labels; give at most all of them."
+        )
+    return cap
+
+
+def as_set_numbers(named: npt.NDArray[Any]) -> IntArray:
+    """Return each row of 0 and 1 as the number of its set: label j counts 2^j.
+
+    From shape (..., n_labels) to shape (...).
+    """
+    places = 1 << np.arange(named.shape[-1], dtype=np.int64)
+    numbers: IntArray = (np.asarray(named, dtype=np.int64) * places).sum(axis=-1)
+    return numbers
+
+
+def from_set_numbers(numbers: IntArray, n_labels: int) -> IntArray:
+    """Return rows of 0 and 1, shape (n, n_labels), from the numbers of sets."""
+    rows: IntArray = (np.asarray(numbers)[:, None] >> np.arange(n_labels)) & 1
+    return rows
+
+
+def label_shape(
+    n_points: int,
+    n_labels: int,
+    n_teachers: int,
+    guarantee: Guarantee,
+    *,
+    ballot: str = "labels",
+    most_named: int | None = None,
+) -> VoteShape:
+    """Return the shape of votes for sets of labels, as `counted_labels` counts them."""
+    cap, sets = check_ballot(ballot, most_named, n_labels), ballot == "sets"
+    return VoteShape(
+        guarantee=guarantee,
+        n_queries=n_points * (1 if sets else n_labels),
+        n_classes=2**n_labels if sets else 2,
+        n_teachers=n_teachers,
+        moved=n_points * (1 if sets else moved_by_point(n_labels, cap)),
+    )
+
+
+def label_votes(
+    votes: Any,
+    labels: Sequence[str],
+    *,
+    ballot: str = "labels",
+    most_named: int | None = None,
+    unit: str = "record",
+    neighbours: str = "add-remove",
+) -> Votes:
+    """Count votes for sets of labels, given teacher by teacher.
+
+    Parameters
+    ----------
+    votes : array-like of 0 and 1, shape (n_queries, n_teachers, n_labels)
+    labels, ballot, most_named
+        As for `counted_labels`.
+    unit, neighbours
+        As for `votes_of_teachers`.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of its range.
+    DataError
+        If a vote is neither 0 nor 1, or shapes do not fit; no vote is named.
+
+    Examples
+    --------
+    >>> votes = np.array([[[1, 0, 1], [1, 0, 0]]])  # one query, two teachers, three labels
+    >>> found = sb.teachers.label_votes(votes, ["a", "b", "c"], most_named=1)
+    >>> found.shape.n_queries, found.shape.moved  # a row for each label
+    (3, 2)
+    """
+    cast = np.asarray(votes)
+    names = checked_labels(labels)
+    if cast.ndim != 3 or cast.shape[2] != len(names) or 0 in cast.shape:
+        raise DataError(
+            Parameter("votes"),
+            f" have shape {cast.shape}; give (n_queries, n_teachers, {len(names)}).",
+        )
+    if cast.dtype.kind not in "biuf" or not ((cast == 0) | (cast == 1)).all():
+        raise DataError(Parameter("votes"), " hold something else than 0 and 1.")
+    ballots = ((one.astype(bool), None) for one in np.moveaxis(cast, 1, 0))
+    promise = guarantee_of(unit, neighbours)
+    return counted_labels(ballots, names, promise, ballot=ballot, most_named=most_named)
+
+
+def counted_labels(
+    ballots: Iterable[tuple[BoolArray, FloatArray | None]],
+    labels: Sequence[str],
+    guarantee: Guarantee,
+    *,
+    ballot: str = "labels",
+    most_named: int | None = None,
+) -> Votes:
+    """Count ballots as they come, one for each teacher.
+
+    Parameters
+    ----------
+    ballots : iterable of (ndarray of bool, ndarray of float or None)
+        Which labels a teacher names, and how sure it is of each, shapes (n_queries, n_labels).
+        Of more labels than `most_named` the surest count, or the first where it does not say.
+    labels : sequence of distinct str
+    guarantee : Guarantee
+    ballot : {"labels", "sets"}
+        A row of two classes for each label of each query; or one row a query, with sets as classes.
+    most_named : int, optional
+        No teacher names more labels at a query.
+
+    Raises
+    ------
+    DataError
+        If there is no ballot.
+
+    Privacy
+    -------
+    Sensitivity : one teacher's set gives way to another one at every query: every label that is in
+        one of the two sets alone moves one vote. These are at most as many as there are labels,
+        and at most twice `most_named`.
+    """
+    names = checked_labels(labels)
+    cap = check_ballot(ballot, most_named, len(names))
+    total, teachers = None, 0
+    # added up as they come: memory holds the counts and one ballot
+    for named, sure in ballots:
+        one = named if cap is None else capped(named, cap, sure)
+        # of sets a teacher names one
+        of_set = np.eye(2 ** len(names), dtype=np.int64) if ballot == "sets" else None
+        cells = one.astype(np.int64) if of_set is None else of_set[as_set_numbers(one)]
+        total = cells if total is None else total + cells
+        teachers += 1
+    if total is None:
+        raise DataError("There are no ballots; at least one teacher must vote.")
+    if ballot == "sets":
+        return Votes.of_teachers(total, guarantee)
+    moved = len(total) * moved_by_point(len(names), cap)
+    ones = total.ravel()
+    return Votes.of_teachers(np.column_stack([teachers - ones, ones]), guarantee, moved=moved)
+
+
+def moved_by_point(n_labels: int, most_named: int | None) -> int:
+    """Return for how many labels of one point one teacher can vote otherwise."""
+    return n_labels if most_named is None else min(n_labels, 2 * most_named)
+
+
+def capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> BoolArray:
+    """Return a ballot that names at most `cap` labels at each query: the surest, or the first.
+
+    `named` and `scores` have shape (n_queries, n_labels). Reads this one teacher's ballot alone.
+    """
+    order = np.zeros(named.shape) if scores is None else np.nan_to_num(scores)
+    # a label that is not named comes after all that are; equal ones in the order of the labels
+    ranks = np.where(named, -order, np.inf)
+    first = np.argsort(ranks, axis=1, kind="stable")[:, :cap]
+    kept = np.zeros(named.shape, dtype=bool)
+    np.put_along_axis(kept, first, values=True, axis=1)
+    both: BoolArray = kept & named
+    return both
+
+
+def checked_range(target_range: Any) -> tuple[float, float]:
+    """Return two public bounds, the smaller one first.
+
+    Raises
+    ------
+    ParameterError
+        If they are no two finite numbers, the smaller one first.
+    """
+    if target_range is None:
+        raise ParameterError(
+            Parameter("target_range"),
+            " is missing; give public bounds of the target, such as target_range=(0, 100): they"
+            " are never inferred from private targets.",
+        )
+    if not isinstance(target_range, Sequence | np.ndarray) or len(target_range) != 2:
+        raise ParameterError(
+            Parameter("target_range"),
+            f" is {shown(target_range)}; give two numbers, such as (0, 100).",
+        )
+    low, high = (check_finite("target_range", bound) for bound in target_range)
+    if not low < high or not math.isfinite(high - low):
+        raise ParameterError(
+            Parameter("target_range"),
+            f" is {low:g} to {high:g}; its first number must be below its second.",
+        )
+    return float(low), float(high)
+
+
+def number_votes(
+    votes: Any,
+    target_range: tuple[float, float],
+    *,
+    n_positions: int = 200,
+    unit: str = "record",
+    neighbours: str = "add-remove",
+) -> Votes:
+    """Count votes for numbers as votes for the positions of a grid.
+
+    Parameters
+    ----------
+    votes : array-like of float, shape (n_queries, n_teachers)
+        What is beyond the range is cut to it; what is no number votes for the middle.
+    target_range : tuple of two floats
+        The grid's first and last number.
+    n_positions : int
+        Numbers of the grid, evenly spaced.
+    unit, neighbours
+        As for `votes_of_teachers`.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of its range.
+    DataError
+        If shapes do not fit; no vote is named.
+
+    Examples
+    --------
+    >>> votes = np.array([[0.2, 0.4, 9.0]])  # one query, three teachers
+    >>> sb.teachers.number_votes(votes, (0.0, 1.0), n_positions=11).shape.n_classes
+    11
+    """
+    cast = np.asarray(votes)
+    if cast.ndim != 2 or cast.dtype.kind not in "biuf" or 0 in cast.shape:
+        raise DataError(
+            Parameter("votes"),
+            f" have dtype {cast.dtype} and shape {cast.shape}; give numbers of shape"
+            " (n_queries, n_teachers).",
+        )
+    bounds, n = checked_range(target_range), checked_positions(n_positions)
+    places = on_grid(cast.astype(np.float64), bounds, n) + n * np.arange(len(cast))[:, None]
+    counts = np.bincount(places.ravel(), minlength=n * len(cast)).reshape(-1, n)
+    return Votes.of_teachers(counts, guarantee_of(unit, neighbours))
+
+
+def checked_positions(n_positions: object) -> int:
+    """Return how many numbers a grid has.
+
+    Raises
+    ------
+    ParameterError
+        If they are fewer than 2 or more than 4,096.
+    """
+    number = check_count("n_positions", n_positions, minimum=2)
+    if not number <= MOST_POSITIONS:
+        raise ParameterError(
+            Parameter("n_positions"),
+            f" is {number}; a grid has at most {MOST_POSITIONS} positions.",
+        )
+    return number
+
+
+def on_grid(numbers: FloatArray, bounds: tuple[float, float], n_positions: int) -> IntArray:
+    """Return the nearest positions of numbers, each from itself alone; nan is in the middle.
+
+    The positions have the shape of the numbers.
+    """
+    low, high = bounds
+    cut = np.clip(np.where(np.isnan(numbers), low + (high - low) / 2, numbers), low, high)
+    positions: IntArray = np.rint((cut - low) / (high - low) * (n_positions - 1)).astype(np.int64)
+    return np.clip(positions, 0, n_positions - 1)

@@ -1,0 +1,132 @@
+"""Dask as the engine, on a cluster of two worker processes that starts here."""
+
+import re
+
+import joblib
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from dask_clusters import dask_client_of_two_workers
+from engine_suite import CASES, MARKER, EngineSuite, K, TellsWhereItWorks, counts_of, fitted
+from secretballot.exceptions import DataError, ParameterError, ResourceError
+from secretballot.teachers import executors, training
+
+dask = pytest.importorskip("dask", reason="the extra secretballot[dask]")
+distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
+
+
+@pytest.fixture(scope="module")
+def cluster_to_break():
+    with (
+        # a task is given up after its second worker: each takes seconds to come back
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        dask_client_of_two_workers() as client,
+    ):
+        yield client
+
+
+class TestDask(EngineSuite):
+    @pytest.fixture
+    def engine(self, dask_client):
+        return dask_client
+
+    @pytest.fixture
+    def engine_to_break(self, cluster_to_break):
+        # a nanny whose worker dies while it starts gives up
+        cluster_to_break.wait_for_workers(2, timeout=300)
+        return cluster_to_break
+
+    def test_no_log_holds_a_private_cell(self, engine, capfd):
+        self.private_marker_fit(engine)
+        said = "".join(capfd.readouterr()) + str(engine.get_worker_logs())
+        assert MARKER not in said
+
+    def test_a_task_that_raised_would_be_in_the_log(self, engine, capfd):
+        """Why the tasks of a run never raise."""
+        with pytest.raises(ValueError, match="plain"):
+            engine.submit(raise_plainly, MARKER, pure=False).result()
+        assert MARKER in "".join(capfd.readouterr()) + str(engine.get_worker_logs())
+
+    def test_an_address_and_the_client_of_the_process(self, engine):
+        address = engine.scheduler.address.replace("tcp://", "dask://")
+        wanted = counts_of(fitted(DecisionTreeClassifier()))
+        assert (counts_of(fitted(DecisionTreeClassifier(), engine=address)) == wanted).all()
+        with engine.as_current():
+            there = fitted(DecisionTreeClassifier(), engine="dask")
+        assert (counts_of(there) == wanted).all()
+
+    def test_joblib_on_dask_is_no_hindrance(self, engine):
+        teacher = DecisionTreeClassifier()
+        wanted = counts_of(fitted(teacher))
+        with engine.as_current(), joblib.parallel_config(backend="dask"):
+            assert (counts_of(fitted(teacher)) == wanted).all()
+            assert (counts_of(fitted(teacher, engine=engine)) == wanted).all()
+
+    def test_keys_name_no_content(self, engine):
+        keys = set()
+        fitted(
+            DecisionTreeClassifier(),
+            engine=engine,
+            progress=lambda *_: keys.update(engine.futures),
+        )
+        keys = {key for key in keys if not key.startswith("raise_plainly")}  # of another test
+        assert keys
+        assert all(re.fullmatch("run_task-[0-9a-f-]+", key) for key in keys)
+
+
+def raise_plainly(cell):
+    raise ValueError(f"plain {cell}")
+
+
+def test_workers_of_other_versions_are_refused(dask_client, monkeypatch):
+    monkeypatch.setattr(executors, "versions_here", lambda: (("numpy", "0.1"),))
+    with pytest.raises(DataError, match=r"A worker has numpy .* where this program has 0\.1; inst"):
+        fitted(DecisionTreeClassifier(), engine=dask_client)
+
+
+def test_two_threads_of_one_worker_do_not_meet():
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        for case in ("generators", "forest"):
+            teacher, private, public = CASES[case]
+            there = fitted(teacher, private, engine=client)
+            assert (counts_of(there, public) == counts_of(fitted(teacher, private), public)).all()
+
+
+@pytest.mark.parametrize("moment", ["training", "voting"])
+def test_a_cluster_that_is_gone_ends_the_run(tmp_path, monkeypatch, moment):
+    monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
+    monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        teacher = TellsWhereItWorks(str(tmp_path))
+
+        def leave(done, total):
+            cluster.close()
+
+        def run():
+            there = fitted(teacher, engine=client, progress=leave if moment == "training" else None)
+            leave(K, K)
+            return counts_of(there)
+
+        with pytest.raises(ResourceError, match="work on private rows ended because") as told:
+            run()
+        assert told.value.__context__ is None
+
+
+def test_a_cluster_without_workers_is_refused(monkeypatch):
+    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 1.0)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+        distributed.Client(empty, set_as_default=False) as client,
+        pytest.raises(ParameterError, match="has no worker after 1 seconds"),
+    ):
+        fitted(DecisionTreeClassifier(), engine=client)

@@ -1,0 +1,281 @@
+"""Words for engines, executors of this machine, and what a task does by itself."""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from joblib.externals.loky import get_reusable_executor
+from sklearn.tree import DecisionTreeClassifier
+
+from engine_suite import (
+    CASES,
+    CannotBePickled,
+    EngineSuite,
+    K,
+    RunsOutOfMemory,
+    counts_of,
+    fitted,
+)
+from secretballot.exceptions import DataError, ParameterError, ResourceError
+from secretballot.teachers import executors, training
+from secretballot.teachers.executors import (
+    Packed,
+    Trouble,
+    Workers,
+    check_engine,
+    interrupts_ignored,
+    run_task,
+    versions_here,
+    workers_of,
+)
+from secretballot.teachers.training import Recipe, Shards, trained
+
+HERE = os.getpid()
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as spawned:
+        yield spawned
+
+
+class TestProcesses(EngineSuite):
+    """Processes that the standard library spawns."""
+
+    @pytest.fixture
+    def engine(self, pool):
+        return pool
+
+    @pytest.fixture
+    def engine_to_break(self, request):
+        if "costs_its_own_work" in request.node.name:
+            pytest.skip("a pool that lost a process is given up: the run ends, and is repeated")
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as spawned:
+            yield spawned
+
+    def test_no_output_holds_a_private_cell(self, engine, capfd):
+        self.private_marker_fit(engine)
+        assert "Ada" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("case", ["generators", "forest", "in place", "scaled logistic"])
+def test_threads_of_one_process_do_not_meet(monkeypatch, case):
+    monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
+    monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
+    teacher, private, public = CASES[case]
+    with ThreadPoolExecutor(3) as pool:
+        there = fitted(teacher, private, engine=pool)
+        assert (counts_of(there, public) == counts_of(fitted(teacher, private), public)).all()
+        with pytest.raises(ResourceError, match="because memory ran out"):
+            fitted(RunsOutOfMemory(), engine=pool)
+
+
+@pytest.mark.parametrize(
+    "engine", ["dask://host:99999", "ray://host", b"local", None, 3, "dask://host", "spark"]
+)
+def test_what_names_no_engine_is_refused(engine):
+    with pytest.raises(
+        ParameterError, match=r"engine is .*; it must be 'local', 'dask://HOST:PORT'"
+    ):
+        fitted(DecisionTreeClassifier(), engine=engine)
+
+
+def test_shards_are_sent_to_a_cluster_alone():
+    check_engine("ray", send_shards=True)
+    with pytest.raises(ParameterError, match="send_shards is given without a cluster"):
+        check_engine("local", send_shards=True)
+    with pytest.raises(ParameterError, match="send_shards is 'yes'; it must be True or False"):
+        check_engine("ray", send_shards="yes")
+
+
+class OneByOne(ThreadPoolExecutor):
+    """Notes how many tasks waited at most."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.waiting, self.most = 0, 0
+
+    def submit(self, *args):
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        future = super().submit(*args)
+        future.result()
+        return future
+
+
+def test_few_shards_are_read_ahead_of_those_that_are_trained():
+    read = []
+
+    class Noted(Shards):
+        def part(self, number):
+            read.append(number)
+            return super().part(number)
+
+    parts = Noted(np.arange(400.0)[:, None], np.arange(400) % 2, np.arange(400) // 2, 200)
+    with OneByOne() as pool:
+        models = trained(
+            Recipe.of(DecisionTreeClassifier(), 0), parts, range(200), Workers(lambda: pool, 2)
+        )
+        ahead = [len(read) - place for place, _ in enumerate(models, 1)]
+    assert sorted(read) == list(range(200))
+    assert max(ahead) < 24  # eight for each of two slots, and eight
+
+
+def test_no_client_of_dask_in_this_process():
+    pytest.importorskip("distributed", reason="the extra secretballot[dask]")
+    with pytest.raises(ParameterError, match="no client of Dask runs in this program"):
+        fitted(DecisionTreeClassifier(), engine="dask")
+
+
+def test_no_ray_is_started(monkeypatch):
+    ray = pytest.importorskip("ray", reason="the extra secretballot[ray]")
+    addresses = []
+
+    def init(**options):
+        addresses.append(options["address"])
+        raise ConnectionError("none runs")
+
+    def refused(match, engine="ray"):
+        with pytest.raises(ParameterError, match=match):
+            fitted(DecisionTreeClassifier(), engine=engine)
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(executors, "_recorded_address", lambda: "auto")
+    refused(r"no Ray answers at auto .*start one with `ray start --head`")
+    assert addresses == ["auto"]  # an address never starts one
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    refused("RAY_ADDRESS=local, which would start a Ray")
+    # one that died and is still on record
+    monkeypatch.delenv("RAY_ADDRESS")
+    monkeypatch.setattr(executors, "_recorded_address", lambda: "127.0.0.1:9")
+    refused(r"no Ray answers at 127\.0\.0\.1:9")
+    refused(r"no Ray answers at ray://127\.0\.0\.1:9", engine="ray://127.0.0.1:9")
+    assert addresses == ["auto"]
+
+
+def task_of(*call):
+    return Packed.of((call[0], call[1:]))
+
+
+def fail(kind):
+    raise {"data": DataError, "memory": MemoryError, "else": KeyError, "exit": SystemExit}[kind](
+        "Ada" if kind != "data" else "It does not fit."
+    )
+
+
+def test_a_task_returns_its_trouble_and_never_raises():
+    here, nothing = versions_here(), Packed.of(())
+    assert run_task(HERE, here, task_of(divmod, 7, 2), nothing).value() == (3, 1)
+    assert run_task(HERE, here, task_of(divmod, 7), Packed.of((2,))).value() == (3, 1)
+    found = run_task(HERE, (("numpy", "0.1"),), task_of(divmod, 7, 2), nothing)
+    assert found.sentence == (
+        f"A worker has numpy {np.__version__} where this program has 0.1; install the same"
+        " versions on every worker. Nothing was spent."
+    )
+    assert run_task(HERE, here, task_of(fail, "data"), nothing) == Trouble(
+        DataError, "It does not fit."
+    )
+    for kind in ("memory", "else", "exit"):
+        found = run_task(HERE, here, task_of(fail, kind), nothing)
+        assert found.kind is ResourceError
+        assert "Ada" not in found.sentence
+    # what is no pickle, and what cannot become one
+    found = run_task(HERE, here, Packed(b"Ada"), nothing)
+    assert "Ada" not in found.sentence
+    found = run_task(HERE, here, task_of(iter_of_nothing), nothing)
+    assert found.kind is DataError
+
+
+def iter_of_nothing():
+    return (one for one in ())
+
+
+def test_what_is_packed_shows_nothing_and_comes_out_writable():
+    packed = pickle.loads(pickle.dumps(Packed.of(np.arange(3.0))))
+    assert repr(packed) == "Packed(<private>)"
+    assert packed.value().flags.writeable
+    assert sys.getsizeof(packed) > 100
+    with pytest.raises(DataError, match="cannot be pickled") as caught:
+        Packed.of(CannotBePickled().fit(None, [0]))
+    assert caught.value.__context__ is None
+
+
+def test_workers_that_stay_away_end_the_run(monkeypatch):
+    monkeypatch.setattr(executors, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(executors, "_WORKERLESS_SECONDS", 0.2)
+
+    class Nobody(ThreadPoolExecutor):
+        def submit(self, *args):
+            return Future()
+
+    waiting = Workers(Nobody, 1, alive=lambda: False)
+    with pytest.raises(ResourceError, match="the cluster has no worker left"):
+        list(waiting.results(divmod, [(7, 2)]))
+
+
+def test_an_executor_that_fails_ends_the_run_without_its_words():
+    class KilledWorker(Exception):  # noqa: N818 - as Dask's is called
+        pass
+
+    class Broken(ThreadPoolExecutor):
+        def submit(self, *args):
+            raise KilledWorker("Ada")
+
+    with pytest.raises(ResourceError, match="ended its worker again and again") as caught:
+        fitted(DecisionTreeClassifier(), engine=Broken(1))
+    assert caught.value.__context__ is None
+    assert "Ada" not in str(caught.value)
+
+
+def test_the_engine_of_this_machine_is_the_default():
+    assert workers_of("local") is None
+    assert workers_of("local", 3).n_slots == 3
+    assert len(fitted(DecisionTreeClassifier())._teachers) == K
+
+
+def ctrl_c_is_ignored() -> bool:
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_workers_are_deaf_to_ctrl_c_from_their_first_moment() -> None:
+    get_reusable_executor().shutdown(wait=True)  # one that another test started listens
+    workers = workers_of("local", 2)
+    assert workers is not None
+    deaf = list(workers.results(ctrl_c_is_ignored, [()] * 4))
+    get_reusable_executor().shutdown(wait=True)
+    assert deaf == [True] * 4
+    assert not ctrl_c_is_ignored()
+
+
+def test_the_handler_comes_back_also_after_an_error() -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    def failing_work() -> None:
+        with interrupts_ignored():
+            assert ctrl_c_is_ignored()
+            raise RuntimeError("a worker did not start")
+
+    with pytest.raises(RuntimeError, match="did not start"):
+        failing_work()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_another_thread_changes_nothing() -> None:
+    seen = []
+
+    def work() -> None:
+        with interrupts_ignored():
+            seen.append(ctrl_c_is_ignored())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False]

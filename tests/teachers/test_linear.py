@@ -1,0 +1,248 @@
+"""The stacked product casts exactly the votes of the teachers' own predict."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.linear_model import (
+    LogisticRegression,
+    LogisticRegressionCV,
+    RidgeClassifier,
+    SGDClassifier,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from secretballot.teachers import TeacherEnsemble
+from secretballot.teachers.linear import LinearStack
+
+K = 12
+
+
+class OwnLogistic(LogisticRegression):
+    """A subclass may predict as it likes, so it is asked itself."""
+
+    def predict(self, X):
+        return 1 - super().predict(X)
+
+
+def one_by_one(ensemble, X):
+    """Votes with every teacher asked by its own predict."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LinearStack, "gather", lambda *args, **given: [])
+        return ensemble.vote_counts(X)._unseal()[0]
+
+
+def assert_same_votes(ensemble, X, *, stacked=True):
+    shape = getattr(X, "shape", None)
+    assert shape is not None
+    stacks = LinearStack.gather(dict(enumerate(ensemble._teachers)), X, ensemble.n_classes)
+    assert bool(stacks) == stacked
+    np.testing.assert_array_equal(ensemble.vote_counts(X)._unseal()[0], one_by_one(ensemble, X))
+
+
+def ensemble_of(learner, X, y, n_classes):
+    return TeacherEnsemble.fit(
+        learner, X, y, np.arange(len(y)) % K, n_teachers=K, n_classes=n_classes
+    )
+
+
+def sample(n_classes, n=360, width=6):
+    rng = np.random.default_rng(n_classes)
+    X = rng.normal(size=(n, width)) + 3
+    y = np.digitize(X[:, 0] + rng.normal(size=n), np.linspace(2, 4, n_classes - 1))
+    return X, y, rng.normal(size=(500, width)) + 3
+
+
+LINEAR = [
+    LogisticRegression(),
+    LogisticRegressionCV(Cs=2, cv=2),
+    RidgeClassifier(),
+    SGDClassifier(),
+    SGDClassifier(fit_intercept=False),
+    LinearSVC(fit_intercept=False),
+    make_pipeline(StandardScaler(), LogisticRegression()),
+    make_pipeline(StandardScaler(with_std=False), RidgeClassifier()),
+    make_pipeline("passthrough", LinearSVC()),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*(l1_ratios|use_legacy_attributes|n_alphas).*:FutureWarning")
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("learner", LINEAR, ids=str)
+def test_stacked_votes_equal_the_teachers_own(learner, n_classes):
+    X, y, points = sample(n_classes)
+    assert_same_votes(ensemble_of(learner, X, y, n_classes), points)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_sparse_and_single_precision_points_get_the_teachers_own_votes(n_classes, scaled):
+    X, y, points = sample(n_classes)
+    X, points = X * (X > 3), points * (points > 3)
+    learner = (
+        make_pipeline(StandardScaler(with_mean=False), LinearSVC())
+        if scaled
+        else LogisticRegression()
+    )
+    for form in (
+        sp.csr_matrix,
+        sp.csr_array,
+        np.float32,
+        lambda table: (10 * table).astype(np.int16),
+    ):
+        assert_same_votes(ensemble_of(learner, form(X), y, n_classes), form(points))
+
+
+def test_frames_get_the_teachers_own_votes():
+    X, y, points = sample(2)
+    frame, public = (pd.DataFrame(table, columns=list("abcdef")) for table in (X, points))
+    frame["f"], public["f"] = frame["f"] > 3, public["f"] > 3
+    ensemble = ensemble_of(make_pipeline(StandardScaler(), LogisticRegression()), frame, y, 2)
+    assert_same_votes(ensemble, public)
+    # refused by name: all vote the fixed class
+    assert_same_votes(ensemble, public[list("bacdef")], stacked=False)
+    assert_same_votes(ensemble, public.astype({"a": "Float64"}), stacked=False)
+
+
+def test_teachers_with_fewer_classes_vote_for_those():
+    X, y, points = sample(4)
+    y = np.where(np.arange(360) % K < 6, y, np.where(y > 1, 3, 1))
+    ensemble = ensemble_of(LogisticRegression(), X, y, 4)
+    stacks = LinearStack.gather(dict(enumerate(ensemble._teachers)), points, 4)
+    assert sorted(len(stack.models) for stack in stacks) == [6, 6]
+    assert_same_votes(ensemble, points)
+
+
+@pytest.mark.parametrize(
+    ("learner", "points"),
+    [
+        (OwnLogistic(), np.ones((5, 6))),
+        (make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression()), np.ones((5, 6))),
+        (LogisticRegression(), np.ones((5, 7))),
+        (LogisticRegression(), np.ones((5, 6), dtype=object)),
+        (make_pipeline(StandardScaler(), LogisticRegression()), sp.csr_matrix(np.ones((5, 6)))),
+    ],
+    ids=["subclass", "two scalers", "other width", "objects", "centred sparse"],
+)
+def test_what_is_not_surely_linear_is_asked_itself(learner, points):
+    X, y, _ = sample(2)
+    assert_same_votes(ensemble_of(learner, X, y, 2), points, stacked=False)
+
+
+@pytest.mark.parametrize("points", [np.full((5, 6), np.nan), np.array([[np.inf] * 6, [1.0] * 6])])
+def test_points_that_are_not_finite_are_asked_of_every_teacher(points):
+    X, y, _ = sample(2)
+    ensemble = ensemble_of(LogisticRegression(), X, y, 2)
+    votes = ensemble.vote_counts(points)._unseal()[0]
+    # predict refuses such points, so all vote their fixed class
+    np.testing.assert_array_equal(votes, K // 2)
+
+
+def _planted(weights, bias, classes, *, scaler=None):
+    """An ensemble of logistic teachers with given coefficients."""
+    teachers = []
+    for coef, intercept in zip(weights, bias, strict=True):
+        model = LogisticRegression()
+        model.coef_, model.intercept_ = np.atleast_2d(coef), np.atleast_1d(intercept)
+        model.classes_, model.n_features_in_ = np.arange(classes), model.coef_.shape[1]
+        if scaler is not None:
+            model = make_pipeline(scaler, model)
+        teachers.append(model)
+    return TeacherEnsemble(teachers, classes)
+
+
+# Few distinct numbers, so that sums cancel, and some that do not add exactly, so that rounding
+# decides the sign.
+awkward = st.sampled_from(
+    [0.0, 0.1, 0.2, 0.3, -0.1, -0.3, 0.7, 1.0, -1.0, 1e16, -1e16, 1e-17, 1e-300, -1e-300, 1e300]
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_ties_and_cancellations_are_decided_by_the_teachers(data):
+    classes = data.draw(st.sampled_from([2, 3]))
+    width = data.draw(st.integers(1, 5))
+    decisions = 1 if classes == 2 else classes
+    tables = hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(width)), elements=awkward)
+    weights = data.draw(hnp.arrays(np.float64, (4, decisions, width), elements=awkward))
+    bias = data.draw(hnp.arrays(np.float64, (4, decisions), elements=awkward))
+    scaler = None
+    if data.draw(st.booleans()):
+        scaler = StandardScaler().fit(np.array([[0.1], [0.7], [0.2]]) * np.ones(width))
+    dtype = data.draw(st.sampled_from([np.float64, np.float32]))
+    with np.errstate(over="ignore"):
+        points = data.draw(tables).astype(dtype)
+    ensemble = _planted(weights, bias, classes, scaler=scaler)
+    np.testing.assert_array_equal(
+        ensemble.vote_counts(points)._unseal()[0], one_by_one(ensemble, points)
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_decisions_that_only_rounding_decides_are_left_to_the_teachers(classes, dtype):
+    rng = np.random.default_rng(4)
+    decisions, width = 1 if classes == 2 else classes, 105
+    points = rng.normal(size=(40, width)).astype(dtype)
+    weights = rng.normal(size=(40, decisions, width)).astype(dtype)
+    # Teacher k's decision on point k cancels to nothing but rounding error.
+    lead = weights[:, 0] - (0 if classes == 2 else weights[:, 1])
+    rest = np.einsum("kj,kj->k", lead[:, 1:].astype(float), points[:, 1:].astype(float))
+    weights[:, 0, 0] += (-rest / points[:, 0] - lead[:, 0]).astype(dtype)
+    ensemble = _planted(weights, np.zeros((40, decisions)), classes)
+    np.testing.assert_array_equal(
+        ensemble.vote_counts(points)._unseal()[0], one_by_one(ensemble, points)
+    )
+
+
+def test_overflow_inside_a_teacher_is_left_to_it():
+    scaler = StandardScaler().fit(np.array([[-1.0, -1.0], [1.0, 1.0]]))
+    scaler.scale_ = np.full(2, 1e-20)
+    ensemble = _planted(np.array([[2e-20, -1e-20]]), np.array([0.0]), 2, scaler=scaler)
+    points = np.full((1, 2), 1e25, dtype=np.float32)
+    # Scaled in single precision both features are infinite, which predict refuses, hence the fixed
+    # vote.
+    np.testing.assert_array_equal(ensemble.vote_counts(points)._unseal()[0], [[1, 0]])
+
+
+def test_decision_of_exactly_zero_is_the_first_class():
+    ensemble = _planted(np.array([[1.0, -1.0]]), np.array([0.0]), 2)
+    counts = ensemble.vote_counts(np.array([[0.1, 0.1], [0.3, 0.1]]))._unseal()[0]
+    np.testing.assert_array_equal(counts, [[1, 0], [0, 1]])
+
+
+def test_teacher_that_fails_when_asked_itself_votes_its_fixed_class_and_leaves_the_others_alone():
+    ensemble = _planted(np.array([[1.0, -1.0], [1.0, 2.0]]), np.zeros(2), 2)
+    points = np.array([[0.1, 0.1], [0.3, 0.1]])
+    # predict refuses two columns; the tie makes the stack ask
+    ensemble._teachers[0].n_features_in_ = 3
+    np.testing.assert_array_equal(ensemble.vote_counts(points)._unseal()[0], [[1, 1], [1, 1]])
+
+
+def test_the_next_question_finds_the_weights_folded_and_gets_the_same_votes(monkeypatch):
+    X, y, points = sample(3)
+    ensemble = ensemble_of(LogisticRegression(), X, y, 3)
+    alone = [one_by_one(ensemble, points[row : row + 1]) for row in range(3)]
+    gathered, folded = LinearStack._gathered_stacks.__func__, []
+
+    def counted(*args):
+        folded.append(args)
+        return gathered(*args)
+
+    monkeypatch.setattr(LinearStack, "_gathered_stacks", classmethod(counted))
+    for row in range(3):
+        said = ensemble.vote_counts(points[row : row + 1])._unseal()[0]
+        np.testing.assert_array_equal(said, alone[row])
+    assert len(folded) == 1
+    # a table of other columns is another question to the same teachers
+    frame = pd.DataFrame(points, columns=list("abcdef"))
+    np.testing.assert_array_equal(
+        ensemble.vote_counts(frame)._unseal()[0], one_by_one(ensemble, frame)
+    )
+    assert len(folded) == 2

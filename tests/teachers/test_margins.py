@@ -1,0 +1,137 @@
+"""Margins of votes and the Tsybakov condition against their definitions."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+
+import secretballot as sb
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.teachers.margins import estimated_regression, tsybakov_fit, vote_margins
+
+
+def all_counts(n_teachers: int, n_classes: int) -> np.ndarray:
+    """Return every way to share some votes among classes."""
+    ways = itertools.product(range(n_teachers + 1), repeat=n_classes)
+    return np.array([way for way in ways if sum(way) == n_teachers])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_margins_are_those_of_the_definition(n_classes: int) -> None:
+    for n_teachers in (1, 4, 5):
+        counts = all_counts(n_teachers, n_classes)
+        ranked = [sorted(row, reverse=True) for row in counts.tolist()]
+        assert vote_margins(counts).tolist() == [row[0] - row[1] for row in ranked]
+
+
+def test_an_ensemble_has_the_margins_of_its_votes() -> None:
+    X, y = np.zeros((6, 1)), np.array([0, 0, 1, 1, 1, 0])
+    made = sb.teachers.TeacherEnsemble.fit(
+        DummyClassifier(), X, y, np.arange(6) % 5, n_teachers=5, n_classes=3
+    )
+    points = np.zeros((2, 1))
+    counts = made.vote_counts(points)._unseal()[0]
+    assert made.margins(points).tolist() == vote_margins(counts).tolist()
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        np.array([[0.5, 0.5]]),
+        np.array([3, 4]),
+        np.array([[3], [4]]),
+        np.array([[7771, -1]]),
+        np.zeros((2, 2), dtype=int),
+        np.zeros((0, 2), dtype=int),
+    ],
+)
+def test_what_are_no_counts_is_refused_without_a_value(counts: np.ndarray) -> None:
+    with pytest.raises(DataError) as caught:
+        vote_margins(counts)
+    assert "777" not in str(caught.value)
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.5, 0.75])
+def test_the_exponent_of_a_known_tail_is_found(tau: float) -> None:
+    """P(|2 r - 1| <= t) = t^a with a = tau / (1 - tau)."""
+    rng = np.random.default_rng(8)
+    inside, widths = 0, []
+    for seed in range(60):
+        margins = rng.random(3000) ** ((1 - tau) / tau) / 2
+        side = rng.choice([-1, 1], size=3000)
+        fit = tsybakov_fit(0.5 + side * margins, replicates=150, random_state=seed)
+        inside += fit.low <= tau <= fit.high
+        widths.append(fit.tau)
+        assert fit.n_tail == 300
+    assert np.mean(widths) == pytest.approx(tau, abs=0.01)
+    assert inside >= 51  # 57 expected of 60
+
+
+def test_eta_is_that_of_the_distribution() -> None:
+    """|2 r - 1| uniform: flips below t disagree on t and cost t^2 / 2: eta = sqrt 2, tau = 1/2."""
+    rng = np.random.default_rng(12)
+    etas = [tsybakov_fit(rng.random(5000), replicates=2).eta for _ in range(30)]
+    assert np.median(etas) == pytest.approx(math.sqrt(2), abs=0.06)
+    assert tsybakov_fit(np.append(rng.random(300), 0.5)).eta == 1.0  # tau is 0 there
+
+
+def test_bounded_noise_has_tau_one() -> None:
+    fit = tsybakov_fit(np.repeat([0.4, 0.6], 200))
+    assert (fit.tau, fit.low, fit.high, fit.massart) == (1.0, 1.0, 1.0, pytest.approx(0.1))
+    assert fit.eta == pytest.approx(5.0)  # one over twice the margin
+    assert tsybakov_fit(np.full(400, 0.5)).tau == 0.0
+    # one half, but for rounding
+    assert tsybakov_fit(np.repeat(np.nextafter(0.5, [0, 1]), 200)).tau == 0.0
+
+
+def test_a_rare_level_of_bounded_noise_sets_eta() -> None:
+    """Flipping the hundredth at 0.1 disagrees on 0.01 for an excess error of 0.002."""
+    fit = tsybakov_fit(np.repeat([0.6, 0.9], [20, 1980]))
+    assert (fit.tau, fit.n_tail, fit.eta) == (1.0, 20, pytest.approx(5.0))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.09])
+def test_an_atom_of_clear_points_does_not_steepen_the_tail_below(share: float) -> None:
+    """|r - 1/2| uniform up to 0.4 for a few, and 0.4 for all others, has tau 1/2, however few."""
+    rng = np.random.default_rng(13)
+    taus, inside = [], 0
+    for seed in range(30):
+        unclear = rng.random(2000) < share
+        fit = tsybakov_fit(
+            np.where(unclear, rng.uniform(0.1, 0.9, 2000), 0.9), replicates=150, random_state=seed
+        )
+        taus.append(fit.tau)
+        inside += fit.low <= 0.5 <= fit.high
+    assert np.mean(taus) == pytest.approx(0.5, abs=0.02)
+    assert inside >= 25  # 28.5 expected of 30
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tsybakov_fit(np.linspace(0, 1, 199)),
+        lambda: tsybakov_fit(np.full(300, 1.7771)),
+        lambda: tsybakov_fit(np.full(300, np.nan)),
+        lambda: tsybakov_fit(np.linspace(0, 1, 300), tail=1.0),
+        lambda: tsybakov_fit(np.linspace(0, 1, 300), confidence=0.0),
+        lambda: estimated_regression(np.zeros((40, 1)), np.arange(40) % 3),
+        lambda: estimated_regression(np.zeros((40, 1)), np.arange(40) // 35),
+    ],
+)
+def test_a_regression_function_that_does_not_fit_is_refused(call) -> None:
+    with pytest.raises((DataError, ParameterError)) as caught:
+        call()
+    assert "7771" not in str(caught.value)
+
+
+def test_a_regression_function_is_estimated_where_it_was_not_seen() -> None:
+    rng = np.random.default_rng(10)
+    X = rng.standard_normal((1500, 2))
+    truth = 1 / (1 + np.exp(-2 * X[:, 0]))
+    y = (rng.random(1500) < truth).astype(int)
+    estimated = estimated_regression(X, y)
+    assert np.mean(np.abs(estimated - truth)) < 0.03
+    noise = estimated_regression(rng.standard_normal((400, 40)), rng.integers(0, 2, size=400))
+    assert np.abs(noise - 0.5).mean() < 0.15  # points that were seen would look certain

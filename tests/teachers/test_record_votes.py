@@ -1,0 +1,123 @@
+"""Votes of records: what one record moves, and who may see them."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from secretballot._nearest_points import NearestPoints
+from secretballot.core.types import Guarantee
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.teachers.records import record_votes_shape, votes_of_records
+
+POINTS = np.array([[0], [2], [2], [7]])
+RECORD = Guarantee(unit="record", relation="add-remove")
+REPLACED = Guarantee(unit="record", relation="replace-one")
+CLASSES = [0, 1, 2]
+RECORDS = [(place, label) for place in (-1, 1, 2, 6) for label in (0, 1, 2)]
+
+
+def table(records, k):
+    """Return the counts of some (coordinate, class) pairs."""
+    coordinates = np.array([[place] for place, _ in records], dtype=np.int64).reshape(-1, 1)
+    index = np.array([label for _, label in records], dtype=np.int64)
+    votes = votes_of_records(
+        [(coordinates, index)], NearestPoints(POINTS, k), ["a", "b", "c"], RECORD
+    )
+    return votes._unseal()[0]
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_a_record_that_comes_moves_k_counts_by_one_and_a_replaced_one_at_most_2_k(k):
+    farthest = 0
+    for others in itertools.combinations_with_replacement(RECORDS, 2):
+        without = table(others, k)
+        tables = [table([*others, record], k) for record in RECORDS]
+        for one in tables:
+            came = one - without
+            assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
+            assert np.abs(came).sum() == k == record_votes_shape(4, 2, k, RECORD).moved
+            assert (came.sum(axis=1) <= 1).all()
+            for other in tables:
+                moved = np.abs(other - one)
+                # never one count by two: a record has one vote at a point
+                assert moved.max(initial=0) <= 1
+                farthest = max(farthest, int(moved.sum()))
+    assert farthest == 2 * k == record_votes_shape(4, 2, k, REPLACED).moved
+
+
+def table_apart(records, k):
+    """Return the counts, and below them the cells of uncovered records, of some (coordinate, class,
+    covered) triples."""
+    coordinates = np.array([[place] for place, _, _ in records], dtype=np.int64).reshape(-1, 1)
+    index = np.array([label for _, label, _ in records], dtype=np.int64)
+    covered = np.array([told for _, _, told in records], dtype=np.bool_)
+    votes = votes_of_records(
+        [(coordinates, index, covered)],
+        NearestPoints(POINTS, k),
+        [0, 1, 2],
+        RECORD,
+        counts_uncovered=True,
+    )
+    assert votes.take(np.arange(4)).shape == votes.shape
+    return votes._unseal()[0]
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_an_uncovered_record_moves_as_many_cells_and_no_public_point(k):
+    """Over all pairs of worlds of two and three records, told apart or not."""
+    records = [(place, label, told) for place, label in RECORDS[::3] for told in (True, False)]
+    farthest = 0
+    for others in itertools.combinations_with_replacement(records, 2):
+        without = table_apart(others, k)
+        assert without.shape == (4 + -(-k // 3), 3)
+        tables = [table_apart([*others, record], k) for record in records]
+        for record, one in zip(records, tables, strict=True):
+            came = one - without
+            assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
+            assert np.abs(came).sum() == k == record_votes_shape(4, 2, k, RECORD).moved
+            assert came[:4].any() == record[2]
+            for other in tables:
+                moved = np.abs(other - one)
+                assert moved.max(initial=0) <= 1
+                farthest = max(farthest, int(moved.sum()))
+    assert farthest == 2 * k == record_votes_shape(4, 2, k, REPLACED).moved
+
+
+def test_whether_a_record_is_covered_must_be_said_of_each():
+    nearest = NearestPoints(POINTS, 2)
+    rows, index = np.array([[1], [2]]), np.array([0, 1])
+    for odd in ((), (np.array([True]),), (np.array([1, 0]),)):
+        with pytest.raises(DataError, match="not said of every record"):
+            votes_of_records([(rows, index, *odd)], nearest, [0, 1], RECORD, counts_uncovered=True)
+
+
+def test_blocks_and_their_order_do_not_matter():
+    rng = np.random.default_rng(0)
+    coordinates, index = rng.integers(-3, 9, (50, 1)), rng.integers(0, 3, 50)
+    nearest = NearestPoints(POINTS, 2)
+    whole = votes_of_records([(coordinates, index)], nearest, [0, 1, 2], RECORD)._unseal()[0]
+    parts = [(coordinates[part], index[part]) for part in (np.arange(30, 50), np.arange(30))]
+    assert np.array_equal(votes_of_records(parts, nearest, [0, 1, 2], RECORD)._unseal()[0], whole)
+    assert whole.sum() == 100
+    assert votes_of_records([], nearest, [0, 1, 2], RECORD)._unseal()[0].sum() == 0
+
+
+def test_points_are_taken_once_each():
+    votes = votes_of_records(
+        [(np.array([[2]]), np.array([1]))], NearestPoints(POINTS, 2), [0, 1], RECORD
+    )
+    assert votes.take([3, 1])._unseal()[0].tolist() == [[0, 0], [0, 1]]
+    assert votes.take([1]).shape.moved == votes.shape.moved == 2
+    # a point that stands there twice would move twice
+    for rows in ([1, 1], [4], [-1], [], [0.5]):
+        with pytest.raises(ParameterError):
+            votes.take(rows)
+
+
+def test_what_does_not_fit_is_refused_without_a_value():
+    nearest = NearestPoints(POINTS, 1)
+    for index in ([0, 1], [4711], [-1]):
+        with pytest.raises(DataError) as caught:
+            votes_of_records([(np.array([[2]]), np.array(index))], nearest, [0, 1], RECORD)
+        assert "4711" not in str(caught.value)

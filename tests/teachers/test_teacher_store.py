@@ -1,0 +1,227 @@
+import json
+import os
+import pickle
+import stat
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.tree import DecisionTreeClassifier
+
+from secretballot import vault
+from secretballot.exceptions import DataError
+from secretballot.teachers import TeacherEnsemble, store
+from secretballot.teachers.store import TeacherStore
+
+K = 6
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 3))
+Y = (X[:, 0] > 0).astype(int)
+SHARDS = np.arange(90) % K
+
+fits: list[int] = []
+
+
+class Counted(ClassifierMixin, BaseEstimator):
+    """Counts its fits, and is interrupted at the one it is told."""
+
+    def __init__(self, stop_at=None):
+        self.stop_at = stop_at
+
+    def fit(self, X, y):
+        if STOP and len(fits) == STOP[0]:
+            raise KeyboardInterrupt
+        fits.append(len(y))
+        self.mean_ = X.mean()
+        return self
+
+    def predict(self, X):
+        return (X[:, 0] > self.mean_).astype(int)
+
+
+STOP: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def no_fits():
+    fits.clear()
+    STOP.clear()
+
+
+def run(folder, teacher=None, fingerprint="data of May", **options):
+    settings = {"n_teachers": K, "n_classes": 2, **options}
+    ensemble = TeacherEnsemble.fit(
+        teacher or Counted(), X, Y, SHARDS, vault=folder, fingerprint=fingerprint, **settings
+    )
+    return ensemble.vote_counts(X)._unseal()[0]
+
+
+def files(folder):
+    return sorted((folder / "teachers").iterdir())
+
+
+def test_finished_teachers_are_reused(tmp_path):
+    first = run(tmp_path / "vault")
+    assert len(fits) == K
+    np.testing.assert_array_equal(run(tmp_path / "vault"), first)
+    assert len(fits) == K
+
+
+def test_interrupted_run_resumes_where_it_stopped(tmp_path):
+    STOP.append(4)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "vault")
+    STOP.clear()
+    assert len(fits) == 4
+    resumed = run(tmp_path / "vault")
+    assert len(fits) == K
+    np.testing.assert_array_equal(resumed, run(tmp_path / "other"))
+
+
+def test_untrainable_shards_are_kept_as_such(tmp_path):
+    labels = np.where(SHARDS == 2, 1, Y)
+    for _ in range(2):
+        TeacherEnsemble.fit(
+            Counted(),
+            X,
+            labels,
+            SHARDS,
+            n_teachers=K,
+            n_classes=2,
+            vault=tmp_path / "vault",
+            fingerprint="f",
+        )
+    assert len(fits) == K - 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"fingerprint": "data of June"},
+        {"n_teachers": K + 1},
+        {"n_classes": 3},
+        {"random_state": 1},
+        {"teacher": Counted(stop_at=3)},
+    ],
+)
+def test_teachers_of_another_run_are_left_alone(tmp_path, other):
+    run(tmp_path / "vault")
+    run(tmp_path / "vault", **other)
+    assert len(fits) == 2 * K
+
+
+def test_vault_is_closed_to_others(tmp_path):
+    folder = tmp_path / "vault"
+    folder.mkdir(mode=0o755)
+    run(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "teachers").stat().st_mode) == 0o700
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files(folder)] == [0o600]
+
+
+def damage(path, change):
+    content = path.read_bytes()
+    path.write_bytes(change(content))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: b"",
+        lambda content: content[:-7],
+        lambda content: content[: len(content) // 2] + b"x" + content[len(content) // 2 + 1 :],
+        lambda content: b"garbage\n" + content,
+        lambda content: b"[]\n" + content.partition(b"\n")[2],
+    ],
+)
+def test_damaged_file_counts_as_absent(tmp_path, change):
+    first = run(tmp_path / "vault")
+    damage(files(tmp_path / "vault")[0], change)
+    np.testing.assert_array_equal(run(tmp_path / "vault"), first)
+    assert len(fits) == 2 * K
+
+
+class Trap:
+    """Runs when unpickled."""
+
+    def __reduce__(self):
+        return os.mkdir, ("sprung",)
+
+
+def _plant(path):
+    """Replace the teachers by a trap whose digest agrees, as someone with write access could."""
+    header, _, _ = path.read_bytes().partition(b"\n")
+    payload = pickle.dumps(Trap())
+    import hashlib
+
+    fields = {**json.loads(header), "sha256": hashlib.sha256(payload).hexdigest()}
+    path.write_bytes(json.dumps(fields).encode() + b"\n" + payload)
+
+
+def test_file_that_others_could_write_is_never_unpickled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path / "vault")
+    path = files(tmp_path / "vault")[0]
+    _plant(path)
+    path.chmod(0o622)
+    run(tmp_path / "vault")
+    assert not (tmp_path / "sprung").exists()
+    _plant(files(tmp_path / "vault")[0])
+    run(tmp_path / "vault")
+    assert (tmp_path / "sprung").exists()  # the trap works; only the mode held it
+
+
+def test_link_is_never_followed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path / "vault")
+    path = files(tmp_path / "vault")[0]
+    _plant(path)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    run(tmp_path / "vault")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_file_of_another_user_is_never_unpickled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path / "vault")
+    _plant(files(tmp_path / "vault")[0])
+    mine = os.geteuid()
+    kept = TeacherStore(tmp_path / "vault", "binding")
+    monkeypatch.setattr(store.os, "geteuid", lambda: mine + 1)
+    found = os.stat(files(tmp_path / "vault")[0])
+    assert not store._is_ours(found)
+    assert kept.load() == {}
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_learner_that_cannot_be_pickled_is_trained_again(tmp_path):
+    class Local(Counted):
+        pass
+
+    first = run(tmp_path / "vault", teacher=Local())
+    np.testing.assert_array_equal(run(tmp_path / "vault", teacher=Local()), first)
+    assert len(fits) == 2 * K
+
+
+def test_disk_trouble_is_one_sentence(tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    vault.make_vault(tmp_path / "vault" / "teachers")
+    monkeypatch.setattr(vault.os, "fsync", full)
+    with pytest.raises(DataError, match="No space left on device"):
+        run(tmp_path / "vault")
+    assert files(tmp_path / "vault") == []
+
+
+def test_vault_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be used"):
+        run(tmp_path / "file" / "vault")
+
+
+def test_slow_teachers_reach_the_disk_one_by_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_FLUSH_SECONDS", -1)
+    run(tmp_path / "vault", teacher=DecisionTreeClassifier())
+    assert len(files(tmp_path / "vault")) == K

@@ -1,0 +1,447 @@
+import os
+import pickle
+import random
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_info
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.teachers import KeyedHashPartition, PositionPartition, TeacherEnsemble, training
+
+K, C = 7, 3
+KEY = b"a key of 16 byte"
+RNG = np.random.default_rng(0)
+X_PUBLIC = RNG.normal(size=(40, 4))
+
+
+def sample(n=140, seed=1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = (X[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int) + (X[:, 1] > 0.8)
+    return X, y
+
+
+def fitted(teacher, X, y, ids=None, **options):
+    shards = KeyedHashPartition(K, KEY).assign(np.arange(len(y)) if ids is None else ids)
+    return TeacherEnsemble.fit(teacher, X, y, shards, n_teachers=K, n_classes=C, **options)
+
+
+def counts_of(ensemble, X=X_PUBLIC, **options):
+    return ensemble.vote_counts(X, **options)._unseal()[0]
+
+
+def votes_of(ensemble, X=X_PUBLIC):
+    """Votes teacher by teacher, shape (n_queries, K): the ensemble with all but one teacher left
+    out, K times."""
+    columns = []
+    for number in range(ensemble.n_teachers):
+        alone = TeacherEnsemble([None] * ensemble.n_teachers, ensemble.n_classes)
+        alone._teachers[number] = ensemble._teachers[number]
+        fixed = counts_of(
+            TeacherEnsemble([None] * ensemble.n_teachers, ensemble.n_classes), X
+        ).copy()
+        fixed[:, number % ensemble.n_classes] -= 1
+        columns.append((counts_of(alone, X) - fixed).argmax(axis=1))
+    return np.stack(columns, axis=1)
+
+
+class BlackBox(ClassifierMixin, BaseEstimator):
+    """A classifier that votes by the sign of the first feature; the tests below bend it."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+class CountsItsPart(BlackBox):
+    """The worst learner of errata 4: its vote tells the size and the sum of its part."""
+
+    def fit(self, X, y):
+        self.vote_ = (len(y) + int(y.sum())) % C
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.vote_)
+
+
+class WritesIntoItsInput(BlackBox):
+    """Leaves a message for the next teacher in the public points."""
+
+    def fit(self, X, y):
+        self.shift_ = float(X.sum())
+        return self
+
+    def predict(self, X):
+        votes = (X[:, 0] > 0).astype(int)
+        X[:, 0] += self.shift_
+        return votes
+
+
+class DrawsFromTheGlobalState(BlackBox):
+    """Draws as many numbers as it has records, so its successor's draws would tell them."""
+
+    def fit(self, X, y):
+        for _ in range(len(y)):
+            self.vote_ = (np.random.randint(C) + random.randrange(C)) % C  # noqa: NPY002
+        return self
+
+    def predict(self, X):
+        return np.random.randint(C, size=len(X))  # noqa: NPY002
+
+
+class Fails(BlackBox):
+    def __init__(self, where="fit", how="raise", random_state=None):
+        self.where = where
+        self.how = how
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        if self.where == "fit":
+            raise {"raise": RuntimeError, "exit": SystemExit}[self.how]("private 4711")
+        return self
+
+    def predict(self, X):
+        wrong = {
+            "raise": lambda: 1 / 0,
+            "short": lambda: np.zeros(len(X) - 1),
+            "wide": lambda: np.zeros((len(X), 2)),
+            "nan": lambda: np.full(len(X), np.nan),
+            "fraction": lambda: np.full(len(X), 0.5),
+            "unknown": lambda: np.full(len(X), C),
+            "negative": lambda: np.full(len(X), -1),
+            "text": lambda: np.full(len(X), "yes"),
+            "none": lambda: None,
+            "late": lambda: np.zeros(len(X)) if X[0, 0] == X_PUBLIC[0, 0] else np.full(len(X), 99),
+        }
+        return wrong[self.how]()
+
+
+class Noisy(BlackBox):
+    def fit(self, X, y):
+        print("private 4711")
+        print("private 4711", file=sys.stderr)
+        warnings.warn("private 4711", stacklevel=1)
+        np.log(np.zeros(1) - 1)
+        return super().fit(X, y)
+
+
+class SeesThreads(BlackBox):
+    def fit(self, X, y):
+        self.threads_ = max(pool["num_threads"] for pool in threadpool_info())
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), min(self.threads_, 2))
+
+
+class Interrupts(BlackBox):
+    def fit(self, X, y):
+        raise KeyboardInterrupt
+
+
+LEARNERS = [
+    make_pipeline(StandardScaler(), LogisticRegression()),
+    SGDClassifier(),
+    DecisionTreeClassifier(),
+    RandomForestClassifier(n_estimators=3),
+    GaussianNB(),
+    KNeighborsClassifier(3),
+    DummyClassifier(strategy="stratified"),
+    CountsItsPart(),
+    WritesIntoItsInput(),
+    DrawsFromTheGlobalState(),
+]
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_one_unit_changes_the_votes_of_at_most_one_teacher(learner, data):
+    X, y = sample(n=60)
+    ids = data.draw(st.lists(st.integers(0, 25), min_size=60, max_size=60).map(np.array))
+    stays = ids != data.draw(st.sampled_from(ids.tolist()))
+    before = fitted(learner, X, y, ids)
+    after = fitted(learner, X[stays], y[stays], ids[stays])
+    assert (votes_of(before) != votes_of(after)).any(axis=0).sum() <= 1
+    moved = np.abs(counts_of(before) - counts_of(after)).sum(axis=1)
+    assert moved.max() <= 2
+
+
+@pytest.mark.parametrize(
+    "learner", LEARNERS[:4] + LEARNERS[-3:], ids=lambda learner: type(learner).__name__
+)
+def test_one_replaced_record_changes_the_votes_of_at_most_one_teacher(learner):
+    X, y = sample(n=60)
+    shards = PositionPartition(K, 60).assign()
+    before = TeacherEnsemble.fit(learner, X, y, shards, n_teachers=K, n_classes=C)
+    for row in (0, 17, 59):
+        X_other, y_other = X.copy(), y.copy()
+        X_other[row], y_other[row] = 100.0, (y[row] + 1) % C
+        after = TeacherEnsemble.fit(learner, X_other, y_other, shards, n_teachers=K, n_classes=C)
+        assert (votes_of(before) != votes_of(after)).any(axis=0).sum() <= 1
+
+
+def test_the_checker_catches_a_partition_by_position_when_a_record_is_removed():
+    X, y = sample(n=60)
+    votes = []
+    for rows in (np.arange(60), np.arange(1, 60)):
+        shards = np.arange(len(rows)) % K
+        ensemble = TeacherEnsemble.fit(
+            CountsItsPart(), X[rows], y[rows], shards, n_teachers=K, n_classes=C
+        )
+        votes.append(votes_of(ensemble))
+    assert (votes[0] != votes[1]).any(axis=0).sum() > 1
+
+
+def test_teacher_that_writes_into_the_public_points_leaves_them_alone():
+    X, y = sample()
+    points = X_PUBLIC.copy()
+    counts = counts_of(fitted(WritesIntoItsInput(), X, y), points)
+    np.testing.assert_array_equal(points, X_PUBLIC)
+    np.testing.assert_array_equal(counts[:, 1], K * (points[:, 0] > 0))
+
+
+def test_global_random_states_are_each_teacher_s_own():
+    seen = []
+    for seed in (1, 2):
+        np.random.seed(seed)  # noqa: NPY002
+        random.seed(seed)
+        ensemble = fitted(DrawsFromTheGlobalState(), *sample())
+        seen.append((counts_of(ensemble), [model.vote_ for model in ensemble._teachers]))
+    np.testing.assert_array_equal(seen[0][0], seen[1][0])
+    assert seen[0][1] == seen[1][1]
+    assert len(set(seen[0][1])) > 1
+
+
+def test_global_random_states_are_given_back():
+    np.random.seed(5)  # noqa: NPY002
+    random.seed(5)
+    expected = np.random.random(), random.random()  # noqa: NPY002
+    np.random.seed(5)  # noqa: NPY002
+    random.seed(5)
+    counts_of(fitted(DrawsFromTheGlobalState(), *sample()))
+    assert (np.random.random(), random.random()) == expected  # noqa: NPY002
+
+
+@pytest.mark.parametrize("how", ["raise", "exit"])
+def test_teacher_that_fails_to_fit_votes_its_fixed_class(how):
+    votes = votes_of(fitted(Fails("fit", how), *sample()))
+    np.testing.assert_array_equal(votes, np.broadcast_to(np.arange(K) % C, votes.shape))
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["raise", "short", "wide", "nan", "fraction", "unknown", "negative", "text", "none", "late"],
+)
+def test_teacher_that_fails_to_predict_votes_its_fixed_class_on_every_point(how):
+    counts = counts_of(fitted(Fails("predict", how), *sample()), block_rows=16)
+    np.testing.assert_array_equal(
+        counts, np.broadcast_to(np.bincount(np.arange(K) % C), counts.shape)
+    )
+
+
+def test_empty_and_one_class_shards_vote_their_fixed_class():
+    X, _ = sample(n=6)
+    shards = np.array([0, 0, 1, 1, 2, 2])
+    ensemble = TeacherEnsemble.fit(
+        BlackBox(), X, np.array([0, 1, 2, 2, 0, 2]), shards, n_teachers=5, n_classes=C
+    )
+    votes = votes_of(ensemble)
+    np.testing.assert_array_equal(
+        votes[:, [0, 2]], np.stack([(X_PUBLIC[:, 0] > 0).astype(int)] * 2, axis=1)
+    )
+    np.testing.assert_array_equal(votes[:, [1, 3, 4]], np.broadcast_to([1, 0, 1], (40, 3)))
+
+
+def test_no_records_at_all_are_no_error():
+    ensemble = fitted(BlackBox(), np.zeros((0, 4)), np.zeros(0, dtype=int))
+    assert counts_of(ensemble).sum() == K * len(X_PUBLIC)
+
+
+def test_nothing_a_learner_says_escapes(capfd, caplog, recwarn):
+    counts_of(fitted(Noisy(), *sample()))
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+    assert not recwarn.list
+
+
+def test_learner_that_does_not_converge_is_silent(recwarn):
+    counts_of(fitted(LogisticRegression(max_iter=1), *sample()))
+    assert not recwarn.list
+
+
+def test_interruption_passes_through():
+    with pytest.raises(KeyboardInterrupt):
+        fitted(Interrupts(), *sample())
+
+
+def test_fits_use_one_thread():
+    votes = votes_of(fitted(SeesThreads(), *sample()))
+    assert (votes == 1).all()
+
+
+def test_seeds_follow_the_teacher_number_and_the_random_state_alone():
+    X, y = sample()
+    learner = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=2))
+    one, again, other = (fitted(learner, X, y, random_state=state) for state in (0, 0, 1))
+    short = fitted(learner, X[:100], y[:100])
+
+    def seeds(ensemble):
+        return [model[-1].random_state for model in ensemble._teachers]
+
+    assert seeds(one) == seeds(again) == seeds(short)
+    assert len(set(seeds(one))) == K
+    assert not set(seeds(one)) & set(seeds(other))
+    assert seeds(fitted(learner.set_params(randomforestclassifier__random_state=3), X, y)) != seeds(
+        one
+    )
+    np.testing.assert_array_equal(counts_of(one), counts_of(again))
+
+
+@pytest.mark.parametrize(
+    "state", [np.random.RandomState(0), np.random.default_rng(0), -1, True, 1.5]
+)
+def test_shared_generators_are_refused(state):
+    with pytest.raises(ParameterError, match="random_state"):
+        fitted(RandomForestClassifier(random_state=state), *sample())
+
+
+def _mixed_frame(X):
+    return pd.DataFrame(X, columns=list("abcd")).assign(
+        d=lambda frame: (frame["d"] > 0).astype(int)
+    )
+
+
+@pytest.mark.parametrize("learner", [LogisticRegression(), DecisionTreeClassifier()])
+@pytest.mark.parametrize(
+    "convert", [sp.csr_matrix, sp.coo_array, _mixed_frame, np.ndarray.tolist, np.float32]
+)
+def test_tables_of_every_kind_train_and_vote(learner, convert):
+    X, y = sample()
+    direct = _mixed_frame(X).to_numpy() if convert is _mixed_frame else X
+    points = _mixed_frame(X_PUBLIC).to_numpy() if convert is _mixed_frame else X_PUBLIC
+    expected = counts_of(fitted(learner, direct, y), points)
+    counts = counts_of(fitted(learner, convert(X), y), convert(X_PUBLIC))
+    if convert is np.float32:
+        assert np.abs(counts - expected).sum() <= 4  # single precision may move a split
+    else:
+        np.testing.assert_array_equal(counts, expected)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [RandomForestClassifier(n_estimators=2), DrawsFromTheGlobalState(), WritesIntoItsInput()],
+)
+def test_block_size_and_workers_do_not_change_the_votes(learner, monkeypatch):
+    X, y = sample()
+    points = np.tile(X_PUBLIC, (1000, 1))
+    expected = counts_of(fitted(learner, X, y), points)
+    monkeypatch.setattr(training, "_WORTH_WORKERS", -1)
+    monkeypatch.setattr(training, "_PILOT_SECONDS", -1)
+    ensemble = fitted(learner, X, y, n_jobs=2)
+    with joblib.parallel_config(n_jobs=2):
+        np.testing.assert_array_equal(counts_of(ensemble, points), expected)
+    # whose votes follow the number of blocks it is asked for
+    if not isinstance(learner, DrawsFromTheGlobalState):
+        np.testing.assert_array_equal(
+            counts_of(ensemble, points[:100], block_rows=7), expected[:100]
+        )
+
+
+def test_settings_of_scikit_learn_reach_the_learners():
+    X, y = sample()
+    with sklearn.config_context(transform_output="pandas"):
+        ensemble = fitted(make_pipeline(StandardScaler(), LogisticRegression()), pd.DataFrame(X), y)
+        counts = counts_of(ensemble, pd.DataFrame(X_PUBLIC))
+    plain = counts_of(fitted(make_pipeline(StandardScaler(), LogisticRegression()), X, y))
+    np.testing.assert_array_equal(counts, plain)
+
+
+def test_ensemble_shows_its_shape_and_refuses_to_leave():
+    ensemble = fitted(BlackBox(), *sample())
+    assert repr(ensemble) == "TeacherEnsemble(n_teachers=7, n_classes=3, teachers=<private>)"
+    with pytest.raises(TypeError, match="refuse to be pickled"):
+        pickle.dumps(ensemble)
+
+
+def test_classes_are_handed_on():
+    counts = fitted(BlackBox(), *sample()).vote_counts(X_PUBLIC, classes=["a", "b", "c"])
+    assert counts.classes == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"y_index": np.zeros(139, dtype=int)}, "y_index has the shape"),
+        ({"y_index": np.zeros((140, 1), dtype=int)}, "y_index has the shape"),
+        ({"y_index": np.zeros(140)}, "integers from 0 to 2"),
+        (
+            {"y_index": np.r_[3, np.zeros(139, dtype=int)]},
+            r"y_index is out of the range 0 to 2 in 1 rows \(rows 0",
+        ),
+        (
+            {"shards": np.r_[np.zeros(139, dtype=int), -1]},
+            r"shards is out of the range 0 to 6 in 1 rows \(rows 139",
+        ),
+        ({"X": 5}, "one row per record"),
+        ({"X": np.ma.masked_all((140, 4))}, "masked"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(change, match):
+    X, y = sample()
+    given_tables = {"X": X, "y_index": y, "shards": np.zeros(140, dtype=int), **change}
+    with pytest.raises(DataError, match=match):
+        TeacherEnsemble.fit(BlackBox(), **given_tables, n_teachers=K, n_classes=C)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_teachers": 0},
+        {"n_classes": 1},
+        {"random_state": -1},
+        {"n_jobs": 0},
+        {"n_jobs": 1.5},
+        {"vault": "somewhere"},
+        {"teacher": LogisticRegression},
+        {"teacher": "logistic"},
+        {"teacher": StandardScaler()},
+    ],
+)
+def test_settings_out_of_range_are_refused(options, tmp_path):
+    X, y = sample()
+    chosen = {"teacher": BlackBox(), "n_teachers": K, "n_classes": C, **options}
+    os.chdir(tmp_path)
+    with pytest.raises(ParameterError):
+        TeacherEnsemble.fit(X=X, y_index=y, shards=np.zeros(140, dtype=int), **chosen)
+
+
+def test_empty_public_points_are_refused():
+    with pytest.raises(DataError, match="X_public has no rows"):
+        fitted(BlackBox(), *sample()).vote_counts(np.zeros((0, 4)))
+    with pytest.raises(ParameterError, match="block_rows"):
+        fitted(BlackBox(), *sample()).vote_counts(X_PUBLIC, block_rows=0)

@@ -1,0 +1,384 @@
+"""PyTorch modules as teachers: what one shard holds moves no bit of another's teacher."""
+
+import itertools
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import secretballot as sb
+from secretballot.exceptions import ParameterError
+from secretballot.teachers import torch_classifier as classifier
+from secretballot.teachers import torch_stacks as stacks
+from secretballot.teachers import training
+from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.executors import Packed, run_task, versions_here
+from secretballot.teachers.torch_stacks import Recipe, Stack, keeps_apart, slot_bytes
+
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs secretballot[torch]")
+
+
+SIDE, CLASSES = 6, 3
+N_TEACHERS = 7
+
+
+MODULES = ["dense", "convolutional", "normalised"]
+
+
+def named(name: str) -> Any:
+    """Return what the tests' modules have under a name; torch is imported now and not before: it
+    would be there for all other tests too."""
+    return getattr(import_module("torch_modules"), name)
+
+
+def teacher(make: str = "dense", **settings: Any) -> sb.TorchClassifier:
+    given: dict[str, Any] = {"steps": 6, "batch_size": 8, "learning_rate": 0.05, "device": "cpu"}
+    return sb.TorchClassifier(named(make), **(given | {"shards_at_once": N_TEACHERS} | settings))
+
+
+def records(seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20 * N_TEACHERS, SIDE**2))
+    y = (X[:, 0] > 0.3).astype(int) + (X[:, 1] > 0)
+    return X, y, np.arange(len(X)) % N_TEACHERS
+
+
+def fitted(
+    X: Any, y: Any, shards: Any, learner: Any = None, n_teachers: int = N_TEACHERS, **more: Any
+) -> TeacherEnsemble:
+    return TeacherEnsemble.fit(
+        teacher() if learner is None else learner,
+        X,
+        y,
+        shards,
+        n_teachers=n_teachers,
+        n_classes=CLASSES,
+        random_state=4,
+        **more,
+    )
+
+
+def bits(ensemble: TeacherEnsemble) -> list[Any]:
+    """Return all parameters of every teacher as bytes, None for a fixed vote."""
+    return [
+        None if model is None else {name: one.tobytes() for name, one in model.state_.items()}
+        for model in ensemble._teachers
+    ]
+
+
+def without(rows: Any, *parts: Any) -> tuple[Any, ...]:
+    return tuple(np.delete(part, rows, axis=0) for part in parts)
+
+
+def changed_shards() -> dict[str, tuple[Any, Any, Any]]:
+    """Return the records with shard 2 changed in every way that one shard can be."""
+    X, y, shards = records()
+    own = np.flatnonzero(shards == 2)
+    worlds = {
+        "one record less": without(own[:1], X, y, shards),
+        "three records": without(own[3:], X, y, shards),
+        "empty": without(own, X, y, shards),
+        "twice as many": tuple(np.concatenate([part, part[own]]) for part in (X, y, shards)),
+    }
+    for name, value in {
+        "not a number": np.nan,
+        "infinite": -np.inf,
+        "huge": 3e38,
+        "too huge for floats": 1e300,
+        "tiny": 1e-42,
+        "another value": 0.5,
+    }.items():
+        other = X.copy()
+        other[own[0], 3] = value
+        worlds[name] = other, y, shards
+    one_class = y.copy()
+    one_class[own] = 1
+    worlds["one class"] = X, one_class, shards
+    all_huge = X.copy()
+    all_huge[own] = 2e38  # finite, and what follows from it is not
+    worlds["diverging"] = all_huge, y, shards
+    return worlds
+
+
+QUICK = [("dense", "adam"), ("convolutional", "sgd"), ("normalised", "adam")]
+
+
+@pytest.mark.parametrize(
+    ("make", "optimizer"),
+    [
+        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
+        for one in itertools.product(MODULES, ["adam", "sgd"])
+    ],
+)
+def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make: str, optimizer: str) -> None:
+    learner = teacher(make, optimizer=optimizer)
+    assert learner.slots(SIDE**2) == N_TEACHERS
+    assert keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS, 8, True)
+    before = bits(fitted(*records(), learner))
+    assert all(one is not None for one in before)
+    assert before == bits(fitted(*records(), learner))
+    for name, world in changed_shards().items():
+        after = bits(fitted(*world, learner))
+        assert [n for n in range(N_TEACHERS) if after[n] != before[n]] == [2], name
+
+
+def test_a_shard_that_cannot_be_learned_is_a_fixed_vote() -> None:
+    worlds = changed_shards()
+    for name in ("empty", "not a number", "infinite", "too huge for floats", "one class"):
+        assert bits(fitted(*worlds[name]))[2] is None, name
+    steep = teacher("linear", optimizer="sgd", learning_rate=1e3)
+    votes = [one is None for one in bits(fitted(*worlds["diverging"], steep))]
+    assert votes == [False, False, True, False, False, False, False]
+    points = records(9)[0][:5]
+    empty = fitted(*(part[:0] for part in records())).vote_counts(points)._unseal()[0]
+    np.testing.assert_array_equal(empty, np.tile([3, 2, 2], (5, 1)))
+
+
+def test_one_record_moves_one_vote_on_every_point() -> None:
+    points = records(9)[0]
+    before = fitted(*records(), teacher("convolutional")).vote_counts(points)._unseal()[0]
+    for name, world in changed_shards().items():
+        after = fitted(*world, teacher("convolutional")).vote_counts(points)._unseal()[0]
+        assert (np.abs(after - before).sum(axis=1) <= 2).all(), name
+        assert (after.sum(axis=1) == N_TEACHERS).all()
+
+
+def test_votes_are_what_each_teacher_predicts_alone() -> None:
+    points = records(9)[0]
+    for make in MODULES:
+        ensemble = fitted(*records(), teacher(make, steps=12))
+        alone = np.zeros((len(points), CLASSES), dtype=int)
+        for model in ensemble._teachers:
+            alone[np.arange(len(points)), model.predict(points)] += 1
+        found = ensemble.vote_counts(points)._unseal()[0]
+        # sums in another order may tip a point that lies on the edge; none does here
+        np.testing.assert_array_equal(found, alone)
+        np.testing.assert_array_equal(
+            ensemble.vote_counts(points, block_rows=7)._unseal()[0], found
+        )
+
+
+def test_a_vote_depends_on_no_other_model() -> None:
+    models = fitted(*records(), teacher("convolutional"))._teachers
+    points = records(9)[0]
+    scores = classifier._slot_scores(
+        models[0]._checked_recipe(), [m.state_ for m in models], points
+    )
+    poisoned = [
+        {name: one * np.nan for name, one in m.state_.items()} if n % 3 == 0 else m.state_
+        for n, m in enumerate(models)
+    ]
+    poisoned[4] = None
+    other = classifier._slot_scores(models[0]._checked_recipe(), poisoned, points)
+    for slot in (1, 2, 5):
+        assert scores[slot].tobytes() == other[slot].tobytes()
+
+
+def test_the_first_teachers_train_alike_whoever_is_waiting(tmp_path: Path) -> None:
+    X, y, shards = records()
+    learner = teacher(shards_at_once=3)
+    whole = bits(fitted(X, y, shards, learner))
+    given: dict[str, Any] = {"vault": tmp_path, "fingerprint": "these"}
+
+    def stop(count: int, total: int) -> None:
+        if count == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(X, y, shards, learner, progress=stop, **given)
+    counts: list[int] = []
+    resumed = fitted(X, y, shards, learner, progress=lambda n, _: counts.append(n), **given)
+    assert counts[0] >= 4  # nothing is trained twice in vain
+    assert bits(resumed) == whole
+
+
+def test_workers_train_the_same_teachers() -> None:
+    learner = teacher("linear", shards_at_once=3)
+    here = bits(fitted(*records(), learner))
+    # a thread, which loads no torch of its own
+    with ThreadPoolExecutor(1) as pool:
+        assert bits(fitted(*records(), learner, engine=pool)) == here
+
+
+def test_what_is_sent_to_a_worker_makes_the_same_teachers() -> None:
+    learner = teacher("linear", shards_at_once=3)
+    here = bits(fitted(*records(), learner))
+    source, recipe = training.Shards(*records(), N_TEACHERS), training.Recipe.of(learner, 4)
+    (unit,) = training.units_of(learner, source, [4])
+    assert unit == ((3, False), (4, True), (5, False))
+    own = unit, [None, source.loader(4, send=False), None]
+    sent = Packed.of((training.train_unit, own)), Packed.of((recipe,))
+    found = run_task(0, versions_here(), *pickle.loads(pickle.dumps(sent)))
+    assert isinstance(found, Packed)
+    ((number, model),) = found.value()
+    assert number == 4
+    assert {name: one.tobytes() for name, one in model.state_.items()} == here[4]
+
+
+def test_one_slot_learns_what_torch_itself_does() -> None:
+    import torch
+    from torch import nn
+
+    X, y, _ = records()
+    X = X.astype(np.float32)
+    for name, make in {
+        "adam": lambda p: torch.optim.Adam(p, 0.01, weight_decay=0.1),
+        "sgd": lambda p: torch.optim.SGD(p, 0.01, momentum=0.8, weight_decay=0.1),
+    }.items():
+        torch.manual_seed(5)
+        module = nn.Sequential(
+            *[part for part in named("convolutional")() if type(part) is not nn.Dropout]
+        )
+        optimiser = make(module.parameters())
+        recipe = Recipe(lambda m=module: m, 10, name, 0.01, 0.8, 0.1, "cpu")
+        stack = Stack.fresh(recipe, [5, 6])
+        stack.trained = {key: one.clone() for key, one in stack.trained.items()}
+        first = {key: one.detach().clone() for key, one in module.named_parameters()}
+        for step in range(5):
+            rows = torch.arange(10) + 10 * step
+            batch, labels = torch.from_numpy(X)[rows], torch.from_numpy(y)[rows]
+            stack.step(torch.stack([batch, batch * 0]), torch.stack([labels, labels]))
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(module(batch), labels).backward()
+            optimiser.step()
+        for key, one in module.named_parameters():
+            assert not torch.equal(one, first[key])
+            np.testing.assert_allclose(stack.trained[key][0], one.detach(), rtol=2e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("make", ["Noisy", "Mixing", "Looped"])
+def test_modules_that_cannot_share_a_stack_are_trained_alone(make: Any) -> None:
+    learner = teacher(make)
+    assert learner.slots(SIDE**2) == 1
+    if make == "Mixing":
+        assert slot_bytes(learner._checked_recipe(), SIDE**2) is not None
+        assert not keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS, 8, True)
+        assert not keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS, 8, False)
+    before = bits(fitted(*records(), learner))
+    for name in ("three records", "not a number", "another value"):
+        after = bits(fitted(*changed_shards()[name], learner))
+        assert [n for n in range(N_TEACHERS) if after[n] != before[n]] == [2], name
+    assert fitted(*records(), learner).vote_counts(records(9)[0]).shape.n_queries == 140
+
+
+def test_a_shard_that_makes_the_stack_fail_fails_alone() -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 10, (70, 2)).astype(float), rng.integers(0, CLASSES, 70)
+    shards = np.arange(70) % N_TEACHERS
+    learner = teacher("Lookup")
+    # poison is no number of a word: nothing could be tried, so that teachers are trained alone
+    assert not keeps_apart(learner._checked_recipe(), 2, N_TEACHERS, 8, True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifier, "keeps_apart", lambda *_: True)
+        before = bits(fitted(X, y, shards, learner))
+        X[shards == 4] = 99
+        after = bits(fitted(X, y, shards, learner))
+    assert after[4] is None
+    assert [n for n in range(N_TEACHERS) if after[n] != before[n]] == [4]
+
+
+def test_stacks_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = teacher(shards_at_once=None)
+    assert learner.slots(SIDE**2) == 50
+    needed = slot_bytes(learner._checked_recipe(), SIDE**2)
+    assert needed is not None
+    monkeypatch.setattr(classifier, "_MEMORY", 5 * needed)
+    assert learner.slots(SIDE**2) == 5
+    monkeypatch.setattr(classifier, "_MEMORY", 1)
+    assert learner.slots(SIDE**2) == 1
+
+
+def test_memory_that_runs_out_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*args: Any) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
+
+    monkeypatch.setattr(Stack, "step", no_room)
+    stacks.slot_bytes.cache_clear()
+    with pytest.raises(sb.ResourceError, match="memory"):
+        fitted(*records())
+
+
+def torch_as_it_is() -> tuple[Any, ...]:
+    import torch
+
+    return (
+        torch.get_rng_state().tolist(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_num_threads(),
+        torch.is_grad_enabled(),
+        torch.initial_seed(),
+    )
+
+
+@pytest.mark.parametrize("name", ["Gambler", "dense"])
+def test_torch_is_left_as_it_was_and_nothing_passes_from_one_to_the_next(name: str) -> None:
+    import torch
+
+    learner = named(name)() if name == "Gambler" else teacher(name)
+    points, found = records(9)[0][:50], []
+    for state in (1, 2):
+        torch.manual_seed(state)
+        before = torch_as_it_is()
+        votes = fitted(*records(), learner).vote_counts(points)._unseal()[0]
+        assert torch_as_it_is() == before
+        found.append(votes.tolist())
+    assert found[0] == found[1]
+    for world in changed_shards().values():
+        after = fitted(*world, learner).vote_counts(points)._unseal()[0]
+        assert (np.abs(after - np.array(found[0])).sum(axis=1) <= 2).all()
+
+
+def test_a_teacher_that_is_the_first_to_import_torch_is_trained_as_if_it_were_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    class Late(named("Gambler")):  # type: ignore[misc]
+        def fit(self, X: Any, y: Any) -> "Late":
+            sys.modules["torch"] = torch
+            super().fit(X, y)
+            return self
+
+    expected = [model.drawn_ for model in fitted(*records(), Late())._teachers]
+    torch.manual_seed(99)
+    monkeypatch.delitem(sys.modules, "torch")
+    found = fitted(*records(), Late())
+    assert [model.drawn_ for model in found._teachers] == expected
+    _, dtype, deterministic, _, grad, seed = torch_as_it_is()
+    assert (dtype, deterministic, grad, seed) == (torch.float32, False, True, 67280421310721)
+
+
+def test_a_classifier_like_those_of_scikit_learn() -> None:
+    X, y, _ = records()
+    names = np.array(["low", "middle", "top"])[y]
+    model = clone(teacher(steps=200, random_state=3)).fit(X, names)
+    assert list(model.classes_) == ["low", "middle", "top"]
+    assert model.score(X, names) > 0.9
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (model.classes_[shares.argmax(axis=1)] == model.predict(X)).all()
+    again = clone(model).fit(X, names)
+    assert all(np.array_equal(again.state_[key], model.state_[key]) for key in model.state_)
+    other = clone(model).set_params(random_state=4).fit(X, names)
+    assert any(not np.array_equal(other.state_[key], model.state_[key]) for key in model.state_)
+    back = pickle.loads(pickle.dumps(model))
+    assert (back.predict(X) == model.predict(X)).all()
+    # labels that are outputs stand for them, and a class that was not seen is never predicted
+    some = clone(model).fit(X[y > 0], y[y > 0])
+    assert set(some.predict(X)) == {1, 2}
+
+
+def test_a_module_that_cannot_be_trained_is_refused_before_anything_is_spent() -> None:
+    X, y, _ = records()
+    with pytest.raises(ParameterError, match=r"on the public points.*2 outputs for 3 classes"):
+        sb.train_teachers(
+            teacher("too_narrow"), X, y, classes=[0, 1, 2], X_public=records(9)[0], n_teachers=5
+        )
