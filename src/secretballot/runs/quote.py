@@ -24,7 +24,7 @@ from secretballot.core.mechanisms import NoisyMeans, NoisyVotes, TableLabels, Vo
 from secretballot.ensemble.record_votes import record_votes_shape
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.moments import RecordMomentsClassifier
+from secretballot.learners.moments.estimators import RecordMomentsClassifier
 from secretballot.learners.record_votes import default_votes
 from secretballot.runs.account import AccountState, state_of_account
 from secretballot.runs.caution import cautions_of_noise, cautions_of_price
