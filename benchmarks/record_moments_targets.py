@@ -35,10 +35,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from label_private import Task, on_log_scale, response_accuracy
 from record_moments import half
 from secretballot import (
-    LabelPrivateMomentsClassifier,
     PrivacyBudget,
     RecordMomentsClassifier,
-    RecordMomentsMultiLabelClassifier,
     RecordMomentsRegressor,
 )
 from secretballot.bases import TableBasis
@@ -105,7 +103,7 @@ def row_of_number(name: str, bounds: tuple[float, float], same: list[str], n_run
     y, _, y_held_out = (frame[name].to_numpy(float) for frame in tables)
 
     def score(epsilon: float, run: int) -> float:
-        model = RecordMomentsRegressor(bounds, budget=PrivacyBudget(epsilon, DELTA))
+        model = RecordMomentsRegressor(target_range=bounds, budget=PrivacyBudget(epsilon, DELTA))
         return determination(model.fit(X, y, X_public=pool).predict(rest), y_held_out)
 
     basis = TableBasis().fit(pool)
@@ -123,7 +121,7 @@ def several_labels(n_runs: int) -> None:
     Y, Y_held_out = (label_table(frame) for frame in (private, held_out))
 
     def at_once(epsilon: float, run: int) -> np.ndarray:
-        model = RecordMomentsMultiLabelClassifier(budget=PrivacyBudget(epsilon, DELTA))
+        model = RecordMomentsClassifier(budget=PrivacyBudget(epsilon, DELTA))
         model.fit(X, Y, X_public=pool, labels=LABELS)
         return accuracies(model.predict(rest))
 
@@ -167,8 +165,8 @@ def private_labels(n_runs: int) -> None:
     in_basis: Task = (basis.transform(one.X), one.y, basis.transform(one.held_out), one.y_held_out)
 
     def score(epsilon: float, run: int) -> float:
-        model = LabelPrivateMomentsClassifier(budget=PrivacyBudget(epsilon, DELTA))
-        model.fit(one.X, one.y, classes=[0, 1])
+        model = RecordMomentsClassifier(budget=PrivacyBudget(epsilon, DELTA))
+        model.fit(one.X, one.y, classes=[0, 1], public_features=True)
         return 100 * float(np.mean(model.predict(one.held_out) == one.y_held_out))
 
     linear = linear_task(one.X, one.y, one.held_out, one.y_held_out)

@@ -59,7 +59,7 @@ def assert_both_take(certificate: dict[str, Any]) -> None:
 
 def labels_learnt(n_labels: int, neighbours: str, ledger: sb.Ledger) -> Any:
     rows = X[:, [k % 2 for k in range(n_labels)]]
-    model = sb.RecordMomentsMultiLabelClassifier(
+    model = sb.RecordMomentsClassifier(
         budget=BUDGET, n_stages=1, neighbours=neighbours, ledger=ledger
     )
     names = [f"label {k}" for k in range(n_labels)]
@@ -107,7 +107,7 @@ def test_a_coarser_unit_learns_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     shares = []
     for unit in (1024, 128):
         monkeypatch.setattr(stages, "RESIDUAL_UNIT", unit)
-        model = sb.RecordMomentsMultiLabelClassifier(budget=sb.PrivacyBudget(50.0, 1e-6))
+        model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(50.0, 1e-6))
         model.fit(points[:7000], y[:7000], X_public=points[7000:], labels=["a", "b", "c"])
         shares.append(model.predict_proba(points[7000:]))
     assert np.abs(shares[0] - shares[1]).mean() < 0.01
@@ -163,8 +163,8 @@ def moments(learner: Any, y: Any, **terms: Any) -> Callable[[sb.Ledger], object]
 
 
 def label_moments(ledger: sb.Ledger) -> object:
-    model = sb.LabelPrivateMomentsClassifier(budget=BUDGET, ledger=ledger)
-    return model.fit(X, np.array(["no", LONG])[Y], classes=["no", LONG])
+    model = sb.RecordMomentsClassifier(budget=BUDGET, ledger=ledger)
+    return model.fit(X, np.array(["no", LONG])[Y], classes=["no", LONG], public_features=True)
 
 
 def record_votes(ledger: sb.Ledger) -> object:
@@ -260,7 +260,7 @@ REFUSED = {
         "classes",
     ),
     "moments of labels, name": (
-        moments(sb.RecordMomentsMultiLabelClassifier, Y[:, None], labels=[LONG]),
+        moments(sb.RecordMomentsClassifier, Y[:, None], labels=[LONG]),
         "labels",
     ),
     "moments of a number, purpose": (

@@ -4,7 +4,28 @@ from collections.abc import Callable
 
 import numpy as np
 
-from secretballot.records import Records, Residuals
+from secretballot.core.types import Guarantee
+from secretballot.learners.moments.vectors import Records, Residuals, vector_sums
+
+
+def records_of(
+    coordinates: np.ndarray,
+    targets: np.ndarray,
+    persons: np.ndarray | None = None,
+    marks: np.ndarray | None = None,
+) -> Records:
+    """Return records as a learner makes them: those of a person stand together."""
+    marks = np.empty((len(coordinates), 0), dtype=np.int64) if marks is None else marks
+    order = np.argsort(np.zeros(len(targets)) if persons is None else persons, kind="stable")
+    parts = [one[order] for one in (coordinates, targets, marks)]
+    return Records(*parts, None if persons is None else persons[order])
+
+
+def sum_of(records: Records, asked: Residuals) -> np.ndarray:
+    """Return the exact sum of what a stage asks."""
+    unit = "record" if records.persons is None else "user"
+    guarantee = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})
+    return vector_sums([records], asked, guarantee)._unseal()[0]
 
 
 def mass(sigma: float, reach: int) -> np.ndarray:
@@ -44,12 +65,10 @@ def true_delta(
     for sign in (-1, 1):
         ask = staged(sign)
         stages[sign] = [
-            stage_distribution(side.sums(ask)._unseal()[0], single, reach) for side in (one, other)
+            stage_distribution(sum_of(side, ask), single, reach) for side in (one, other)
         ]
     start = staged(None)
-    p, q = (
-        stage_distribution(side.sums(start)._unseal()[0], single, reach) for side in (one, other)
-    )
+    p, q = (stage_distribution(sum_of(side, start), single, reach) for side in (one, other))
     delta = 0.0
     for sign in (-1, 1):
         here = (first > 0) == (sign > 0)

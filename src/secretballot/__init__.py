@@ -99,10 +99,10 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.relabel import relabel
     from secretballot.learners.labelers.session import LabelingSession
     from secretballot.learners.labelers.stability import StabilityLabeler
-    from secretballot.learners.moments.classifier import RecordMomentsClassifier
-    from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
-    from secretballot.learners.moments.multi_label import RecordMomentsMultiLabelClassifier
-    from secretballot.learners.moments.regressor import RecordMomentsRegressor
+    from secretballot.learners.moments.estimators import (
+        RecordMomentsClassifier,
+        RecordMomentsRegressor,
+    )
     from secretballot.learners.online.asked_session import ask_actively
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
@@ -128,8 +128,6 @@ if TYPE_CHECKING:
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
-        MomentsLabelsStudent,
-        MomentsRegressionStudent,
         MomentsStudent,
         NoisyCountsClassifier,
         RecordVotesStudent,
@@ -156,12 +154,9 @@ _HOMES = {
     "HypothesisStudent": "students",
     "InteractiveAggregator": "aggregation",
     "LabelPrivateClassifier": "learners.pate.label_private",
-    "LabelPrivateMomentsClassifier": "learners.moments.label_private",
     "LabelingSession": "learners.labelers.session",
     "Ledger": "core.ledger",
     "LedgerError": "exceptions",
-    "MomentsLabelsStudent": "students",
-    "MomentsRegressionStudent": "students",
     "MomentsStudent": "students",
     "NoisyCountsClassifier": "students",
     "PATEClassifier": "learners.pate.classifier",
@@ -171,9 +166,8 @@ _HOMES = {
     "Plan": "planning.plan.model",
     "ParameterError": "exceptions",
     "PrivacyBudget": "accounting",
-    "RecordMomentsClassifier": "learners.moments.classifier",
-    "RecordMomentsMultiLabelClassifier": "learners.moments.multi_label",
-    "RecordMomentsRegressor": "learners.moments.regressor",
+    "RecordMomentsClassifier": "learners.moments.estimators",
+    "RecordMomentsRegressor": "learners.moments.estimators",
     "RecordVotesClassifier": "learners.record_votes.classifier",
     "RecordVotesStudent": "students",
     "ReleasedLabels": "released",
@@ -252,12 +246,9 @@ __all__ = [
     "HypothesisStudent",
     "InteractiveAggregator",
     "LabelPrivateClassifier",
-    "LabelPrivateMomentsClassifier",
     "LabelingSession",
     "Ledger",
     "LedgerError",
-    "MomentsLabelsStudent",
-    "MomentsRegressionStudent",
     "MomentsStudent",
     "NoisyCountsClassifier",
     "PATEClassifier",
@@ -267,7 +258,6 @@ __all__ = [
     "Plan",
     "PrivacyBudget",
     "RecordMomentsClassifier",
-    "RecordMomentsMultiLabelClassifier",
     "RecordMomentsRegressor",
     "RecordVotesClassifier",
     "RecordVotesStudent",

@@ -7,10 +7,11 @@ from scipy.special import expit
 from secretballot.bases.integer_model import (
     LARGEST_COORDINATE,
     PROBABILITY_UNIT,
+    IntegerLabels,
+    IntegerLine,
     IntegerModel,
     with_constant,
 )
-from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
 from secretballot.bases.rotation import UNIT
 
 RNG = np.random.default_rng(0)

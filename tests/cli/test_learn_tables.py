@@ -227,7 +227,7 @@ REFUSED = [
     ("number", ["--ballot", "sets"], "--ballot goes with several labels alone"),
     ("number", ["--release", "labels"], "--release goes with several labels alone"),
     ("number", ["--method", "moments"], "use RecordMomentsRegressor from Python"),
-    ("labels", ["--method", "moments"], "use RecordMomentsMultiLabelClassifier from Python"),
+    ("labels", ["--method", "moments"], "use RecordMomentsClassifier from Python"),
     ("number", ["--check"], "take --dry-run instead"),
     ("number", ["--bounds", "4,2"], "--bounds is 4 to 2; its first number must be below"),
     ("number", ["--rank", "3"], "only a quantile has one"),

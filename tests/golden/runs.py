@@ -106,8 +106,8 @@ def label_private(table: dict[str, Any], epsilon: float, **settings: Any) -> Rel
 
 @method
 def label_private_moments(table: dict[str, Any], epsilon: float) -> Released:
-    model = sb.LabelPrivateMomentsClassifier(budget=budget(epsilon))
-    model.fit(table["X"], table["y"], classes=table["classes"])
+    model = sb.RecordMomentsClassifier(budget=budget(epsilon))
+    model.fit(table["X"], table["y"], classes=table["classes"], public_features=True)
     return of_labels(model, sums=model.certificate_["released"]["values"])
 
 
@@ -154,9 +154,9 @@ def moments(
         model, y = sb.RecordMomentsClassifier(**more), table["y"]
         given["classes"] = table["classes"]
     elif target == "numbers":
-        model, y = sb.RecordMomentsRegressor((-12.0, 12.0), **more), table["numbers"]
+        model, y = sb.RecordMomentsRegressor(target_range=(-12.0, 12.0), **more), table["numbers"]
     else:
-        model, y = sb.RecordMomentsMultiLabelClassifier(**more), table["sets"]
+        model, y = sb.RecordMomentsClassifier(**more), table["sets"]
         given["labels"] = ["a", "b", "c"]
     if start:
         first = sb.PATEClassifier(

@@ -18,8 +18,8 @@ from secretballot.bases.rotation import UNIT
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
-from secretballot.learners.moments.stages import staged_sums
-from secretballot.learners.moments.targets import ClassTarget
+from secretballot.learners.moments.stages import MomentStages
+from secretballot.learners.moments.targets import Target
 from secretballot.report.certificate.terms import stated
 from secretballot.report.certificate.verify import verify_certificate
 
@@ -85,17 +85,17 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
     model = fitted(class_weight=given)
     mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
     pool = with_constant(suited_basis(X_public, None).fit(X_public).integers(X_public))
-    stages = staged_sums(
+    stages = MomentStages.of_records(
         pool,
-        ClassTarget.declared([0, 1]),
+        Target.of_classes([0, 1]),
         BUDGET,
+        Guarantee(unit="record", relation="add-remove"),
         n_stages=4,
         n_records=None,
-        guarantee=Guarantee(unit="record", relation="add-remove"),
         expected_uncovered=mechanism["expected_uncovered"],
     )
     sums = [np.array(one) for one in mechanism["values"]]
-    plain = stages.fit_after(sums).model
+    plain = stages.after(sums).fit.model
     assert isinstance(plain, IntegerModel)
     predicted = plain.probabilities(pool).mean(axis=0) / PROBABILITY_UNIT
     asked = ClassWeights(None if given == "balanced" else np.array([1.0, 9.0]))

@@ -1,4 +1,4 @@
-"""LabelPrivateMomentsClassifier: the labels alone are private, and everything else is exact."""
+"""Record moments of public features: the labels alone are private; everything else is exact."""
 
 import pickle
 from pathlib import Path
@@ -34,8 +34,8 @@ def second_look(document: dict[str, Any]) -> None:
 
 
 def fitted(X: Any, y: Any, classes: Any = (0, 1), **settings: Any) -> Any:
-    model = sb.LabelPrivateMomentsClassifier(**{"budget": BUDGET, **settings})
-    return model.fit(X, y, classes=list(classes))
+    model = sb.RecordMomentsClassifier(**{"budget": BUDGET, **settings})
+    return model.fit(X, y, classes=list(classes), public_features=True)
 
 
 def test_adult_beats_randomised_response_on_a_third_of_the_records() -> None:

@@ -9,9 +9,9 @@ from made_events import sums_event
 from secretballot.accounting import PrivacyBudget, delta_upper
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.core.private import RecordSums
-from secretballot.learners.moments.stages import label_sums
-from secretballot.learners.moments.targets import ClassTarget
-from secretballot.records import Residuals, label_records
+from secretballot.learners.moments.stages import MomentStages
+from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.vectors import Residuals, label_sums
 from tiny_sums import mass
 
 BOUND, UNIT, EPSILON, SIGMA = 2, 1, 1.0, 4.5
@@ -20,8 +20,7 @@ BOUND, UNIT, EPSILON, SIGMA = 2, 1, 1.0, 4.5
 def total_of(points: np.ndarray, labels: tuple[int, ...]) -> np.ndarray:
     n_classes = 3 if points.shape[1] == 1 else 2
     model = IntegerModel.of(np.zeros((points.shape[1], 1 if n_classes == 2 else n_classes)))
-    records = label_records(points, np.array(labels), n_classes)
-    return records.sums(Residuals(model, UNIT, BOUND))._unseal()[0]
+    return label_sums(points, np.array(labels), Residuals(model, UNIT, BOUND))._unseal()[0]
 
 
 def true_delta(one: np.ndarray, other: np.ndarray, sigma: float) -> float:
@@ -86,12 +85,12 @@ def test_a_replaced_label_moves_a_sum_by_hardly_less_than_is_paid_for(n_classes:
     points = with_constant(rng.integers(-9000, 9000, (60, 4)))
     points[:5, :-1] *= 9  # some are much longer than the rest
     labels = rng.integers(0, n_classes, 60)
-    target = ClassTarget(tuple(range(n_classes)))
-    stages = label_sums(points, target, PrivacyBudget(1.0, 1e-5))
+    target = Target.of_classes(range(n_classes))
+    stages = MomentStages.of_labels(points, target, PrivacyBudget(1.0, 1e-5))
     stage = stages.asked_after([])
 
     def total(told: np.ndarray) -> np.ndarray:
-        return label_records(points, told, n_classes).sums(stage)._unseal()[0]
+        return label_sums(points, told, stage)._unseal()[0]
 
     start, longest = total(labels), 0
     for place, instead in itertools.product(range(60), range(n_classes)):

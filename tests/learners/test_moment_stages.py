@@ -7,9 +7,9 @@ import secretballot as sb
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
-from secretballot.learners.moments.stages import MomentStages, staged_sums
-from secretballot.learners.moments.targets import ClassTarget
-from secretballot.records import private_records
+from secretballot.learners.moments.stages import MomentStages
+from secretballot.learners.moments.targets import Target
+from tiny_sums import records_of, sum_of
 
 
 def stages_of(
@@ -17,13 +17,13 @@ def stages_of(
 ) -> tuple[MomentStages, int]:
     rng = np.random.default_rng(0)
     pool = with_constant(TableBasis().fit(points := rng.normal(size=(300, 3))).integers(points))
-    stages = staged_sums(
+    stages = MomentStages.of_records(
         pool,
-        ClassTarget(tuple(range(n_classes))),
+        Target.of_classes(range(n_classes)),
         sb.PrivacyBudget(2.0, 1e-5),
+        Guarantee(unit="record", relation="add-remove"),
         n_stages=n_stages,
         n_records=None,
-        guarantee=Guarantee(unit="record", relation="add-remove"),
         expected_uncovered=expected,
     )
     return stages, stages.shape.coordinates
@@ -53,11 +53,11 @@ def test_each_stage_asks_for_what_the_model_before_it_misses() -> None:
     sums = [sums_of(stages, width, 5000, 0.0, seed) for seed in range(3)]
     for n in range(3):
         used = stages.asked_after(sums[:n]).model.weights
-        assert (used == stages.fit_after(sums[:n]).model.weights).all()
+        assert (used == stages.after(sums[:n]).fit.model.weights).all()
     # later sums change nothing of what earlier stages came to
-    first = stages.fit_after(sums[:1]).weights
-    stages.fit_after(sums)
-    assert (stages.fit_after(sums[:1]).weights == first).all()
+    first = stages.after(sums[:1]).fit.weights
+    stages.after(sums)
+    assert (stages.after(sums[:1]).fit.weights == first).all()
 
 
 def test_uncovered_records_are_left_out_where_the_pool_is_large_enough() -> None:
@@ -76,11 +76,11 @@ def test_a_small_pool_starts_anew_once_more_is_uncovered_than_chance_explains() 
     assert asked.without_marked
     assert not asked.model.weights.any()  # what the first stage learnt is put aside
     later = sums_of(stages, width, 50_000, 0.8, 2)
-    alone = stages.fit_after([poor, later]).weights
+    alone = stages.after([poor, later]).fit.weights
     assert not np.allclose(alone, 0)
     other = sums_of(stages, width, 50_000, 0.8, 3)
     # but for the marks, the first stage has no say any more
-    assert np.allclose(stages.fit_after([other, later]).weights, alone, rtol=1e-6)
+    assert np.allclose(stages.after([other, later]).fit.weights, alone, rtol=1e-6)
 
 
 def test_records_are_left_out_of_the_sum_that_is_asked() -> None:
@@ -88,6 +88,6 @@ def test_records_are_left_out_of_the_sum_that_is_asked() -> None:
     rng = np.random.default_rng(1)
     coordinates = stages.pool[:50]
     marks = np.column_stack([np.ones(50, int), rng.random(50) < 0.4])
-    records = private_records(coordinates, rng.integers(0, 2, 50), 2, None, marks)
-    total = records.sums(stages.asked_after([]))._unseal()[0]
+    records = records_of(coordinates, rng.integers(0, 2, 50), None, marks)
+    total = sum_of(records, stages.asked_after([]))
     assert total[-1] == stages.mark_weight * marks[:, 1].sum()

@@ -16,12 +16,12 @@ from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
-from secretballot.learners.moments.stages import MomentStages, staged_sums
+from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.start import check_start, released_start
-from secretballot.learners.moments.targets import ClassTarget
+from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.records import private_records
-from secretballot.students.moment_links import ClassesLink
+from secretballot.students.moment_links import classes_link
+from tiny_sums import records_of, sum_of
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 N = 2000
@@ -96,7 +96,7 @@ def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_fi
     X, _ = plane()
     model = moments(start=released("votes"))
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
-    again = released_start(released("votes"), pool, ClassesLink(2))
+    again = released_start(released("votes"), pool, classes_link(2))
     assert again is not None
     assert model.certificate_["public"]["start"] == again.to_json()
 
@@ -226,7 +226,7 @@ def test_no_record_moves_a_stage_by_more_than_the_bound_whatever_the_start(steep
     stages, weights = started_stages(0.05)
     turned = np.sign(weights) * np.maximum(np.abs(weights), steep)
     fit = replace(stages.start.fit, weights=turned / WEIGHT_UNIT)
-    asked = replace(stages, start=replace(stages.start, fit=fit), _fits={}).asked_after([])
+    asked = replace(stages, start=replace(stages.start, fit=fit), _known={}).asked_after([])
     assert np.abs(asked.model.weights).max() >= steep
     rng = np.random.default_rng(2)
     longest = 0.0
@@ -237,8 +237,8 @@ def test_no_record_moves_a_stage_by_more_than_the_bound_whatever_the_start(steep
         for label in (0, 1):
             for k in range(40):
                 own = slice(k, k + 1)
-                one = private_records(rows[own], np.array([label]), 2, None, marks[own])
-                norm = float(np.linalg.norm(one.sums(asked)._unseal()[0].astype(float)))
+                one = records_of(rows[own], np.array([label]), None, marks[own])
+                norm = float(np.linalg.norm(sum_of(one, asked).astype(float)))
                 longest = max(longest, norm)
     # what is paid for is the bound, and some records reach it
     assert 0.99 * asked.bound < longest <= asked.bound
@@ -247,15 +247,15 @@ def test_no_record_moves_a_stage_by_more_than_the_bound_whatever_the_start(steep
 def started_stages(expected: float) -> tuple[MomentStages, np.ndarray]:
     X, _ = plane()
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
-    target = ClassTarget((0, 1))
+    target = Target.of_classes([0, 1])
     start = released_start(released("votes"), pool, target.link)
-    stages = staged_sums(
+    stages = MomentStages.of_records(
         pool,
         target,
         BUDGET,
+        Guarantee(unit="record", relation="add-remove"),
         n_stages=3,
         n_records=None,
-        guarantee=Guarantee(unit="record", relation="add-remove"),
         expected_uncovered=expected,
         start=start,
     )
@@ -271,7 +271,7 @@ def sums_of(stages: MomentStages, n: int, uncovered: float, seed: int) -> np.nda
 
 def test_the_first_stage_asks_for_what_the_start_misses() -> None:
     stages, weights = started_stages(0.05)
-    plain = replace(stages, start=None, _fits={})
+    plain = replace(stages, start=None, _known={})
     first, without = stages.asked_after([]), plain.asked_after([])
     assert (first.model.weights == weights).all()
     assert weights.any()
@@ -279,8 +279,8 @@ def test_the_first_stage_asks_for_what_the_start_misses() -> None:
     same = ("unit", "bound", "mark_weight", "n_marks", "without_marked")
     assert [getattr(first, one) for one in same] == [getattr(without, one) for one in same]
     # the start is exactly what the certificate says, and its spread is that of no start
-    assert (stages.fit_after([]).weights * WEIGHT_UNIT == weights).all()
-    assert (stages.fit_after([]).precision == plain.fit_after([]).precision).all()
+    assert (stages.after([]).fit.weights * WEIGHT_UNIT == weights).all()
+    assert (stages.after([]).fit.precision == plain.after([]).fit.precision).all()
 
 
 def test_records_that_are_left_out_from_now_on_begin_anew_at_the_start() -> None:
@@ -295,7 +295,7 @@ def test_records_that_are_left_out_from_now_on_begin_anew_at_the_start() -> None
 
 def test_a_start_is_believed_unless_the_first_sums_clearly_speak_against_it() -> None:
     stages, _ = started_stages(0.05)
-    fit = stages.fit_after([])
+    fit = stages.after([]).fit
     points, kept = fit.points, []
     for part in (1.0, 0.0, -1.0):
         target = points.T @ fit.link.predicted(part * fit.weights, stages.pool) / len(points)

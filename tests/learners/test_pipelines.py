@@ -45,7 +45,6 @@ ALONE: dict[str, Any] = {
 }
 LABELS: dict[str, Any] = {
     "pate": lambda **more: sb.LabelPrivateClassifier(n_teachers=40, budget=BUDGET, **more),
-    "moments": lambda **more: sb.LabelPrivateMomentsClassifier(budget=BUDGET, **more),
 }
 
 
@@ -66,7 +65,9 @@ def test_a_fit_in_a_pipeline_or_a_search_warns_before_it_spends() -> None:
                 pipeline = make_pipeline(StandardScaler(), learner())
                 with pytest.raises(UnpricedFitWarning, match="a part of a pipeline"):
                     fit(pipeline, X_public=X_PUBLIC if made is POOLED else None)
-        around = TransformedTargetRegressor(sb.RecordMomentsRegressor((-5.0, 5.0), budget=BUDGET))
+        around = TransformedTargetRegressor(
+            sb.RecordMomentsRegressor(target_range=(-5.0, 5.0), budget=BUDGET)
+        )
         with pytest.raises(UnpricedFitWarning, match="a part of a pipeline"):
             around.fit(X, X[:, 1], X_public=X_PUBLIC)
         with pytest.raises(UnpricedFitWarning, match="spends a budget of its own"):

@@ -1,4 +1,4 @@
-"""RecordMomentsMultiLabelClassifier: every label learnt, one bound and one price for all."""
+"""Record moments of several labels: every label learnt, one bound and one price for all."""
 
 import pickle
 from pathlib import Path
@@ -17,7 +17,7 @@ from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.moments.targets import LabelsTarget
+from secretballot.learners.moments.targets import Target
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated
 
@@ -32,7 +32,7 @@ def halves(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def fitted(X: Any, y: Any, X_public: Any, labels: Any = NAMES, **settings: Any) -> Any:
     given = {key: settings.pop(key) for key in ("units", "unit_name") if key in settings}
-    model = sb.RecordMomentsMultiLabelClassifier(**{"budget": BUDGET, **settings})
+    model = sb.RecordMomentsClassifier(**{"budget": BUDGET, **settings})
     return model.fit(X, y, X_public=X_public, labels=labels, **given)
 
 
@@ -98,7 +98,7 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(tmp_p
     X, y = halves()
     model = fitted(X[:2000], y[:2000], X[2000:])
     weights = np.array(model.certificate_["public"]["weights"][-1]).reshape(-1, 2)
-    again = sb.MomentsLabelsStudent(TableBasis().fit(X[2000:]), weights, NAMES)
+    again = sb.MomentsStudent(TableBasis().fit(X[2000:]), weights, labels=NAMES)
     assert (again.predict(X) == model.predict(X)).all()
     assert model.predict(X).shape == model.predict_proba(X).shape == y.shape
     assert (model.predict(X) == (model.predict_proba(X) > 0.5)).all()
@@ -122,7 +122,7 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(tmp_p
 
 
 def test_a_table_of_labels_is_read_alike_in_every_form() -> None:
-    target, (_, y) = LabelsTarget.named(NAMES), halves(50)
+    target, (_, y) = Target.of_labels(NAMES), halves(50)
     forms = [y, y.tolist(), y.astype(bool), y.astype(float), sparse.csr_matrix(y), [*y]]
     forms.append(pd.DataFrame(y, columns=NAMES))
     for form in forms:
@@ -145,7 +145,7 @@ def test_users_and_requests_are_as_for_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"labels": None}, ParameterError, "labels is missing"),
+        ({"labels": None}, ParameterError, "classes is missing"),
         ({"labels": ["a", "a"]}, ParameterError, "distinct names"),
         ({"labels": ["a", "b", "c"]}, DataError, "no table of 3 columns"),
         ({"y": np.zeros((99, 2))}, DataError, "has 99 labels"),

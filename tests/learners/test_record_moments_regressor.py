@@ -20,7 +20,7 @@ from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.datasets import adult
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.moments.targets import NumberTarget
+from secretballot.learners.moments.targets import Target
 from secretballot.report.certificate.terms import stated
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -34,7 +34,7 @@ def line(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def fitted(X: Any, y: Any, X_public: Any, target_range: Any = RANGE, **settings: Any) -> Any:
     given = {key: settings.pop(key) for key in ("units", "unit_name") if key in settings}
-    model = sb.RecordMomentsRegressor(target_range, **{"budget": BUDGET, **settings})
+    model = sb.RecordMomentsRegressor(target_range=target_range, **{"budget": BUDGET, **settings})
     return model.fit(X, y, X_public=X_public, **given)
 
 
@@ -91,7 +91,7 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> 
     X, y = line()
     model = fitted(X[:2000], y[:2000], X[2000:])
     weights = np.array(model.certificate_["public"]["weights"][-1]).reshape(-1, 1)
-    again = sb.MomentsRegressionStudent(TableBasis().fit(X[2000:]), weights, RANGE)
+    again = sb.MomentsStudent(TableBasis().fit(X[2000:]), weights, target_range=RANGE)
     assert (again.predict(X) == model.predict(X)).all()
     assert model.score(X, y) > 0.8
     for back in (
@@ -110,7 +110,7 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> 
 
 
 def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
-    target, whole = NumberTarget.within((0, 10)), PROBABILITY_UNIT
+    target, whole = Target.of_number((0, 10)), PROBABILITY_UNIT
     cells = [0, 10, 2.5, -3, 1e300, np.inf, -np.inf, True, np.int8(5), Decimal(5)]
     read = [0, whole, whole // 4, 0, whole, whole, 0, round(whole / 10), whole // 2, whole // 2]
     cells += ["5", b"2.5", "True", "-inf", 5 + 0j, 10**400, -(10**400)]
@@ -132,7 +132,7 @@ def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
 @pytest.mark.parametrize("cells", [[1.25, 2.5, -3e-7], [1, 0, 2], [True, False], ["1", "2.5"]])
 def test_one_odd_target_changes_no_other_however_it_is_stored(cells: Any, odd: Any) -> None:
     # numpy and pandas make texts, complex numbers or objects of all targets because of one
-    target = NumberTarget.within((0, 10))
+    target = Target.of_number((0, 10))
     ways = [
         (np.array(cells), np.array([*cells, odd])),
         (pd.Series(cells), pd.Series([*cells, odd])),
@@ -150,7 +150,7 @@ def test_one_odd_target_changes_no_other_however_it_is_stored(cells: Any, odd: A
 
 
 def test_points_in_time_are_no_targets_whatever_their_type() -> None:
-    target = NumberTarget.within((0, 1e18))
+    target = Target.of_number((0, 1e18))
     for kind in ("M8[ns]", "M8[s]", "m8[ns]"):
         times = np.array([1, 2], dtype=kind)
         for y in (times, pd.Series(times), list(times)):

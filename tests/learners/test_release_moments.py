@@ -18,16 +18,16 @@ from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.bases.rotation import UNIT as UNIT_OF_COORDINATES
 from secretballot.core import releasing
 from secretballot.core.types import Guarantee
-from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.learners.moments import release as release_module
 from secretballot.learners.moments.release import release_moments
-from secretballot.learners.moments.stages import MomentStages, staged_sums
+from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.start import released_start
-from secretballot.learners.moments.targets import ClassTarget
-from secretballot.records import Records, Residuals, private_records
+from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.vectors import Records, Residuals, vector_sums
 from secretballot.released import ReleasedLabels
-from secretballot.students.moment_links import ClassesLink
-from tiny_sums import true_delta
+from secretballot.students.moment_links import classes_link
+from tiny_sums import records_of, sum_of, true_delta
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 BOUND, UNIT = 3, 2
@@ -41,9 +41,9 @@ def model_after(sums: Sequence[np.ndarray]) -> IntegerModel:
     return IntegerModel(np.array(weights).reshape(2, 1))
 
 
-def records_of(rows: Sequence[tuple[int, int, int]]) -> Records:
+def numbered(rows: Sequence[tuple[int, int, int]]) -> Records:
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return private_records(table[:, :2], table[:, 2], 2)
+    return records_of(table[:, :2], table[:, 2])
 
 
 # --- the guarantee ---
@@ -63,7 +63,7 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise() -> None:
     pairs = 0
     for own in alphabet:
         for others in ([], [alphabet[0]], [alphabet[3], alphabet[8]]):
-            one, other = records_of([own, *others]), records_of(others)
+            one, other = numbered([own, *others]), numbered(others)
             for pair in ((one, other), (other, one)):
                 found = true_delta(*pair, staged, sigma, epsilon)
                 assert found <= promise
@@ -88,7 +88,7 @@ def test_all_neighbours_stay_within_the_promise_where_a_release_is_the_start(
             certificate={"public": {"method": "none"}, "digest": "0" * 64},
         ),
         pool,
-        ClassesLink(2),
+        classes_link(2),
     )
     assert start is not None
     weights = np.array(start.to_json()["weights"]).reshape(2, 1)
@@ -105,7 +105,7 @@ def test_all_neighbours_stay_within_the_promise_where_a_release_is_the_start(
         true_delta(*pair, from_start, sigma, epsilon)
         for own in alphabet
         for others in ([], [alphabet[3], alphabet[8]])
-        for pair in itertools.permutations((records_of([own, *others]), records_of(others)))
+        for pair in itertools.permutations((numbered([own, *others]), numbered(others)))
     ]
     assert len(found) == 48
     assert promise / 10 < max(found) <= promise
@@ -114,7 +114,7 @@ def test_all_neighbours_stay_within_the_promise_where_a_release_is_the_start(
 def test_less_noise_than_stated_would_be_seen() -> None:
     epsilon, sigma = 1.0, 4.5
     promise = delta_upper([sums_event(sigma, BOUND**2, 2, 2)], epsilon)
-    one, other = records_of([(-2, 2, 0)]), records_of([])
+    one, other = numbered([(-2, 2, 0)]), numbered([])
     assert true_delta(one, other, staged, 0.7 * sigma, epsilon) > promise
 
 
@@ -135,13 +135,13 @@ RECORD = guarantee()
 
 
 def stages_of(about: Guarantee, classes: tuple[str, ...] = ("no", "yes")) -> MomentStages:
-    return staged_sums(
+    return MomentStages.of_records(
         POOL,
-        ClassTarget(classes),
+        Target.of_classes(classes),
         BUDGET,
+        about,
         n_stages=2,
         n_records=600 if about.relation == "replace-one" else None,
-        guarantee=about,
         expected_uncovered=0.0,
     )
 
@@ -149,7 +149,7 @@ def stages_of(about: Guarantee, classes: tuple[str, ...] = ("no", "yes")) -> Mom
 def people(about: Guarantee = RECORD, n: int = 600) -> Records:
     marks = np.column_stack([np.ones(n), np.zeros(n)]).astype(np.int64)
     persons = np.arange(n) // 2 if about.unit == "user" else None
-    return private_records(MAPPED[:n], Y[:n], 2, persons, marks, about.relation)
+    return records_of(MAPPED[:n], Y[:n], persons, marks)
 
 
 def account(path: Path | None = None, **terms: Any) -> sb.Ledger:
@@ -157,7 +157,9 @@ def account(path: Path | None = None, **terms: Any) -> sb.Ledger:
     return sb.Ledger.in_memory(**given) if path is None else sb.Ledger(path, **given)
 
 
-def released(ledger: sb.Ledger, records: Records | None = None, **more: Any) -> ReleasedLabels:
+def released(
+    ledger: sb.Ledger, records: Records | None = None, own: Guarantee | None = None, **more: Any
+) -> ReleasedLabels:
     about = more.pop("about", guarantee())
     given = {
         "basis": {"name": "TableBasis"},
@@ -168,7 +170,9 @@ def released(ledger: sb.Ledger, records: Records | None = None, **more: Any) -> 
         **more,
     }
     stages = given.pop("stages", None) or stages_of(about)
-    found = release_moments(records or people(), stages, ledger, BUDGET, **given)
+    blocks = [records or people()]
+    sums = lambda asked: vector_sums(blocks, asked, own or about)  # noqa: E731
+    found = release_moments(sums, stages, ledger, BUDGET, **given)
     assert isinstance(found, ReleasedLabels)
     return found
 
@@ -180,7 +184,7 @@ def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(releasing, "noise_source", lambda: scripted)
     found, sums = released(ledger, stages=stages), list[np.ndarray]()
     for added in np.split(noise, 2):
-        sums.append(people().sums(stages.asked_after(sums))._unseal()[0] + added)
+        sums.append(sum_of(people(), stages.asked_after(sums)) + added)
     assert found.certificate["released"]["values"] == [one.tolist() for one in sums]
     assert (found.n_teachers, found.certificate["purpose"]) == (0, "try")
     assert ledger.spent().epsilon == pytest.approx(1.0)
@@ -211,8 +215,7 @@ def test_sums_by_user_are_refused_in_an_account_about_records() -> None:
     )
     one_user = np.zeros(2, dtype=np.int64)
     sums = [
-        private_records(rows[:n], classes[:n], 2, one_user[:n], marks[:n]).sums(stage)._unseal()[0]
-        for n in (1, 2)
+        sum_of(records_of(rows[:n], classes[:n], one_user[:n], marks[:n]), stage) for n in (1, 2)
     ]
     assert np.square(sums[1] - sums[0]).sum() > stage.bound**2
 
@@ -231,8 +234,8 @@ def test_a_promise_about_something_else_is_refused_before_anything_is_spent() ->
         (account(neighbours="replace-one"), replaced),
         (account(unit="user"), users),
     ):
-        with pytest.raises(ParameterError, match=r"not of the shape|do not fit the records"):
-            released(ledger, people(), about=about)
+        with pytest.raises((ParameterError, DataError), match=r"not of the shape|coordinates"):
+            released(ledger, people(), RECORD, about=about)
         with pytest.raises(LedgerError):
             released(ledger, people())
         assert ledger.releases() == 0

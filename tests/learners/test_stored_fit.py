@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 import secretballot as sb
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.moments import base as moments_base
+from secretballot.learners.moments import estimators
 from secretballot.learners.training import shards as shards_module
 from secretballot.runs.stored_records import store_table
 from secretballot.teachers import stored_table
@@ -74,11 +74,11 @@ def sums_of(monkeypatch: pytest.MonkeyPatch, unit: str | None, **data: Any) -> n
     """Return the exact sums of the first stage, which only the door may have."""
     seen: list[np.ndarray] = []
 
-    def look(records: Any, stages: Any, *args: Any, **more: Any) -> None:
-        seen.append(records.sums(stages.asked_after([]))._unseal()[0])
+    def look(sums: Any, stages: Any, *args: Any, **more: Any) -> None:
+        seen.append(sums(stages.asked_after([]))._unseal()[0])
         raise InterruptedError
 
-    monkeypatch.setattr(moments_base, "release_moments", look)
+    monkeypatch.setattr(estimators, "release_moments", look)
     model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1, 1e-6), ledger=account(unit))
     with pytest.raises(InterruptedError):
         model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
@@ -118,12 +118,12 @@ def test_a_person_with_many_records_is_bounded_once_on_disk_too(
             classes=CLASSES, unit="person",
         )  # fmt: skip
 
-        def look(records: Any, stages: Any, *args: Any, **more: Any) -> None:
+        def look(sums: Any, stages: Any, *args: Any, **more: Any) -> None:
             stage.append(stages.asked_after([]))
-            found.append(records.sums(stage[0])._unseal()[0])
+            found.append(sums(stage[0])._unseal()[0])
             raise InterruptedError
 
-        monkeypatch.setattr(moments_base, "release_moments", look)
+        monkeypatch.setattr(estimators, "release_moments", look)
         model = sb.RecordMomentsClassifier(
             budget=sb.PrivacyBudget(1, 1e-6), ledger=account("person")
         )
@@ -197,9 +197,7 @@ def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
         raise InterruptedError
 
     monkeypatch.setattr("secretballot.learners.record_votes.classifier.release_labels", look)
-    monkeypatch.setattr(
-        "secretballot.learners.record_votes.coordinates.fresh_key", lambda: bytes(32)
-    )
+    monkeypatch.setattr("secretballot.learners.training.table.fresh_key", lambda: bytes(32))
     table = kept(tmp_path, "person")
     for rows_together in (10, 100, 10_000):  # how many stand together follows from their number
         monkeypatch.setattr(shards_module, "ROWS_TOGETHER", rows_together)

@@ -25,7 +25,6 @@ LEARNERS: list[tuple[Any, dict[str, Any]]] = [
     (sb.ActivePATEClassifier, {**TEACHERS, "estimate_epsilon": 0.5, "round_size": 60}),
     (sb.LabelPrivateClassifier, TEACHERS),
     (sb.RecordMomentsClassifier, {}),
-    (sb.LabelPrivateMomentsClassifier, {}),
     (sb.RecordVotesClassifier, {}),
 ]
 
@@ -95,7 +94,7 @@ def failed_shards(teacher: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     shards = np.arange(len(X)) % 20
     y[(shards % 2 == 0) & (y == 0)] = 1
     monkeypatch.setattr(
-        "secretballot.learners.training.labelled_input.assign_shards", lambda *_, **__: shards
+        "secretballot.learners.training.table.assign_shards", lambda *_, **__: shards
     )
     sb.PATEClassifier(teacher, n_teachers=20, budget=BUDGET, n_queries=20).fit(
         X, np.array(["a", "b", "c"])[y], X_public=X_PUBLIC, classes=["a", "b", "c"]

@@ -7,10 +7,9 @@ import pytest
 
 from made_events import sums_event
 from secretballot.accounting import delta_upper
-from secretballot.bases.integer_model import PROBABILITY_UNIT
-from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
-from secretballot.records import Records, Residuals, private_records
-from tiny_sums import true_delta
+from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerLabels, IntegerLine
+from secretballot.learners.moments.vectors import Records, Residuals
+from tiny_sums import records_of, true_delta
 
 BOUND, UNIT = 3, 4
 #: A coordinate of 1 moves the prediction by a quarter.
@@ -30,9 +29,9 @@ def staged(sign: int | None) -> Residuals:
     return Residuals(IntegerLine(np.array(weights).reshape(2, 1)), UNIT, BOUND)
 
 
-def records_of(rows: list[tuple[int, int, int]]) -> Records:
+def numbered(rows: list[tuple[int, int, int]]) -> Records:
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return private_records(table[:, :2], table[:, 2:], 0)
+    return records_of(table[:, :2], table[:, 2:])
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -44,8 +43,8 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(*, replaced: boo
     worst = 0.0
     for own, instead in pairs:
         one, other = (
-            records_of([own, *others]),
-            records_of([*([instead] if instead else []), *others]),
+            numbered([own, *others]),
+            numbered([*([instead] if instead else []), *others]),
         )
         for pair in ((one, other), (other, one)):
             worst = max(worst, true_delta(*pair, staged, SIGMA, EPSILON))
@@ -55,7 +54,7 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(*, replaced: boo
 
 def test_less_noise_than_stated_would_be_seen() -> None:
     promise = delta_upper([sums_event(SIGMA, BOUND**2, 2, 2)], EPSILON)
-    one, other = records_of([(-2, 2, PROBABILITY_UNIT)]), records_of([])
+    one, other = numbered([(-2, 2, PROBABILITY_UNIT)]), numbered([])
     assert true_delta(one, other, staged, 0.6 * SIGMA, EPSILON) > promise
 
 
@@ -70,7 +69,7 @@ def staged_labels(sign: int | None) -> Residuals:
 
 def labelled(rows: list[tuple[int, int, int]]) -> Records:
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return private_records(table[:, :1], table[:, 1:] * PROBABILITY_UNIT, 0)
+    return records_of(table[:, :1], table[:, 1:] * PROBABILITY_UNIT)
 
 
 def test_all_labels_of_a_record_together_stay_within_the_promise() -> None:

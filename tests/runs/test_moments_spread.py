@@ -86,9 +86,9 @@ def test_it_follows_from_released_values_and_a_seed(monkeypatch: pytest.MonkeyPa
 def test_where_it_makes_no_difference_or_cannot_be_known_nothing_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    labels = sb.LabelPrivateMomentsClassifier(budget=BUDGET)
+    labels = sb.RecordMomentsClassifier(budget=BUDGET)
     X, y = records(300, 0)
-    assert spread_of(labels.fit(X, y, classes=[0, 1]), X) is None
+    assert spread_of(labels.fit(X, y, classes=[0, 1], public_features=True), X) is None
     first = fitted(300)
     later = sb.RecordMomentsClassifier(budget=BUDGET)
     later.fit(X, y, X_public=POOL, classes=[0, 1], start=first.released_labels_)

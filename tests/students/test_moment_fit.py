@@ -5,10 +5,10 @@ import pytest
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from secretballot.bases.integer_model import PROBABILITY_UNIT, with_constant
+from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerLine, with_constant
 from secretballot.bases.rotation import UNIT
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
-from secretballot.students.moment_links import ClassesLink, LabelsLink, LineLink
+from secretballot.students.moment_links import Link, classes_link, labels_link, number_link
 
 RESIDUAL_UNIT = 1024
 
@@ -46,7 +46,7 @@ def stage(fit: MomentFit, points: np.ndarray, labels: np.ndarray, sigma: float) 
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_without_noise_the_model_is_found(n_classes: int) -> None:
     points, weights, labels = world(n_classes, n=40_000)
-    fit = MomentFit.start(points, ClassesLink(n_classes))
+    fit = MomentFit.start(points, classes_link(n_classes))
     for _ in range(4):
         fit = stage(fit, points, labels, 1.0)
     truth = weights - weights.mean(axis=1, keepdims=True) if n_classes > 2 else weights
@@ -59,7 +59,7 @@ def test_without_noise_the_model_is_found(n_classes: int) -> None:
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_noise_without_end_leaves_the_model_where_it_was(n_classes: int) -> None:
     points, _, labels = world(n_classes)
-    start = MomentFit.start(points, ClassesLink(n_classes))
+    start = MomentFit.start(points, classes_link(n_classes))
     after = stage(start, points, labels, 1e13)
     assert np.abs(after.weights).max() < 0.1
     assert (after.precision >= start.precision).all()
@@ -68,7 +68,7 @@ def test_noise_without_end_leaves_the_model_where_it_was(n_classes: int) -> None
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_more_noise_moves_the_model_less(n_classes: int) -> None:
     points, _, labels = world(n_classes)
-    start = MomentFit.start(points, ClassesLink(n_classes))
+    start = MomentFit.start(points, classes_link(n_classes))
     lengths = [
         np.linalg.norm(stage(start, points, labels, sigma).weights) for sigma in (1e3, 1e10, 1e12)
     ]
@@ -77,7 +77,7 @@ def test_more_noise_moves_the_model_less(n_classes: int) -> None:
 
 def test_the_penalties_follow_from_noise_and_from_the_model_that_is_found() -> None:
     points, _, labels = world(2)
-    start = MomentFit.start(points, ClassesLink(2))
+    start = MomentFit.start(points, classes_link(2))
     sigma = 1e8
     after = stage(start, points, labels, sigma)
     # the same terms, written out once more
@@ -110,7 +110,7 @@ def test_later_stages_take_a_small_pool_to_the_model_of_the_records() -> None:
     plain = LogisticRegression(C=1e4, max_iter=1000, fit_intercept=False).fit(phi, labels)
 
     def lost_likelihood(n_stages: int) -> float:
-        fit = MomentFit.start(pool, ClassesLink(2))
+        fit = MomentFit.start(pool, classes_link(2))
         for _ in range(n_stages):
             sums = exact_sums(records, labels, fit)
             fit = fit.after(ReleasedMoments(sums, 1.0, RESIDUAL_UNIT, 20_000.0))
@@ -126,7 +126,7 @@ def test_later_stages_take_a_small_pool_to_the_model_of_the_records() -> None:
 def test_columns_of_a_softmax_stay_level() -> None:
     # the exact sums over all classes are zero, so what noise adds to them is taken out
     points, _, labels = world(5)
-    after = stage(MomentFit.start(points, ClassesLink(5)), points, labels, 1e8)
+    after = stage(MomentFit.start(points, classes_link(5)), points, labels, 1e8)
     assert np.abs(after.weights.sum(axis=1)).max() < 1e-2
 
 
@@ -140,23 +140,21 @@ def target_stage(
     return fit.after(ReleasedMoments(sums, sigma, RESIDUAL_UNIT, float(len(points))))
 
 
-def targets_of(points: np.ndarray, link: LineLink | LabelsLink) -> tuple[np.ndarray, np.ndarray]:
+def targets_of(points: np.ndarray, link: Link) -> tuple[np.ndarray, np.ndarray]:
     """Return true weights, and targets that follow them."""
     rng = np.random.default_rng(0)
-    scale = 0.1 if isinstance(link, LineLink) else 2
+    scale = 0.1 if link.model_of is IntegerLine else 2
     weights = rng.normal(0, scale, (points.shape[1], link.n_columns))
     linear = points / UNIT @ weights
-    if isinstance(link, LineLink):
+    if link.model_of is IntegerLine:
         return weights, np.clip(0.5 + linear + rng.normal(0, 0.05, linear.shape), 0, 1)
     return weights, (rng.random(linear.shape) < expit(linear)).astype(float)
 
 
 @pytest.mark.parametrize(
-    ("link", "room"), [(LineLink(), 0.01), (LabelsLink(1), 0.2), (LabelsLink(3), 0.2)]
+    ("link", "room"), [(number_link(), 0.01), (labels_link(1), 0.2), (labels_link(3), 0.2)]
 )
-def test_without_noise_the_model_of_numbers_and_labels_is_found(
-    link: LineLink | LabelsLink, room: float
-) -> None:
+def test_without_noise_the_model_of_numbers_and_labels_is_found(link: Link, room: float) -> None:
     points = world(2, n=40_000)[0]
     weights, targets = targets_of(points, link)
     fit = MomentFit.start(points, link)
@@ -169,8 +167,8 @@ def test_without_noise_the_model_of_numbers_and_labels_is_found(
 
 def test_a_line_is_penalised_least_squares_with_the_second_moments_of_the_pool() -> None:
     points = world(2)[0]
-    _, targets = targets_of(points, LineLink())
-    start, sigma = MomentFit.start(points, LineLink()), 1e8
+    _, targets = targets_of(points, number_link())
+    start, sigma = MomentFit.start(points, number_link()), 1e8
     found = target_stage(start, points, targets, sigma).weights[:, 0]
     # the same terms, written out once more
     phi, n = points / UNIT, len(points)

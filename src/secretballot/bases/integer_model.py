@@ -1,6 +1,8 @@
-"""A linear classifier in integers: what it says of a row does not depend on the rows around it."""
+"""Linear models in integers: what they predict of a row does not depend on the rows around it."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -20,28 +22,54 @@ LARGEST_WEIGHT = 2**23
 
 _STEPS = 2**10  # of a logit, in the table of exponentials
 STEP_SHIFT = (UNIT * WEIGHT_UNIT // _STEPS).bit_length() - 1
+_LINE_SHIFT = (UNIT * WEIGHT_UNIT // PROBABILITY_UNIT).bit_length() - 1
 #: exp(-t / `_STEPS`) in units of `PROBABILITY_UNIT`; 0 beyond its end.
 EXPONENTIALS = np.append(np.rint(PROBABILITY_UNIT * np.exp(-np.arange(16 * _STEPS) / _STEPS)), 0)
 
 
 @dataclass(frozen=True, eq=False)
-class IntegerModel:
-    """The softmax of linear functions, with integer coordinates, weights and probabilities.
+class LinearModel(ABC):
+    """What predicts numbers between 0 and 1, each a function of its own row, to the last bit.
 
     Parameters
     ----------
     weights : ndarray of int64, shape (n_coordinates, n_columns)
-        In units of 1 / `WEIGHT_UNIT`. One column for two classes, whose first has logit 0; or one
-        for each of more classes.
+        In units of 1 / `WEIGHT_UNIT`; one column for each number.
     """
 
     weights: IntArray
 
     @classmethod
-    def of(cls, weights: FloatArray) -> "IntegerModel":
+    def of(cls, weights: FloatArray) -> Self:
         """Return the nearest model to weights of floating point, shape (n_coordinates,
-        n_columns)."""
-        return cls(integer_weights(weights))
+        n_columns); none is larger than `LARGEST_WEIGHT`."""
+        scaled = np.clip(np.rint(weights * WEIGHT_UNIT), -LARGEST_WEIGHT, LARGEST_WEIGHT)
+        return cls(scaled.astype(np.int64))
+
+    @abstractmethod
+    def predictions(self, coordinates: IntArray) -> IntArray:
+        """Return what is predicted, in units of 1 / `PROBABILITY_UNIT`, int64 of shape (n_rows,
+        n_columns).
+
+        Parameters
+        ----------
+        coordinates : ndarray of int64, shape (n_rows, n_coordinates)
+            None beyond `LARGEST_COORDINATE` in size.
+        """
+
+    def parts_of(self, coordinates: IntArray, unit: int) -> IntArray:
+        """Return predictions in units of 1 / `unit`, int64 of shape (n_rows, n_columns)."""
+        predicted = self.predictions(coordinates)
+        return (predicted * unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT
+
+
+class IntegerModel(LinearModel):
+    """The softmax of linear functions: one column for each class, or one for two classes, whose
+    first has logit 0."""
+
+    def predictions(self, coordinates: IntArray) -> IntArray:
+        """Return probabilities as `LinearModel` does: of two classes that of the second alone."""
+        return self.probabilities(coordinates)[:, -self.weights.shape[1] :]
 
     def probabilities(self, coordinates: IntArray) -> IntArray:
         """Return probabilities of all classes, an array of int64 of shape (n_rows, n_classes).
@@ -65,13 +93,6 @@ class IntegerModel:
         probabilities: IntArray = (parts * PROBABILITY_UNIT + totals // 2) // totals
         return probabilities
 
-    def parts_of(self, coordinates: IntArray, unit: int) -> IntArray:
-        """Return probabilities in units of 1 / `unit`, int64 of the shape that a product with the
-        weights has: of two classes that of the second alone."""
-        shares = self.probabilities(coordinates)
-        parts: IntArray = (shares * unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT
-        return parts[:, -self.weights.shape[1] :]
-
     def labels(self, coordinates: IntArray) -> IntArray:
         """Return the index of the most probable class of each row, the first of equal ones: int64
         of shape (n_rows,), for coordinates as in `probabilities`."""
@@ -82,11 +103,26 @@ class IntegerModel:
         return most
 
 
-def integer_weights(weights: FloatArray) -> IntArray:
-    """Return the nearest weights in units of 1 / `WEIGHT_UNIT`, cut to `LARGEST_WEIGHT`: int64 of
-    the same shape, (n_coordinates, n_columns)."""
-    scaled = np.clip(np.rint(weights * WEIGHT_UNIT), -LARGEST_WEIGHT, LARGEST_WEIGHT)
-    return scaled.astype(np.int64)
+class IntegerLine(LinearModel):
+    """Linear functions around one half, cut to lie between 0 and 1."""
+
+    def predictions(self, coordinates: IntArray) -> IntArray:
+        """Return predictions as `LinearModel` does, int64 of shape (n_rows, n_columns)."""
+        sums = exact_products(coordinates, self.weights, LARGEST_COORDINATE) >> _LINE_SHIFT
+        cut: IntArray = np.clip(sums + PROBABILITY_UNIT // 2, 0, PROBABILITY_UNIT)
+        return cut
+
+
+class IntegerLabels(LinearModel):
+    """Probabilities of labels that may each be there or not: one logistic function for each."""
+
+    def predictions(self, coordinates: IntArray) -> IntArray:
+        """Return probabilities as `LinearModel` does, int64 of shape (n_rows, n_columns)."""
+        columns = [
+            IntegerModel(self.weights[:, [k]]).probabilities(coordinates)[:, 1]
+            for k in range(self.weights.shape[1])
+        ]
+        return np.column_stack(columns)
 
 
 def with_constant(coordinates: IntArray) -> IntArray:

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.relabel import relabel
     from secretballot.learners.labelers.session import LabelingSession
     from secretballot.learners.labelers.stability import StabilityLabeler
-    from secretballot.learners.moments.classifier import RecordMomentsClassifier
-    from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
-    from secretballot.learners.moments.multi_label import RecordMomentsMultiLabelClassifier
-    from secretballot.learners.moments.regressor import RecordMomentsRegressor
+    from secretballot.learners.moments.estimators import (
+        RecordMomentsClassifier,
+        RecordMomentsRegressor,
+    )
     from secretballot.learners.online.asked_session import ask_actively
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
@@ -31,14 +31,12 @@ _HOMES = {
     "ActivePATEClassifier": "pate.active",
     "AgnosticLabeler": "labelers.agnostic",
     "LabelPrivateClassifier": "pate.label_private",
-    "LabelPrivateMomentsClassifier": "moments.label_private",
     "LabelingSession": "labelers.session",
     "PATEClassifier": "pate.classifier",
     "PATEMultiLabelClassifier": "pate.multi_label",
     "PATERegressor": "pate.regressor",
-    "RecordMomentsClassifier": "moments.classifier",
-    "RecordMomentsMultiLabelClassifier": "moments.multi_label",
-    "RecordMomentsRegressor": "moments.regressor",
+    "RecordMomentsClassifier": "moments.estimators",
+    "RecordMomentsRegressor": "moments.estimators",
     "RecordVotesClassifier": "record_votes.classifier",
     "SemiPrivateClassifier": "selection.semi_private",
     "StabilityLabeler": "labelers.stability",
@@ -57,13 +55,11 @@ __all__ = [
     "ActivePATEClassifier",
     "AgnosticLabeler",
     "LabelPrivateClassifier",
-    "LabelPrivateMomentsClassifier",
     "LabelingSession",
     "PATEClassifier",
     "PATEMultiLabelClassifier",
     "PATERegressor",
     "RecordMomentsClassifier",
-    "RecordMomentsMultiLabelClassifier",
     "RecordMomentsRegressor",
     "RecordVotesClassifier",
     "SemiPrivateClassifier",

@@ -126,7 +126,7 @@ def refuse_options_of_classes(method: str, given: Collection[str], kind: str) ->
         return
     what, verb = ("a number", "is") if kind == "number" else ("several labels", "are")
     if check_choice("method", method, LEARN_METHODS) not in (AUTO, VOTES):
-        learner = "Regressor" if kind == "number" else "MultiLabelClassifier"
+        learner = "Regressor" if kind == "number" else "Classifier"
         raise ParameterError(
             name_part("method"),
             f" is {method}, and here {what} can be learnt by votes alone; leave it out, or use"

@@ -18,16 +18,15 @@ from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import one_thread
-from secretballot.learners.moments import RecordMomentsClassifier
-from secretballot.learners.moments.base import unfitted_basis
 from secretballot.learners.moments.class_weights import RARE, ClassWeights
-from secretballot.learners.moments.stages import MomentStages, staged_sums
-from secretballot.learners.moments.targets import ClassTarget
+from secretballot.learners.moments.estimators import RecordMomentsClassifier, unfitted_basis
+from secretballot.learners.moments.stages import MomentStages
+from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.vectors import Records, vector_sums
 from secretballot.planning.plan.estimates import Estimate, MomentsForecast, RareForecast
 from secretballot.planning.plan.model import Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.records import Records, private_records
 from secretballot.students.names import student_by_name
 from secretballot.teachers.rows import as_table, n_rows, take_rows
 
@@ -286,18 +285,18 @@ class _StandIn:
             beyond = ~self._basis.covered(records)
         # the marks of a record: that it is there, and that the public points do not cover it
         marks = np.column_stack([np.ones(len(beyond)), beyond]).astype(np.int64)
-        self._records = private_records(mapped, y[private], task.n_classes, None, marks)
+        self._records = Records(mapped, y[private], marks)
 
     def said_by_run(self, budget: PrivacyBudget, rng: np.random.Generator) -> IntArray:
         """Return what the student of one simulated run says of the scored rows."""
         with one_thread():
-            stages = staged_sums(
+            stages = MomentStages.of_records(
                 self._pool,
-                ClassTarget(tuple(range(self._task.n_classes))),
+                Target.of_classes(range(self._task.n_classes)),
                 budget,
+                Guarantee(unit="record", relation="add-remove"),
                 n_stages=RecordMomentsClassifier().n_stages,
                 n_records=None,
-                guarantee=Guarantee(unit="record", relation="add-remove"),
                 expected_uncovered=self._basis.uncovered_share_,
                 class_weights=self._class_weights,
             )
@@ -305,7 +304,7 @@ class _StandIn:
             sigma = stages.sigma * self._n_private / self._task.n_records
             fewer = replace(stages, sigma=sigma)
             sums = noisy_sums(self._records, fewer, rng)
-            model: Any = fewer.deciding_after(sums)
+            model: Any = fewer.deciding_after(sums)[0]
             if self._task.student == "auto":
                 return np.asarray(model.labels(self._test))
             labels = model.labels(self._pool)
@@ -331,7 +330,7 @@ def noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator)
     """Return the sums of all stages. The rows are public: what is private passes the door alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
     for _ in stages.units:
-        exact = records.sums(stages.asked_after(sums))._unseal()[0]
+        exact = vector_sums([records], stages.asked_after(sums), stages.guarantee)._unseal()[0]
         sums.append(exact + noise.discrete_gaussian(stages.sigma, exact.size))
     return sums
 

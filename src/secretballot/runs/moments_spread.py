@@ -6,6 +6,7 @@ released values, costs nothing, and may be shown to anybody.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.stages import MomentStages
-from secretballot.learners.moments.targets import ClassTarget
-from secretballot.records import private_records
+from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.vectors import Records
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import public_records
 from secretballot.report.certificate.moments import CLASS_WEIGHTS
@@ -95,7 +96,7 @@ def moments_spread(
         chances = model.predict_proba(rows)
         stages = MomentStages(
             pool,
-            ClassTarget(tuple(released.classes)),
+            Target.of_classes(released.classes),
             tuple(terms["residual_units"]),
             terms["bound"],
             terms["mark_weight"],
@@ -106,7 +107,7 @@ def moments_spread(
             Guarantee(**terms["guarantee"]),
         )
         # the released number, with its noise: all that is tried follows from the release
-        n_records = max(1, round(stages.records_of([np.array(one) for one in terms["values"]])))
+        n_records = max(1, round(stages.counted([np.array(one) for one in terms["values"]])[1]))
         if n_records > MOST_RECORDS:
             return None
         own = chances.argmax(axis=1)
@@ -126,7 +127,7 @@ def _labels_of_run(
     # each counts once, and the public points cover all of them
     marks = np.zeros((n_records, len(stages.marks)), dtype=np.int64)
     marks[:, : len(stages.marks) - 1] = 1
-    records = private_records(stages.pool[rows], labels, chances.shape[1], None, marks)
-    fresh = replace(stages, _fits={})
-    model = fresh.fit_after(noisy_sums(records, fresh, rng)).model
-    return np.asarray(model.labels(stages.pool))  # type: ignore[union-attr]
+    fresh = replace(stages, _known={})
+    records = Records(stages.pool[rows], labels, marks)
+    model: Any = fresh.after(noisy_sums(records, fresh, rng)).fit.model
+    return np.asarray(model.labels(stages.pool))

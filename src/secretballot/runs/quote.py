@@ -22,7 +22,7 @@ from secretballot.aggregation import (
 )
 from secretballot.core.mechanisms import NoisyMeans, NoisyVotes, TableLabels, VoteQuantiles
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.moments import RecordMomentsClassifier
+from secretballot.learners.moments.estimators import RecordMomentsClassifier
 from secretballot.learners.record_votes import default_votes
 from secretballot.runs.account import AccountState, state_of_account
 from secretballot.runs.caution import cautions_of_noise, cautions_of_price

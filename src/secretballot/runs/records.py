@@ -19,7 +19,7 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.moments import RecordMomentsClassifier
+from secretballot.learners.moments.estimators import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
 from secretballot.planning.plan.model import Plan, check_weighted_names
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob

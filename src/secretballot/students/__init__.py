@@ -3,11 +3,7 @@
 from secretballot.students.fitting import default_student, fit_student, learns_from_counts
 from secretballot.students.graph_counts import GraphCountsClassifier
 from secretballot.students.hypothesis_student import HypothesisStudent
-from secretballot.students.moments_student import (
-    MomentsLabelsStudent,
-    MomentsRegressionStudent,
-    MomentsStudent,
-)
+from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.noisy_counts import NoisyCountsClassifier
 from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
@@ -18,8 +14,6 @@ __all__ = [
     "GraphCountsClassifier",
     "HypothesisStudent",
     "LabelsStudent",
-    "MomentsLabelsStudent",
-    "MomentsRegressionStudent",
     "MomentsStudent",
     "NoisyCountsClassifier",
     "NumberStudent",

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.bases.integer_model import IntegerModel
-from secretballot.bases.integer_targets import TargetModel
+from secretballot.bases.integer_model import LinearModel
 from secretballot.bases.rotation import UNIT
-from secretballot.students.moment_links import ClassesLink, Link, MomentEquations
+from secretballot.students.moment_links import Link, MomentEquations
 
 #: How much of what records vary as a sample a later stage counts anew: they are the same in all.
 LATER_RECORDS = 0.1
@@ -109,19 +108,10 @@ class MomentFit:
         """Coordinates of the public points as numbers, shape (n_public, n_coordinates)."""
         return self.pool / UNIT
 
-    def begun_at(self, weights: FloatArray) -> "MomentFit":
-        """Return the same model before anything was released, but at these weights.
-
-        Parameters
-        ----------
-        weights : ndarray of float64, shape (n_coordinates, n_columns)
-        """
-        return replace(self, weights=weights)
-
     @property
-    def model(self) -> IntegerModel | TargetModel:
+    def model(self) -> LinearModel:
         """The model in integers: what predicts, and what the next stage starts from."""
-        return self.link.model(self.weights)
+        return self.link.model_of.of(self.weights)
 
     def after(self, released: ReleasedMoments) -> "MomentFit":
         """Return the model after one more stage.
@@ -136,7 +126,7 @@ class MomentFit:
         moments = released.sums / scale
         noise = (released.sigma / scale) ** 2
         n_columns = self.link.n_columns
-        if isinstance(self.link, ClassesLink) and n_columns > 1:
+        if self.link.competes:
             # the exact sums over all classes are 0, so the mean over classes is noise alone
             moments = moments - moments.mean(axis=1, keepdims=True)
             noise *= 1 - 1 / n_columns

@@ -1,7 +1,7 @@
 """From a linear function to what it predicts: the kinds of targets that released moments fit."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
@@ -9,8 +9,13 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit, log_softmax, softmax
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerModel
-from secretballot.bases.integer_targets import IntegerLabels, IntegerLine, TargetModel
+from secretballot.bases.integer_model import (
+    PROBABILITY_UNIT,
+    IntegerLabels,
+    IntegerLine,
+    IntegerModel,
+    LinearModel,
+)
 
 #: What the mean of p (1 - p) is assumed to be, over its largest value.
 CURVATURE = 0.48
@@ -46,16 +51,14 @@ class MomentEquations:
     penalty: FloatArray
     start: FloatArray
 
-    def of_column(self, k: int) -> "MomentEquations":
-        """Return those of one column, which stands alone."""
-        return replace(self, target=self.target[:, [k]], start=self.start[:, [k]])
 
-
-class Link(Protocol):
-    """A kind of model over a basis.
+@dataclass(frozen=True)
+class Link:
+    """A kind of model over a basis; made by `classes_link`, `labels_link` or `number_link`.
 
     Attributes
     ----------
+    model_of : type of LinearModel
     n_columns : int
         Columns of weights.
     prior, level_prior : float
@@ -65,146 +68,82 @@ class Link(Protocol):
         Assumed mean derivative of the prediction, over the linear function.
     variance : float
         Assumed variance of a target around its prediction.
+    weights_of : callable
+        Returns the weights that solve equations, of the shape of their start.
     """
 
-    @property
-    def n_columns(self) -> int: ...
+    model_of: type[LinearModel]
+    n_columns: int
+    prior: float
+    level_prior: float
+    slope: float
+    variance: float
+    weights_of: Callable[[MomentEquations], FloatArray]
 
     @property
-    def prior(self) -> float: ...
-
-    @property
-    def level_prior(self) -> float: ...
-
-    @property
-    def slope(self) -> float: ...
-
-    @property
-    def variance(self) -> float: ...
-
-    def model(self, weights: FloatArray) -> IntegerModel | TargetModel:
-        """Return the model in integers, of weights of shape (n_coordinates, n_columns)."""
-        ...
+    def competes(self) -> bool:
+        """Whether only differences between columns mean something."""
+        return self.model_of is IntegerModel and self.n_columns > 1
 
     def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
         """Return what the model in integers predicts for public points, of shape (n_public,
         n_columns)."""
-        ...
+        return self.model_of.of(weights).predictions(pool) / PROBABILITY_UNIT
 
     def slopes(self, predicted: FloatArray) -> FloatArray:
         """Return the derivative of each prediction, over the linear function, in its shape."""
-        ...
+        if self.model_of is IntegerLine:
+            return np.full_like(predicted, self.slope)
+        return predicted * (1 - predicted)
 
     def variances(self, predicted: FloatArray) -> FloatArray:
         """Return the variance of a target around each prediction, in its shape."""
-        ...
-
-    def weights_of(self, asked: MomentEquations) -> FloatArray:
-        """Return the weights that solve the equations, of the shape of `asked.start`."""
-        ...
-
-
-@dataclass(frozen=True)
-class ClassesLink:
-    """One of several classes: softmax, or one logistic function for two."""
-
-    n_classes: int
-    prior: float = LOGIT_PRIOR
-    level_prior: float = LOGIT_PRIOR
-
-    @property
-    def n_columns(self) -> int:
-        return 1 if self.n_classes == 2 else self.n_classes
-
-    @property
-    def slope(self) -> float:
-        return CURVATURE * (1 / self.n_classes) * (1 - 1 / self.n_classes)
-
-    variance = slope  # of a share p both are p (1 - p)
-
-    def model(self, weights: FloatArray) -> IntegerModel:
-        return IntegerModel.of(weights)
-
-    def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
-        shares = self.model(weights).probabilities(pool) / PROBABILITY_UNIT
-        return shares[:, 1:] if self.n_classes == 2 else shares
-
-    def slopes(self, predicted: FloatArray) -> FloatArray:
+        if self.model_of is IntegerLine:
+            return np.full_like(predicted, self.variance)
         return predicted * (1 - predicted)
 
-    variances = slopes
 
-    def weights_of(self, asked: MomentEquations) -> FloatArray:
-        return _binary_weights(asked) if self.n_classes == 2 else _softmax_weights(asked)
-
-
-@dataclass(frozen=True)
-class LabelsLink:
-    """Several labels, each there or not: a logistic function for each."""
-
-    n_columns: int
-    prior: float = LOGIT_PRIOR
-    level_prior: float = LOGIT_PRIOR
-
-    @property
-    def slope(self) -> float:
-        return CURVATURE / 4
-
-    variance = slope
-
-    def model(self, weights: FloatArray) -> IntegerLabels:
-        return IntegerLabels.of(weights)
-
-    def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
-        return self.model(weights).predictions(pool) / PROBABILITY_UNIT
-
-    def slopes(self, predicted: FloatArray) -> FloatArray:
-        return predicted * (1 - predicted)
-
-    variances = slopes
-
-    def weights_of(self, asked: MomentEquations) -> FloatArray:
-        columns = [_binary_weights(asked.of_column(k)) for k in range(self.n_columns)]
-        return np.hstack(columns)
+def classes_link(n_classes: int) -> Link:
+    """Return the link to one of several classes: softmax, or one logistic function for two."""
+    # of a share p slope and variance are p (1 - p)
+    spread = CURVATURE * (1 / n_classes) * (1 - 1 / n_classes)
+    terms = LOGIT_PRIOR, LOGIT_PRIOR, spread, spread
+    if n_classes == 2:
+        return Link(IntegerModel, 1, *terms, _logistic_weights)
+    return Link(IntegerModel, n_classes, *terms, _softmax_weights)
 
 
-@dataclass(frozen=True)
-class LineLink:
-    """A number between 0 and 1: a linear function around one half."""
+def labels_link(n_labels: int) -> Link:
+    """Return the link to several labels, each there or not: a logistic function for each."""
+    terms = LOGIT_PRIOR, LOGIT_PRIOR, CURVATURE / 4, CURVATURE / 4
+    return Link(IntegerLabels, n_labels, *terms, _logistic_weights)
 
-    n_columns: int = 1
-    prior: float = LINE_PRIOR
-    level_prior: float = LEVEL_PRIOR
 
-    @property
-    def slope(self) -> float:
-        return 1.0
+def number_link() -> Link:
+    """Return the link to a number between 0 and 1: a linear function around one half."""
+    return Link(IntegerLine, 1, LINE_PRIOR, LEVEL_PRIOR, 1.0, LINE_VARIANCE, _line_weights)
 
-    @property
-    def variance(self) -> float:
-        return LINE_VARIANCE
 
-    def model(self, weights: FloatArray) -> IntegerLine:
-        return IntegerLine.of(weights)
+def _line_weights(asked: MomentEquations) -> FloatArray:
+    """Return weights of shape (n_coordinates, 1), by penalised least squares."""
+    points, penalty = asked.points, asked.penalty
+    weighted = points * asked.counts[:, None]
+    second = weighted.T @ points / len(points)  # of the public points alone
+    meant = asked.target - weighted.sum(axis=0)[:, None] / (2 * len(points))
+    found: FloatArray = np.linalg.solve(
+        second + np.diag(penalty), meant + penalty[:, None] * asked.start
+    )
+    return found
 
-    def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
-        return self.model(weights).predictions(pool) / PROBABILITY_UNIT
 
-    def slopes(self, predicted: FloatArray) -> FloatArray:
-        return np.ones_like(predicted)
-
-    def variances(self, predicted: FloatArray) -> FloatArray:
-        return np.full_like(predicted, LINE_VARIANCE)
-
-    def weights_of(self, asked: MomentEquations) -> FloatArray:
-        points, penalty = asked.points, asked.penalty
-        weighted = points * asked.counts[:, None]
-        second = weighted.T @ points / len(points)  # of the public points alone
-        meant = asked.target - weighted.sum(axis=0)[:, None] / (2 * len(points))
-        found: FloatArray = np.linalg.solve(
-            second + np.diag(penalty), meant + penalty[:, None] * asked.start
-        )
-        return found
+def _logistic_weights(asked: MomentEquations) -> FloatArray:
+    """Return weights of shape (n_coordinates, n_columns), where each column stands alone."""
+    columns = range(asked.target.shape[1])
+    parts = [
+        _binary_weights(replace(asked, target=asked.target[:, [k]], start=asked.start[:, [k]]))
+        for k in columns
+    ]
+    return np.hstack(parts)
 
 
 def _binary_weights(asked: MomentEquations) -> FloatArray:

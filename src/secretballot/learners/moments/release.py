@@ -3,7 +3,7 @@
 import hashlib
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,12 @@ from secretballot._typing import IntArray
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases.integer_model import LARGEST_WEIGHT
 from secretballot.core.ledger import Ledger
+from secretballot.core.private import RecordSums
 from secretballot.core.releasing import Released, release
 from secretballot.core.types import LARGEST
 from secretballot.door.purchase import check_readable
 from secretballot.learners.moments.stages import MomentStages
-from secretballot.records import Records
+from secretballot.learners.moments.vectors import Residuals
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.build import certificate_of, describe_released
 from secretballot.report.certificate.labels_file import class_value
@@ -25,7 +26,7 @@ from secretballot.report.certificate.moments import CLASS_WEIGHTS
 
 
 def release_moments(
-    records: Records,
+    sums: Callable[[Residuals], RecordSums],
     stages: MomentStages,
     ledger: Ledger,
     budget: PrivacyBudget,
@@ -40,8 +41,9 @@ def release_moments(
 
     Parameters
     ----------
-    records : Records
-        Secret.
+    sums : callable
+        Returns the sum of what a stage asks of every record; called once all that can be refused by
+        public numbers was.
     stages : MomentStages
     ledger, budget, purpose
         As for `secretballot.core.releasing.release`.
@@ -101,7 +103,7 @@ def release_moments(
 
     done = release(
         stages.shape,
-        lambda before: records.sums(stages.asked_after([rows[0] for rows in before])),
+        lambda before: sums(stages.asked_after([rows[0] for rows in before])),
         stages.mechanism,
         ledger,
         budget,

@@ -1,7 +1,7 @@
 """Where the stages begin: at nothing, or at a model of labels that were released before; public."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.labels_file import labels_digest
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.students.moment_fit import MomentFit
-from secretballot.students.moment_links import ClassesLink, MomentEquations
+from secretballot.students.moment_links import Link, MomentEquations
 from secretballot.teachers.rows import n_rows, take_rows
 
 
@@ -123,7 +123,7 @@ def _check_points(start: ReleasedLabels, stated: Mapping[str, Any], X_public: An
 
 
 def released_start(
-    start: ReleasedLabels | None, pool: IntArray, link: ClassesLink
+    start: ReleasedLabels | None, pool: IntArray, link: Link
 ) -> ReleasedStart | None:
     """Return the model that a release comes to in a public basis; None where there is no release.
 
@@ -139,14 +139,14 @@ def released_start(
         Checked by `check_start`.
     pool : ndarray of int64, shape (n_public, n_coordinates)
         Coordinates of the public points, the constant's last.
-    link : ClassesLink
+    link : Link
     """
     if start is None:
         return None
     nothing = MomentFit.start(pool, link)
     told = _told_by(start)
     points = nothing.points[start.queries[start.answered]]
-    targets = told.shares[:, 1:] if link.n_classes == 2 else told.shares
+    targets = told.shares[:, 1:] if link.n_columns == 1 else told.shares
     equations = MomentEquations(
         points,
         told.weights,
@@ -156,7 +156,7 @@ def released_start(
         nothing.weights,
     )
     whole = IntegerModel.of(link.weights_of(equations)).weights
-    return ReleasedStart(nothing.begun_at(whole / WEIGHT_UNIT), start.certificate["digest"])
+    return ReleasedStart(replace(nothing, weights=whole / WEIGHT_UNIT), start.certificate["digest"])
 
 
 @dataclass(frozen=True, eq=False)

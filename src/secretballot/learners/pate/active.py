@@ -39,9 +39,9 @@ from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.label_stream import LabelStream, certified_labels
-from secretballot.learners.training.labelled_input import LabelledInput
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.shards import learner_identity
+from secretballot.learners.training.table import Table
 from secretballot.learners.training.trained import TrainedTeachers, keep_teachers
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.queries import MarginSampling, QueryStrategy
@@ -230,9 +230,7 @@ class ActivePATEClassifier(PATEClassifier):
                 " the X_public of that time, or use a new request."
             )
 
-    def _release_votes(
-        self, private: LabelledInput, X_public: Any, names: list[Any]
-    ) -> ReleasedLabels:
+    def _release_votes(self, private: Table, X_public: Any, names: list[Any]) -> ReleasedLabels:
         # what was paid for under this request is answered again, and trains nothing
         known = self._stored_release(names, private.unit == "user")
         if known is not None:
@@ -391,7 +389,7 @@ class ActivePATEClassifier(PATEClassifier):
     def _kept_teachers(
         self,
         learner: Any,
-        private: LabelledInput,
+        private: Table,
         X_public: Any,
         names: list[Any],
         declaration: Any,

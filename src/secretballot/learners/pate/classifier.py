@@ -36,13 +36,13 @@ from secretballot.learners.pate.defaults import choose_aggregator, choose_releas
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import declared_classes, random_rows
-from secretballot.learners.training.labelled_input import LabelledInput, labelled_input
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.private_points import private_points
 from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import warn_inside_sklearn
+from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.named_learners import teacher_by_name
 from secretballot.released import ReleasedLabels
@@ -319,7 +319,7 @@ class PATEClassifier(
         # asked now: with their types both tables are new objects
         same = X_public is X and not self._features_are_public
         names = declared_classes(classes)
-        private, X_public = labelled_input(X, y, X_public, names, units, unit_name)
+        private, X_public = private_table(X, y, X_public, names, units, unit_name)
         self._check_settings(private.n_records)
         if same:
             raise private_points()
@@ -353,9 +353,7 @@ class PATEClassifier(
                 stacklevel=4,
             )
 
-    def _release_votes(
-        self, private: LabelledInput, X_public: Any, names: list[Any]
-    ) -> ReleasedLabels:
+    def _release_votes(self, private: Table, X_public: Any, names: list[Any]) -> ReleasedLabels:
         """Return what left the door: pay, train, let the teachers vote, draw.
 
         Teachers are trained once the account would pay; a request that was answered trains none.
@@ -507,14 +505,14 @@ class PATEClassifier(
         return askable[random_rows(len(askable), n_queries, self.random_state)]
 
     def _train_teachers(
-        self, teacher: Any, private: LabelledInput, n_classes: int, sparse: bool
+        self, teacher: Any, private: Table, n_classes: int, sparse: bool
     ) -> TeacherEnsemble:
         return private.teachers(
             teacher, self.n_teachers, **self._training_settings(n_classes, sparse)
         )
 
     def _training_settings(self, n_classes: int, sparse: bool) -> dict[str, Any]:
-        """Return how teachers are trained, in the words of `LabelledInput.teachers`."""
+        """Return how teachers are trained, in the words of `Table.teachers`."""
         return {
             "neighbours": self.neighbours,
             "vault": None if self.vault is None else make_vault(self.vault),
@@ -527,7 +525,7 @@ class PATEClassifier(
             "sparse": sparse,
         }
 
-    def _open_account(self, private: LabelledInput) -> Ledger:
+    def _open_account(self, private: Table) -> Ledger:
         """Return the account that pays, asked before hours go into teachers."""
         return account_of_fit(
             self.ledger,
@@ -536,7 +534,7 @@ class PATEClassifier(
             neighbours=self.neighbours,
         )
 
-    def _public_declaration(self, private: LabelledInput) -> dict[str, object]:
+    def _public_declaration(self, private: Table) -> dict[str, object]:
         return {
             "unit": self._protected_unit(private.unit == "user"),
             "unit_column": private.unit_name,

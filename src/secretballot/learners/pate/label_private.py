@@ -14,7 +14,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.training.inputs import as_matrix
-from secretballot.learners.training.labelled_input import LabelledInput
+from secretballot.learners.training.table import Table
 from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 
@@ -213,7 +213,7 @@ class LabelPrivateClassifier(PATEClassifier):
     def _protected_unit(self, by_unit: bool) -> str:
         return "label"
 
-    def _public_declaration(self, private: LabelledInput) -> dict[str, object]:
+    def _public_declaration(self, private: Table) -> dict[str, object]:
         rule = (
             "by position and a public seed (the permutation of numpy's"
             f" default_rng({self._public_seed}))"

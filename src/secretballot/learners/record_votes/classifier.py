@@ -2,47 +2,38 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import Tags
 
 from secretballot._nearest_points import NearestPoints
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
+from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget, noisy_votes
 from secretballot.accounting.recipes import Terms
-from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
-from secretballot.core.types import Guarantee
 from secretballot.door.batch import release_labels
-from secretballot.door.purchase import check_keeping
-from secretballot.exceptions import Argument, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated
 from secretballot.learners.record_votes.coordinates import (
     expected_uncovered,
     public_basis,
-    stored_record_blocks,
-    voting_record_blocks,
+    voting_records,
 )
-from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
-    check_same_columns,
-    class_indices,
     declared_classes,
-    n_columns,
     random_rows,
     with_public_types,
 )
-from secretballot.learners.training.learner_state import LearnerState
+from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.private_points import refuse_private_points
-from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.student_predictions import StudentPredictions
-from secretballot.learners.training.surroundings import warn_inside_sklearn
+from secretballot.learners.training.table import private_table
 from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED, RECORD_VOTES
 from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.report.certificate.terms import stated
@@ -69,11 +60,11 @@ def default_votes(n_points: int) -> int:
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False)
 class RecordVotesClassifier(
     StudentPredictions,
-    LearnerState,
     ClassifierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    Learner,
 ):
     """Learn a publishable classifier from votes that private records cast for themselves.
 
@@ -157,30 +148,11 @@ class RecordVotesClassifier(
     ([0, 1], 1.0)
     """
 
-    def __init__(
-        self,
-        student: Any = None,
-        *,
-        budget: PrivacyBudget | None = None,
-        votes_per_record: int | None = None,
-        basis: Any = None,
-        n_queries: int | None = None,
-        neighbours: str = "add-remove",
-        ledger: Ledger | None = None,
-        request: str | None = None,
-        purpose: str = "",
-        random_state: int | None = None,
-    ) -> None:
-        self.student = student
-        self.budget = budget
-        self.votes_per_record = votes_per_record
-        self.basis = basis
-        self.n_queries = n_queries
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.request = request
-        self.purpose = purpose
-        self.random_state = random_state
+    student: Any = None
+    _: KW_ONLY
+    votes_per_record: int | None = None
+    basis: Any = None
+    n_queries: int | None = None
 
     def fit(
         self,
@@ -243,54 +215,40 @@ class RecordVotesClassifier(
     ) -> Self:
         """Do all that `fit` does but fit the student; parameters, with their shapes, and errors are
         those of `fit`."""
-        # Public values first, then the account, then private records: what can be refused is
-        # refused before a record is looked at.
-        warn_inside_sklearn(alone=self.ledger is None)
-        same = X_public is X
+        # Public values first, then private records; what can be refused is refused before one is
+        # mapped.
         names = declared_classes(classes)
         stored = X if isinstance(X, StoredTable) else None
-        self._check_settings(units if stored is None else stored.unit_name)
-        points = as_matrix("X_public", X_public)
-        if stored is not None:
-            check_stored_table(stored, y, units, points, names)
-            unit_name = stored.unit_name
-        else:
-            X, unit_name = as_matrix("X", X), None if units is None else unit_name
-            check_same_columns(X, points)
-            X = with_public_types(X, points)
-        X_public = with_public_types(points, points)
-        by_unit = units is not None or (stored is not None and stored.unit == "user")
+        budget = self._checked_budget(
+            by_unit=(units if stored is None else stored.unit_name) is not None
+        )
+        table, X_public = private_table(X, y, X_public, names, units, unit_name)
         asked = random_rows(n_rows(X_public), self.n_queries, self.random_state)
         basis = public_basis(self.basis, X_public)
-        unit = "user" if by_unit else "record"
-        terms = self._calibrated_terms(
-            len(asked), len(names), basis, guarantee_of(unit, self.neighbours)
+        guarantee = guarantee_of(table.unit, self.neighbours)
+        given = self.votes_per_record
+        votes_per_record = default_votes(len(asked)) if given is None else given
+        uncovered = expected_uncovered(basis)
+        apart = uncovered is not None
+        shape = record_votes_shape(
+            len(asked), len(names), votes_per_record, guarantee, counts_uncovered=apart
         )
-        votes_per_record = self._votes_per_record(len(asked))
-        account = self._open_account(by_unit)
-        index = np.empty(0, dtype=np.int64)
-        if stored is None:
-            index = class_indices(y, names, n_rows(X))
-        records = X
+        share = {EXPECTED_UNCOVERED: uncovered} if apart else {}
+        mechanism = noisy_votes(budget, shape, release="counts")
+        terms = Terms(mechanism, shape, budget, {"method": RECORD_VOTES, **share})
+        account = self._account(budget, guarantee)
 
         def cast() -> Votes:
-            refuse_private_points(records, X_public, same=same, units=units)
+            table.refuse_points(X_public)
             self._try_student(X_public, names, len(asked))
             points = basis.integers(take_rows(X_public, asked))
-            apart = EXPECTED_UNCOVERED in terms.public
             # what a private cell could make a library say stays unsaid
             with isolated(0, sklearn.get_config()):
-                settings: dict[str, Any] = {
-                    "n_coordinates": points.shape[1],
-                    "told_apart": apart,
-                }
                 return votes_of_records(
-                    stored_record_blocks(basis, stored, **settings)
-                    if stored is not None
-                    else voting_record_blocks(basis, records, index, units, **settings),
+                    voting_records(basis, table, points.shape[1], told_apart=apart),
                     NearestPoints(points, votes_per_record),
                     names,
-                    terms.shape.guarantee,
+                    guarantee,
                     counts_uncovered=apart,
                 )
 
@@ -302,7 +260,11 @@ class RecordVotesClassifier(
             rows=asked,
             request=self.request,
             purpose=self.purpose,
-            declaration={"unit": unit, "unit_column": unit_name, "neighbours": self.neighbours},
+            declaration={
+                "unit": table.unit,
+                "unit_column": table.unit_name,
+                "neighbours": self.neighbours,
+            },
             points_sha256=points_digest(take_rows(X_public, asked)),
         )
         self.released_labels_, self.certificate_ = found, found.certificate
@@ -313,24 +275,11 @@ class RecordVotesClassifier(
         if self.coverage_ is not None and self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=2)
         self.classes_ = np.asarray(names)
-        self.n_features_in_ = n_columns(X_public)
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        table.note_columns(self)
         return self
 
-    def _check_settings(self, units: Any) -> None:
-        required_budget(self.budget)
-        check_keeping(self.ledger, None, self.request)
-        if (
-            check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
-            and units is not None
-        ):
-            raise ParameterError(
-                Parameter("units"),
-                " are given with ",
-                Argument("neighbours", "replace-one"),
-                ", which is about single records.",
-            )
+    def _checked_budget(self, *, by_unit: bool) -> PrivacyBudget:
+        budget = super()._checked_budget(by_unit=by_unit)
         for name in ("votes_per_record", "n_queries"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
@@ -343,6 +292,7 @@ class RecordVotesClassifier(
                 f" is {shown(self.student)}; give an instance with fit, predict and get_params, as"
                 " scikit-learn's classifiers have.",
             )
+        return budget
 
     def _try_student(self, X_public: Any, names: list[Any], n_asked: int) -> None:
         """Refuse a student that cannot learn from counts of votes, or from labels of the pool."""
@@ -353,37 +303,6 @@ class RecordVotesClassifier(
         else:
             teaching = Teaching(names, n_rows(X_public))
         try_student(self.student, X_public, teaching, basis=self.basis)
-
-    def _votes_per_record(self, n_points: int) -> int:
-        given = self.votes_per_record
-        return default_votes(n_points) if given is None else given
-
-    def _calibrated_terms(
-        self, n_points: int, n_classes: int, basis: Any, guarantee: Guarantee
-    ) -> Terms:
-        """Return mechanism and shape, from public numbers alone."""
-        budget, uncovered = required_budget(self.budget), expected_uncovered(basis)
-        shape = record_votes_shape(
-            n_points,
-            n_classes,
-            self._votes_per_record(n_points),
-            guarantee,
-            counts_uncovered=uncovered is not None,
-        )
-        share = {} if uncovered is None else {EXPECTED_UNCOVERED: uncovered}
-        mechanism = noisy_votes(budget, shape, release="counts")
-        return Terms(mechanism, shape, budget, {"method": RECORD_VOTES, **share})
-
-    def _open_account(self, by_unit: bool) -> Ledger:
-        unit = "user" if by_unit else "record"
-        budget = required_budget(self.budget)
-        account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
-        if account.unit == "user" and not by_unit:
-            raise LedgerError(
-                f"The ledger of {account.dataset!r} is about users, and no units are given; give"
-                " the id of the user of each record. Nothing was spent."
-            )
-        return account
 
     @property
     def _student_to_fit(self) -> Any:

@@ -9,13 +9,11 @@ from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown_kind
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import result_of
-from secretballot.learners.training.one_of_each_unit import fresh_key, one_record_each
-from secretballot.learners.training.stored_input import blocks_by_unit
-from secretballot.records.mapped_rows import covered_rows, integer_rows
+from secretballot.learners.training.basis_rows import covered_rows, integer_rows
+from secretballot.learners.training.table import Table
 from secretballot.report.certificate.coverage import MOST_EXPECTED
 from secretballot.students.record_votes import fitted_basis
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.stored_table import StoredTable
 
 _BLOCK_ROWS = 8192
 _TRIED_ROWS = 20
@@ -88,17 +86,11 @@ def expected_uncovered(basis: Any) -> float | None:
     return None if share is None or share > MOST_EXPECTED else float(share)
 
 
-def record_blocks(
-    basis: Any,
-    X: Any,
-    index: IntArray,
-    rows: IntArray,
-    *,
-    n_coordinates: int,
-    told_apart: bool = False,
+def voting_records(
+    basis: Any, table: Table, n_coordinates: int, *, told_apart: bool
 ) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
-    """Yield coordinates, class indices of private records, and whether the public points cover
-    them, block by block.
+    """Yield coordinates, class indices of the records that vote, one of every unit, and whether the
+    public points cover them, block by block.
 
     A record that the basis cannot map is left out, without a word: it votes for nothing. One of
     which it cannot say whether the points cover it is not covered. Both are as `integer_rows` says.
@@ -107,44 +99,13 @@ def record_blocks(
     ----------
     basis : transformer with `integers`
         Which maps every row by itself.
-    X : array, sparse matrix or frame of shape (n_records, n_features)
-    index : ndarray of int64, shape (n_records,)
-        Of the classes.
-    rows : ndarray of int64
-        Records that vote.
+    table : Table
     n_coordinates : int
         Of the public points, and so of every record.
     told_apart : bool
         Whether it is asked which are covered; otherwise all are said to be.
     """
-    for at in range(0, len(rows), _BLOCK_ROWS):
-        block = rows[at : at + _BLOCK_ROWS]
-        part = take_rows(X, block)
-        integers, known = integer_rows(basis, part, n_coordinates)
-        covered = covered_rows(basis, part) if told_apart else known
-        yield integers[known], index[block[known]], covered[known]
-
-
-def voting_record_blocks(
-    basis: Any, X: Any, index: IntArray, units: Any, key: bytes | None = None, **settings: Any
-) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
-    """Yield the same of the records that vote: all of them, or one of every unit.
-
-    `X`, `index` and `settings` are those of `record_blocks`; `units` are ids of shape (n_records,)
-    or None, `key` as for `one_record_each`.
-    """
-    rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X), key)
-    yield from record_blocks(basis, X, index, rows, **settings)
-
-
-def stored_record_blocks(
-    basis: Any, table: StoredTable, **settings: Any
-) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
-    """Yield the same of a table on disk."""
-    # one key for all blocks: which units stand together then has no say in who votes
-    key = fresh_key()
-    for block in blocks_by_unit(table):
-        # whole hashes stand for the ids: which record of a unit votes follows from its own alone
-        halves = None if block.units is None else block.units.astype(object)
-        units = None if halves is None else [int(high) << 64 | int(low) for high, low in halves]
-        yield from voting_record_blocks(basis, block.X, block.classes, units, key, **settings)
+    for block in table.one_of_each_unit(_BLOCK_ROWS):
+        integers, known = integer_rows(basis, block.rows, n_coordinates)
+        covered = covered_rows(basis, block.rows) if told_apart else known
+        yield integers[known], block.targets[known], covered[known]

@@ -21,7 +21,7 @@ class StudentPredictions:
 
     student: Any
     student_: Any
-    classes_: NDArray[Any]
+    classes_: Any
 
     @property
     def _student_to_fit(self) -> Any:
@@ -37,12 +37,14 @@ class StudentPredictions:
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the
-        order of `classes_`.
+        order of `classes_`; or that of each of several labels.
 
         Classes that the student never saw get probability 0.
         """
         matrix = checked_points(self, X)
         shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
+        if isinstance(self.classes_, list):
+            return shares
         known = [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
         whole = np.zeros((len(shares), len(self.classes_)))
         whole[:, known] = shares

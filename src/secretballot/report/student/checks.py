@@ -644,6 +644,8 @@ def _check_moments(one: Any) -> list[Any]:
     )
     refuse_unless(
         isinstance(classes, list | tuple)
+        and about.get("labels") is None
+        and about.get("target_range") is None
         and len(classes) >= 2
         and all(type(value) in (str, int, float, bool) for value in classes)
         and all(value == value for value in classes)  # nan is no class

@@ -1,9 +1,7 @@
 """What a record adds follows from that record and public values alone, exactly, and is bounded."""
 
-import copy
 import itertools
 import math
-import pickle
 import tracemalloc
 from fractions import Fraction
 
@@ -14,16 +12,16 @@ from secretballot.bases.integer_model import (
     CONSTANT,
     LARGEST_COORDINATE,
     PROBABILITY_UNIT,
+    IntegerLabels,
+    IntegerLine,
     IntegerModel,
+    LinearModel,
 )
-from secretballot.bases.integer_targets import IntegerLabels, IntegerLine, TargetModel
+from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.records import (
-    Records,
-    Residuals,
-    private_records,
-    vector_sums,
-)
+from secretballot.learners.moments import vectors
+from secretballot.learners.moments.vectors import Records, Residuals
+from tiny_sums import records_of, sum_of
 
 N = 40
 LARGEST_BOUND, LARGEST_UNIT = math.isqrt(2**53), PROBABILITY_UNIT
@@ -47,17 +45,11 @@ def asked(n_classes: int, seed: int = 0, bound: int = 3_000_000, weight: int = 0
     return Residuals(IntegerModel.of(weights), 1024, bound, weight, 2 if weight else 0)
 
 
-def records_at(
-    rows: object, table: tuple[np.ndarray, ...], n_classes: int, *, marked: bool
-) -> Records:
+def records_at(rows: object, table: tuple[np.ndarray, ...], *, marked: bool) -> Records:
     """Return some rows of coordinates, classes and perhaps persons, with marks if wanted."""
     coordinates, classes, *persons = (part[rows] for part in table)
     marks = np.column_stack([np.ones(len(classes), int), classes > 0]) if marked else None
-    return private_records(coordinates, classes, n_classes, *(persons or [None]), marks)
-
-
-def sum_of(records: Records, stage: Residuals) -> np.ndarray:
-    return records.sums(stage)._unseal()[0]
+    return records_of(coordinates, classes, *(persons or [None]), marks)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
@@ -69,10 +61,10 @@ def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
     table = some_records(n_classes)
     weight = min(weight, bound // 4)
     stage = asked(n_classes, bound=bound, weight=weight)
-    alone = [sum_of(records_at([i], table, n_classes, marked=weight > 0), stage) for i in range(N)]
+    alone = [sum_of(records_at([i], table, marked=weight > 0), stage) for i in range(N)]
     for vector in alone:
         assert sum(int(entry) ** 2 for entry in vector) <= bound**2
-    together = sum_of(records_at(slice(None), table, n_classes, marked=weight > 0), stage)
+    together = sum_of(records_at(slice(None), table, marked=weight > 0), stage)
     assert (together == np.sum(alone, axis=0)).all()
     # some are cut, and yet most of the bound is used
     longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
@@ -87,13 +79,13 @@ def test_all_records_of_one_person_are_bounded_together(n_classes: int, weight: 
     table = (*some_records(n_classes), persons)
     stage = asked(n_classes, bound=2_000_000, weight=weight)
     alone = [
-        sum_of(records_at(persons == one, table, n_classes, marked=weight > 0), stage)
+        sum_of(records_at(persons == one, table, marked=weight > 0), stage)
         for one in np.unique(persons)
     ]
     for vector in alone:
         assert sum(int(entry) ** 2 for entry in vector) <= stage.bound**2
-    whole = records_at(slice(None), table, n_classes, marked=weight > 0)
-    assert whole.guarantee.unit == "user"
+    whole = records_at(slice(None), table, marked=weight > 0)
+    assert whole.persons is not None
     assert (sum_of(whole, stage) == np.sum(alone, axis=0)).all()
 
 
@@ -101,8 +93,8 @@ def test_one_record_for_each_person_is_nearly_a_sum_over_records() -> None:
     coordinates, classes = some_records(2, largest=4000)
     coordinates = np.clip(coordinates, -4000, 4000)
     stage = asked(2, bound=LARGEST_BOUND)
-    by_person = sum_of(private_records(coordinates, classes, 2, np.arange(N)), stage)
-    assert (by_person == sum_of(private_records(coordinates, classes, 2), stage)).all()
+    by_person = sum_of(records_of(coordinates, classes, np.arange(N)), stage)
+    assert (by_person == sum_of(records_of(coordinates, classes), stage)).all()
 
 
 def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
@@ -112,7 +104,7 @@ def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
     for bound in (7, 2_000_000, LARGEST_BOUND):
         stage = asked(2, bound=bound, weight=bound // 4 if bound > 7 else 0)
         records = records_at(
-            slice(None), (coordinates, np.zeros(n, int), persons), 2, marked=bound > 7
+            slice(None), (coordinates, np.zeros(n, int), persons), marked=bound > 7
         )
         vector = sum_of(records, stage)
         assert 0.9 * bound**2 - 50 * bound < sum(int(entry) ** 2 for entry in vector) <= bound**2
@@ -123,7 +115,7 @@ def test_vectors_are_coordinates_times_what_the_model_misses() -> None:
     coordinates, classes = some_records(3, largest=3000)
     coordinates = np.clip(coordinates, -3000, 3000)
     stage = asked(3, bound=LARGEST_BOUND)
-    total = sum_of(private_records(coordinates, classes, 3), stage).reshape(5, 3)
+    total = sum_of(records_of(coordinates, classes), stage).reshape(5, 3)
     shares = stage.model.probabilities(coordinates)
     exact = [[Fraction(0)] * 3 for _ in range(5)]
     for row, label, share in zip(coordinates, classes, shares, strict=True):
@@ -142,11 +134,18 @@ def test_the_size_of_blocks_changes_nothing(
     coordinates, classes = some_records(4, n=300)
     persons = np.random.default_rng(2).integers(0, 60, 300) if by_person else None
     marks = np.ones((300, 2), int)
-    records, stage = private_records(coordinates, classes, 4, persons, marks), asked(4, weight=1000)
+    records, stage = records_of(coordinates, classes, persons, marks), asked(4, weight=1000)
     whole = sum_of(records, stage)
     for entries in (1, 50, 333, 1000):
-        monkeypatch.setattr(vector_sums, "_BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(vectors, "_BLOCK_ENTRIES", entries)
         assert (sum_of(records, stage) == whole).all()
+        parts = [
+            Records(*(one[k : k + 7] for one in records if one is not None))
+            for k in range(0, 300, 7)
+        ]
+        unit = "user" if by_person else "record"
+        about = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})
+        assert (vectors.vector_sums(parts, stage, about)._unseal()[0] == whole).all()
 
 
 def test_the_finest_unit_keeps_the_bound() -> None:
@@ -155,7 +154,7 @@ def test_the_finest_unit_keeps_the_bound() -> None:
         model = IntegerModel.of(np.zeros((40, 1 if n_classes == 2 else n_classes)))
         stage = Residuals(model, unit=LARGEST_UNIT, bound=LARGEST_BOUND)
         for row in coordinates:
-            records = private_records(row[None], np.array([1]), n_classes)
+            records = records_of(row[None], np.array([1]))
             vector = [int(one) for one in sum_of(records, stage)]
             assert 0 < sum(one * one for one in vector) <= LARGEST_BOUND**2
     # squares of such residuals wrapped around, and a record of any length passed for short
@@ -167,44 +166,27 @@ def test_every_mark_is_counted() -> None:
     coordinates, classes = some_records(2)
     marks = np.column_stack([np.ones(N, int), np.arange(N) < 7])
     stage = asked(2, weight=1000)
-    total = sum_of(private_records(coordinates, classes, 2, marks=marks), stage)
+    total = sum_of(records_of(coordinates, classes, marks=marks), stage)
     assert len(total) == stage.n_coordinates == 7
     assert total[-2:].tolist() == [1000 * N, 1000 * 7]
-    by_person = private_records(coordinates // 16, classes, 2, np.arange(N) // 2, marks)
+    by_person = records_of(coordinates // 16, classes, np.arange(N) // 2, marks)
     # what a person has in two records counts twice, less where that is too long
     assert sum_of(by_person, asked(2, weight=1000, bound=LARGEST_BOUND))[-2:].tolist() == [
         1000 * N,
         1000 * 7,
     ]
-    with pytest.raises(ParameterError, match="do not fit the records"):
-        sum_of(private_records(coordinates, classes, 2), stage)
+    with pytest.raises(DataError, match="do not have the coordinates"):
+        sum_of(records_of(coordinates, classes), stage)
 
 
 def test_marked_records_are_left_out_where_that_is_asked() -> None:
     table = some_records(3)
     stage = Residuals(asked(3).model, 1024, 3_000_000, 1000, 2, without_marked=True)
     marked = table[1] > 0
-    total = sum_of(records_at(slice(None), table, 3, marked=True), stage)
-    rest = sum_of(records_at(~marked, table, 3, marked=True), stage)
+    total = sum_of(records_at(slice(None), table, marked=True), stage)
+    rest = sum_of(records_at(~marked, table, marked=True), stage)
     assert (total[:-2] == rest[:-2]).all()
     assert total[-2:].tolist() == [1000 * N, 1000 * marked.sum()]
-
-
-def test_nobody_takes_the_values_out() -> None:
-    records = private_records(*some_records(2), 2)
-    said = "Records(Guarantee(unit='record', relation='add-remove'), records=<private>)"
-    assert repr(records) == said
-    for look in (len, iter, list, np.asarray, pickle.dumps, copy.deepcopy, float):
-        with pytest.raises(TypeError, match="private records refuse to"):
-            look(records)
-
-
-def test_what_does_not_fit_is_refused_without_a_value() -> None:
-    coordinates, classes = some_records(2)
-    with pytest.raises(DataError, match="do not fit together"):
-        private_records(coordinates, classes[1:], 2)
-    with pytest.raises(DataError, match="do not fit together"):
-        private_records(coordinates, classes, 2, np.arange(3))
 
 
 def test_coordinates_that_are_too_large_are_cut() -> None:
@@ -212,26 +194,19 @@ def test_coordinates_that_are_too_large_are_cut() -> None:
     sums = []
     for beyond in (LARGEST_COORDINATE, LARGEST_COORDINATE + 7, np.iinfo(np.int64).max):
         coordinates[3, 2] = beyond
-        sums.append(sum_of(private_records(coordinates, classes, 2), asked(2)).tolist())
+        sums.append(sum_of(records_of(coordinates, classes), asked(2)).tolist())
     assert sums[0] == sums[1] == sums[2]
-
-
-def test_a_model_of_other_classes_is_refused_whatever_the_records_are() -> None:
-    coordinates, classes = some_records(3)
-    for known in (classes, np.zeros(N, dtype=np.int64)):
-        with pytest.raises(ParameterError, match="do not fit the records"):
-            sum_of(private_records(coordinates, known, 3), asked(2))
 
 
 def test_persons_with_many_rows_take_no_more_memory() -> None:
     """Forty persons with five hundred rows each once took a block of all rows at a time."""
     coordinates = np.ones((20_000, 200), dtype=np.int64)
     persons = np.arange(20_000) // 500
-    records = private_records(coordinates, np.zeros(20_000, dtype=np.int64), 2, persons)
+    records = records_of(coordinates, np.zeros(20_000, dtype=np.int64), persons)
     stage = Residuals(IntegerModel.of(np.zeros((200, 1))), 1024, 3_000_000)
     whole = sum_of(records, stage)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vector_sums, "_BLOCK_ENTRIES", 2**14)
+        patch.setattr(vectors, "_BLOCK_ENTRIES", 2**14)
         tracemalloc.start()
         try:
             assert (sum_of(records, stage) == whole).all()
@@ -254,10 +229,10 @@ TARGET_MODELS = [(IntegerLine, 1), (IntegerLabels, 1), (IntegerLabels, 3)]
 def private_targets(
     coordinates: np.ndarray, targets: np.ndarray, persons: np.ndarray | None = None
 ) -> Records:
-    return private_records(coordinates, targets, 0, persons)
+    return records_of(coordinates, targets, persons)
 
 
-def target_stage(kind: type[TargetModel], n_columns: int, bound: int) -> Residuals:
+def target_stage(kind: type[LinearModel], n_columns: int, bound: int) -> Residuals:
     weights = np.random.default_rng(3).normal(0, 1, (5, n_columns))
     return Residuals(kind.of(weights), 1024, bound)
 
@@ -266,7 +241,7 @@ def target_stage(kind: type[TargetModel], n_columns: int, bound: int) -> Residua
 @pytest.mark.parametrize("bound", [1, 300_000, 3_000_000, LARGEST_BOUND])
 @pytest.mark.parametrize("by_person", [False, True])
 def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
-    kind: type[TargetModel], n_columns: int, bound: int, *, by_person: bool
+    kind: type[LinearModel], n_columns: int, bound: int, *, by_person: bool
 ) -> None:
     coordinates, targets = some_targets(n_columns)
     stage = target_stage(kind, n_columns, bound)
@@ -293,7 +268,7 @@ def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
 
 @pytest.mark.parametrize(("kind", "n_columns"), TARGET_MODELS)
 def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
-    kind: type[TargetModel], n_columns: int
+    kind: type[LinearModel], n_columns: int
 ) -> None:
     coordinates, targets = some_targets(n_columns)
     coordinates = np.clip(coordinates, -3000, 3000)
@@ -308,16 +283,3 @@ def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
             exact[j][k] += int(row[j]) * 1024 * missed
     room = np.abs(coordinates).sum(axis=0)[:, None] / 2
     assert (np.abs(total - np.array(exact, dtype=float)) <= room + 1).all()
-
-
-def test_models_and_targets_that_do_not_fit_are_refused_whatever_the_records_are() -> None:
-    coordinates, targets = some_targets(1)
-    records = private_targets(coordinates, targets)
-    with pytest.raises(ParameterError, match="TargetModel"):
-        sum_of(records, asked(2))
-    with pytest.raises(ParameterError, match="IntegerModel"):
-        sum_of(private_records(*some_records(2), 2), target_stage(IntegerLine, 1, 100))
-    with pytest.raises(ParameterError, match="do not fit the records"):
-        sum_of(records, target_stage(IntegerLabels, 3, 100))
-    with pytest.raises(DataError, match="no table"):
-        private_targets(coordinates, targets[:, 0])

@@ -1,0 +1,78 @@
+"""Private rows in a public basis: each by itself, to the last bit, and by the gateway."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import BoolArray, IntArray
+from secretballot.foreign_code import is_exact, result_of, rows_alone
+from secretballot.teachers.rows import n_rows
+
+
+def integer_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, BoolArray]:
+    """Return coordinates of private rows, zeros where the basis gives none, and where it does.
+
+    Parameters
+    ----------
+    basis : object with `integers`
+        A basis of this package maps a block at once, which is exact; any other one row at a time.
+    rows : array, sparse matrix or frame of shape (n_rows, n_features)
+    n_coordinates : int
+        Of the public points.
+
+    Returns
+    -------
+    integers : ndarray of int64, shape (n_rows, n_coordinates)
+    known : ndarray of bool, shape (n_rows,)
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed.
+
+    Privacy
+    -------
+    Sensitivity : every row follows from itself and the basis alone.
+    """
+
+    def ask(part: Any) -> IntArray:
+        table = np.asarray(basis.integers(part))
+        if table.dtype.kind not in "iu" or table.shape != (n_rows(part), n_coordinates):
+            raise ValueError("integers(X) must return one row of integers for each row")
+        return table.astype(np.int64)
+
+    return _asked_rows(basis, ask, rows, np.zeros((1, n_coordinates), dtype=np.int64))
+
+
+def covered_rows(basis: Any, rows: Any) -> BoolArray:
+    """Return which private rows the public points cover, no where the basis does not say; shape
+    (n_rows,). The basis is asked as in `integer_rows`.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed.
+    """
+
+    def ask(part: Any) -> BoolArray:
+        found = np.asarray(basis.covered(part))
+        if found.dtype != np.bool_ or found.shape != (n_rows(part),):
+            raise ValueError("covered(X) must return one bool for each row")
+        return found
+
+    covered: BoolArray = _asked_rows(basis, ask, rows, np.zeros(1, dtype=np.bool_))[0]
+    return covered
+
+
+def _asked_rows(
+    basis: Any, ask: Callable[[Any], Any], rows: Any, missing: Any
+) -> tuple[Any, BoolArray]:
+    """Return what is answered for every row, `missing` in place of no answer, and where one is."""
+    together = result_of(partial(ask, rows)) if is_exact(basis) else None
+    if together is not None:
+        return together, np.ones(len(together), dtype=np.bool_)
+    alone = rows_alone(ask, rows)
+    known = np.array([one is not None for one in alone], dtype=np.bool_)
+    return np.concatenate([missing if one is None else one for one in alone]), known

@@ -1,0 +1,308 @@
+"""The private records of a fit: a table in memory, or one on disk."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from secretballot._typing import IntArray
+from secretballot.core.private import Private
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    check_same_columns,
+    class_indices,
+    n_columns,
+    with_public_types,
+)
+from secretballot.learners.training.one_of_each_unit import fresh_key, one_record_each
+from secretballot.learners.training.private_points import refuse_private_points
+from secretballot.learners.training.shards import (
+    assign_shards,
+    assign_stored_shards,
+    fingerprint,
+    stored_fingerprint,
+)
+from secretballot.learners.training.stored_input import (
+    blocks_by_unit,
+    check_stored_table,
+    numbers_of_units,
+)
+from secretballot.learners.training.trained import check_teacher
+from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.records import unit_numbers
+from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block, take_rows
+from secretballot.teachers.stored_table import SHARDS, StoredTable
+
+
+class Block(NamedTuple):
+    """Some private records.
+
+    Attributes
+    ----------
+    rows : array, sparse matrix or frame of shape (n, n_features)
+    targets : ndarray of int64, shape (n,) or (n, n_columns)
+    units : array of shape (n,), or None
+        Numbers of their units, or ids; None where every record is one.
+    """
+
+    rows: Any
+    targets: IntArray
+    units: Any
+
+    def __repr__(self) -> str:
+        return "Block(<private>)"
+
+
+class Table(Private):
+    """Private records with their targets, in memory.
+
+    Attributes
+    ----------
+    unit : {"record", "user"}
+    unit_name : str or None
+    n_records : int
+        Private, but under replace-one.
+    """
+
+    _refusal = "a private table refuses to {}; give it to a learner."
+
+    def __init__(
+        self, X: Any, targets: IntArray, units: Any, unit_name: str | None, *, same: bool
+    ) -> None:
+        self._X, self._targets, self._units, self._same = X, targets, units, same
+        self.unit = "record" if units is None else "user"
+        self.unit_name = None if units is None else unit_name
+        self.n_records = n_rows(X)
+
+    def blocks(self, most: int) -> Iterator[Block]:
+        """Yield all records, at most so many at once, with numbers of their units, which ascend: a
+        unit's records stand together, but not in one block."""
+        begun = 0
+        for part in self._parts():
+            persons = None if part.units is None else begun + self._numbers(part.units)
+            order = None if persons is None else np.argsort(persons, kind="stable")
+            yield from _pieces(part._replace(units=persons), order, most)
+            begun += 0 if persons is None else n_rows(part.rows)
+
+    def one_of_each_unit(self, most: int) -> Iterator[Block]:
+        """Yield one record of every unit, at most so many at once."""
+        # one key for all parts: which units stand together then has no say in who is chosen
+        key = fresh_key()
+        for part in self._parts():
+            chosen = None
+            if part.units is not None:
+                chosen = one_record_each(self._ids(part.units), n_rows(part.rows), key)
+            yield from _pieces(part._replace(units=None), chosen, most)
+
+    def _parts(self) -> Iterator[Block]:
+        """Yield records with the ids of their units, all records of a unit in one block."""
+        yield Block(self._X, self._targets, self._units)
+
+    def _numbers(self, units: Any) -> IntArray:
+        """Return a number for the unit of every record of a part, from 0."""
+        return self._persons
+
+    @cached_property
+    def _persons(self) -> IntArray:
+        return unit_numbers(self._units, self.n_records)
+
+    def _ids(self, units: Any) -> Any:
+        """Return the ids of the units of a part, as a partition takes them."""
+        return units
+
+    def refuse_points(self, X_public: Any) -> None:
+        """Refuse public points, of shape (n_public, n_features), that are the records."""
+        refuse_private_points(self._X, X_public, same=self._same, units=self._units)
+
+    def note_columns(self, learner: Any) -> None:
+        """Note at a learner how many columns there are, and their names if they have any."""
+        note_columns(learner, self._X)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """All that teachers of these records depend on besides settings; private."""
+        return self._X, self._targets, self._units
+
+    def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
+        """Return the learner to clone for every shard, after a trial with dummy labels at public
+        points, of shape (n_public, n_features)."""
+        return check_teacher(teacher, self._X, X_public, n_classes)
+
+    def teachers(
+        self,
+        teacher: Any,
+        n_teachers: int,
+        neighbours: str,
+        vault: Path | None,
+        random_state: int | None,
+        **training: Any,
+    ) -> TeacherEnsemble:
+        """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
+        # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
+        # other data or settings finds none of them.
+        training.pop("send_shards")  # what is in memory is sent in any case
+        shards = assign_shards(self.n_records, n_teachers, neighbours, self._units, vault)
+        return TeacherEnsemble.fit(
+            teacher,
+            self._X,
+            self._targets,
+            shards,
+            n_teachers=n_teachers,
+            vault=vault,
+            fingerprint=(
+                None
+                if vault is None
+                else fingerprint(teacher, self._X, self._targets, shards, random_state)
+            ),
+            random_state=random_state or 0,
+            **training,
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(unit={self.unit!r}, records=<private>)"
+
+
+class TableOnDisk(Table):
+    """Private records with their classes, of which a bounded part is held at a time; teachers get
+    one file for each shard."""
+
+    def __init__(self, table: StoredTable, *, sparse_points: bool) -> None:
+        self._table, self._sparse_points = table, sparse_points
+        self.unit, self.unit_name = table.unit, table.unit_name
+        self.n_records = table.count_rows()
+
+    def _parts(self) -> Iterator[Block]:
+        for block in blocks_by_unit(self._table):
+            yield Block(block.X, block.classes, block.units)
+
+    def _numbers(self, units: Any) -> IntArray:
+        return numbers_of_units(units)
+
+    def _ids(self, units: Any) -> Any:
+        # whole hashes stand for the ids: which record of a unit is chosen follows from its own
+        return [int(high) << 64 | int(low) for high, low in units.astype(object)]
+
+    def refuse_points(self, X_public: Any) -> None:
+        refuse_private_points(self._table, X_public)
+
+    def note_columns(self, learner: Any) -> None:
+        learner.n_features_in_ = self._table.n_columns
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return (self._table.identity,)
+
+    def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
+        # rows encoded by a schema have no missing values, so those of the points speak for them
+        return check_teacher(teacher, X_public, X_public, n_classes)
+
+    def teachers(
+        self,
+        teacher: Any,
+        n_teachers: int,
+        neighbours: str,
+        vault: Path | None,
+        random_state: int | None,
+        **training: Any,
+    ) -> TeacherEnsemble:
+        public = teacher, n_teachers, neighbours
+        if vault is not None:
+            return self._teachers_of_dealt_shards(*public, vault, vault, random_state, training)
+        # shards hold private records: where no vault keeps them they go after the training
+        with TemporaryDirectory(dir=self._table.vault, prefix=SHARDS) as folder:
+            return self._teachers_of_dealt_shards(
+                *public, Path(folder), None, random_state, training
+            )
+
+    def _teachers_of_dealt_shards(
+        self,
+        teacher: Any,
+        n_teachers: int,
+        neighbours: str,
+        folder: Path,
+        kept: Path | None,
+        random_state: int | None,
+        training: Mapping[str, Any],
+    ) -> TeacherEnsemble:
+        """Return teachers of shards that are dealt out in a folder; `kept` is the vault that keeps
+        them, if there is one."""
+        shards = assign_stored_shards(self._table, n_teachers, neighbours, folder)
+        # shards have the form of the points: both are asked of the same teachers
+        shards = replace(shards, sparse=self._sparse_points or training["sparse"])
+        return TeacherEnsemble.of_shards(
+            teacher,
+            shards,
+            vault=kept,
+            fingerprint=(
+                None if kept is None else stored_fingerprint(teacher, shards, random_state)
+            ),
+            random_state=random_state or 0,
+            **training,
+        )
+
+
+def private_table(
+    X: Any,
+    y: Any,
+    X_public: Any,
+    classes: Sequence[Any],
+    units: Any,
+    unit_name: str | None,
+    read: Callable[[Any, int], IntArray] | None = None,
+) -> tuple[Table, Any]:
+    """Return the private records of a fit, and the public points with their types.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, list of rows or frame of shape (n_records, n_features), or StoredTable
+        Private.
+    y : array of shape (n_records,), or of shape (n_records, n_labels), or None
+        Private; None beside a stored table.
+    X_public : like X, of shape (n_public, n_features)
+    classes : sequence
+        Declared for the fit, or empty where the learner predicts no class.
+    units : array of shape (n_records,), or None
+    unit_name : str or None
+    read : callable, optional
+        Returns targets as integers, from `y` and the number of records; by default places among
+        the classes.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If they do not fit together, or a target is none; no value is named.
+    """
+    # Private columns take the types of public ones before anything else is done with them: a type
+    # that all private rows chose together would reach every shard.
+    points = as_matrix("X_public", X_public)
+    if isinstance(X, StoredTable):
+        check_stored_table(X, y, units, points, classes)
+        table: Table = TableOnDisk(X, sparse_points=is_sparse(points))
+    else:
+        rows = as_matrix("X", X)
+        check_same_columns(rows, points)
+        rows = with_public_types(rows, points)
+        n = n_rows(rows)
+        targets = class_indices(y, classes, n) if read is None else read(y, n)
+        table = Table(rows, targets, units, unit_name, same=X_public is X)
+    return table, with_public_types(points, points)
+
+
+def note_columns(learner: Any, X: Any) -> None:
+    """Note at a learner how many columns records of shape (n_records, n_features) have, and their
+    names if they have any."""
+    learner.n_features_in_ = n_columns(X)
+    if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
+        learner.feature_names_in_ = np.asarray(X.columns, dtype=object)
+
+
+def _pieces(part: Block, rows: IntArray | None, most: int) -> Iterator[Block]:
+    """Yield some records of a part, all of them by default, at most so many at once."""
+    for start, stop in block_bounds(n_rows(part.rows) if rows is None else len(rows), most):
+        taken: Any = slice(start, stop) if rows is None else rows[start:stop]
+        own = row_block(part.rows, start, stop) if rows is None else take_rows(part.rows, taken)
+        yield Block(own, part.targets[taken], None if part.units is None else part.units[taken])
