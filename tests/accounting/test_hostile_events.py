@@ -12,6 +12,7 @@ from mpmath import mp, mpf
 from made_events import (
     abstention_event,
     class_event,
+    confident_event,
     counts_event,
     label_event,
     pure_event,
@@ -68,7 +69,15 @@ def _table(rng: random.Random) -> BinaryLabels:
 
 
 def _event(rng: random.Random) -> Event:
-    match rng.randrange(10):
+    match rng.randrange(12):
+        case 10:
+            return ranged_event(rng.choice(LOSSES), rng.choice(COUNTS))
+        case 11:
+            asked, teachers = rng.choice(COUNTS), rng.choice(TEACHERS)
+            counted = asked, rng.randint(1, asked), rng.choice([2, 3])
+            threshold = None if teachers is None else rng.randint(1, teachers)
+            noise = rng.choice(SCALES), rng.choice(SCALES)
+            return confident_event(*noise, *counted, threshold, teachers)
         case 9:
             return class_event(rng.choice(SCALES), min(rng.choice(COUNTS), 10**11))
         case 0:
@@ -89,8 +98,6 @@ def _event(rng: random.Random) -> Event:
             squared = rng.choice([1, 2, 100, 2**40, 2**53 - 1])
             drawn = rng.choice(SCALES), squared, rng.choice(COUNTS), rng.choice(COUNTS)
             return sums_event(*drawn)
-        case 6:
-            return ranged_event(rng.choice(LOSSES), rng.choice(COUNTS))
     out_of = rng.choice(COUNTS)
     neighbours, loss = (
         rng.choice(["replace-one", "add-remove"]),
@@ -244,6 +251,20 @@ def test_failures_under_little_noise_stay_above_the_truth(
         assert found >= truth * (1 - mpf(10) ** -9)
         if truth > 1e-300:
             assert found <= truth * (1 + mpf(10) ** -9)
+
+
+@pytest.mark.parametrize("apart", [1 + 2**-52, 1 + 1e-14, 1 + 1e-9, 1.5])
+@pytest.mark.parametrize("scale", [1e6, 1.5e9, 6e11])
+def test_failures_under_much_noise_stay_above_the_truth(scale: float, apart: float) -> None:
+    for far in (0.5, 30.0, 600.0, 690.0):
+        event = sparse_event(scale, scale * apart, int(far * scale), 1)
+        n = event.threshold + 1
+        with mp.workdps(120):
+            a, b = mp.exp(-1 / mpf(scale * apart)), mp.exp(-1 / mpf(scale))
+            powers = [x ** (n + 1) / ((1 - x**2) * (1 - x)) for x in (a, b)]
+            gone = (1 - a) ** 2 * (1 - b) ** 2 / ((a - b) * (1 - a * b))
+            truth = gone * (powers[0] - powers[1])
+            assert truth * (1 - mpf(10) ** -11) <= false_answer(event) <= truth * (1 + 1e-11)
 
 
 def test_no_tail_is_ever_nothing() -> None:

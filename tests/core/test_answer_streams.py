@@ -24,6 +24,7 @@ from exact_games.worlds import ScriptedNoise
 from secretballot import vault as vault_room
 from secretballot.core import releasing
 from secretballot.core.ledger import rows, sqlite
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
 from secretballot.core.noise import ExactNoise
 from secretballot.core.releasing import AnswerStream
@@ -133,7 +134,7 @@ def test_the_price_is_paid_before_anything_is_drawn_and_answers_are_stored_befor
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, OSError])
-def test_an_interrupted_draw_is_neither_given_nor_counted(
+def test_a_failed_draw_gives_no_answer_and_is_not_repeated(
     ledger: sb.Ledger, spy: _SpyNoise, failure: type[BaseException]
 ) -> None:
     def fail() -> None:
@@ -143,10 +144,10 @@ def test_an_interrupted_draw_is_neither_given_nor_counted(
     spy.then = fail
     with pytest.raises((failure, sb.LedgerError)):
         stream.answer(votes(0, 250), names(0, 1))
-    assert (stream.used, stream.left, stream.released().questions) == (0, 6, ())
+    assert (stream.used, stream.left, stream.released().questions) == (0, 0, ())
     spy.then = lambda: None
-    assert stream.answer(votes(0, 250), names(0, 1)).given.all()
-    assert stream.used == 2
+    assert not stream.answer(votes(0, 250), names(0, 1)).given.any()
+    assert len(spy.sizes) == 1
 
 
 def test_a_ledger_that_cannot_store_gives_no_answer(
@@ -243,13 +244,17 @@ def test_many_questions_are_answered_in_blocks_and_a_failure_keeps_those_before_
     monkeypatch.setattr(releasing, "BLOCK", 2)
     stream = opened(LABELS, ledger)
 
-    def fail_later() -> None:
-        if len(spy.sizes) == 2:
-            raise KeyboardInterrupt
+    add = AnswerPage.add
 
-    spy.then = fail_later
-    with pytest.raises(KeyboardInterrupt):
-        stream.answer(votes(*[0] * 9), names(*range(9)))
+    def full_later(*given: Any) -> None:
+        if len(spy.sizes) == 2:
+            raise sb.LedgerError("no space")
+        add(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AnswerPage, "add", full_later)
+        with pytest.raises(sb.LedgerError, match="no space"):
+            stream.answer(votes(*[0] * 9), names(*range(9)))
     assert stream.released().questions == tuple(names(0, 1))
     given = stream.answer(votes(*[0] * 9), names(*range(9))).given
     assert given.tolist() == [True] * 6 + [False] * 3
@@ -435,11 +440,12 @@ def test_whether_a_draw_can_be_stored_does_not_depend_on_it(
             with ledger.reading(stream.reservation) as page:
                 sizes.add((state_file(vault).stat().st_size, len(page.last() or b"")))
     assert len(sizes) == 1
-    part = releasing._Part
+    part, own = releasing._Part, stream._own
     ends = [part(b"0" * 16, 0, np.array([[0]])), part(b"1" * 16, 10**12, np.array([[-(2**53)]]))]
-    assert len({len(stream._own.encoded(one, 1)) for one in ends}) == 1
-    for one in ends:
-        assert str(stream._own.decoded(stream._own.encoded(one, 1))) == str(one)
+    stored = [one.mark + own.encoded(one.used, one.rows) for one in ends]
+    assert len(set(map(len, stored))) == 1
+    for one, content in zip(ends, stored, strict=True):
+        assert str(own.decoded(content)) == str(one)
 
 
 @pytest.mark.parametrize("ones", [SURE, EVEN])

@@ -112,6 +112,16 @@ EXAMPLES = [
         ],
     ),
     (
+        NoisyVotes(scale=4.0, noise="laplace", release="counts"),
+        '{"kind":"noisy-votes","noise":"laplace","scale":4.0,"release":"counts"}',
+        [
+            (votes(2, moved=5), events.Pure(epsilon=0.25, count=5), (7, 1)),
+            (votes(3, moved=5), events.Pure(epsilon=0.25, count=10), (7, 3)),
+            (RECORDS, events.Pure(epsilon=0.25, count=4), (9, 3)),
+            (votes(2, None, moved=4), events.Pure(epsilon=0.25, count=4), (7, 2)),
+        ],
+    ),
+    (
         TableLabels(weights=(2**51, 2**50)),
         '{"kind":"table-labels","weights":[2251799813685248,1125899906842624]}',
         [
@@ -140,7 +150,20 @@ EXAMPLES = [
                     n_teachers=9,
                 ),
                 (7, 1),
-            )
+            ),
+            (
+                votes(2, moved=1),
+                events.Confident(
+                    threshold_sigma=3.0,
+                    sigma=2.0,
+                    queries=1,
+                    answers=1,
+                    n_classes=2,
+                    threshold=5,
+                    n_teachers=9,
+                ),
+                (7, 1),
+            ),
         ],
     ),
     (
@@ -170,7 +193,35 @@ EXAMPLES = [
                     relabel_epsilon=1.0,
                 ),
                 (7, 1),
-            )
+            ),
+            (
+                votes(2, sample=SAMPLE.changed(relabel_epsilon=2.0)),
+                events.Sampled(
+                    stream=SPARSE_EVENT,
+                    sampled=50,
+                    out_of=1000,
+                    relation="add-remove",
+                    relabel_epsilon=2.0,
+                ),
+                (7, 1),
+            ),
+        ],
+    ),
+    (
+        RelabelledSample(stream=TABLE),
+        json.dumps({"kind": "relabelled-sample", "stream": TABLE.model_dump()}),
+        [
+            (
+                votes(2, sample=SAMPLE),
+                events.Sampled(
+                    stream=TABLE_EVENT,
+                    sampled=50,
+                    out_of=1000,
+                    relation="add-remove",
+                    relabel_epsilon=1.0,
+                ),
+                (7, 1),
+            ),
         ],
     ),
     (
@@ -186,7 +237,12 @@ EXAMPLES = [
                 votes(5),
                 events.VectorSum(sigmas=(3.0,), squared_sensitivity=7 * 16, coordinates=7),
                 (7, 1),
-            )
+            ),
+            (
+                votes(2, moved=3),
+                events.VectorSum(sigmas=(3.0,), squared_sensitivity=3, coordinates=7),
+                (7, 1),
+            ),
         ],
     ),
     (
@@ -213,7 +269,15 @@ EXAMPLES = [
     (
         ExponentialChoice(epsilon=0.5),
         '{"kind":"exponential-choice","epsilon":0.5,"rule":"exponential"}',
-        [(ScoreShape(guarantee=RECORD), events.BoundedRange(epsilon=0.5, count=1), (1, 1))],
+        [
+            (ScoreShape(guarantee=RECORD), events.BoundedRange(epsilon=0.5, count=1), (1, 1)),
+            (ScoreShape(guarantee=REPLACED), events.BoundedRange(epsilon=0.5, count=1), (1, 1)),
+        ],
+    ),
+    (
+        ExponentialChoice(epsilon=0.5, rule="permute-and-flip"),
+        '{"kind":"exponential-choice","epsilon":0.5,"rule":"permute-and-flip"}',
+        [(ScoreShape(guarantee=REPLACED), events.Pure(epsilon=0.5, count=1), (1, 1))],
     ),
 ]
 KINDS = {type(mechanism): mechanism for mechanism, _, _ in EXAMPLES}
@@ -282,6 +346,10 @@ def test_no_parameter_is_out_of_its_range(kind):
         (TABLE, RECORDS),
         (StableValue(scale=3.0, threshold=2), RECORDS),
         (NoisyMeans(sigma=3.0), RECORDS),
+        (RelabelledSample(stream=SPARSE), votes(2, None, sample=SAMPLE)),
+        (VoteQuantiles(epsilon=0.5, rank=1), RECORDS),
+        (CONFIDENT, RECORDS),
+        (TableLabels(weights=(2**51,)), votes(2, None)),
         (StabilityQuantile(epsilon=0.5, fraction=0.25), RECORDS),
         # teachers of a relabelled sample are not single teachers' records, and the reverse
         (SPARSE, votes(2, sample=SAMPLE)),

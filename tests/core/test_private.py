@@ -255,3 +255,68 @@ def test_scores_never_wrap() -> None:
             Scores.of_candidates(odd, RECORD)
     with pytest.raises(DataError, match="one for each start"):
         Scores.of_ranges([1, 2], [1], RECORD)
+
+
+class Trusting(np.ndarray):
+    """An array that says yes to every comparison, and is never sorted."""
+
+    def __ge__(self, other: object) -> Any:
+        return np.ones(self.shape, dtype=np.bool_)
+
+    __le__ = __lt__ = __gt__ = __eq__ = __ge__
+
+    def sort(self, *_: object, **__: object) -> None:
+        pass
+
+
+def trusting(values: Any) -> Any:
+    return np.array(values).view(Trusting)
+
+
+def masked(values: Any) -> Any:
+    return np.ma.MaskedArray(values, mask=True)
+
+
+@pytest.mark.parametrize("as_given", [trusting, masked])
+def test_arrays_with_rules_of_their_own_are_looked_at_as_plain_ones(
+    as_given: Callable[[Any], Any],
+) -> None:
+    for counts in ([[-1, 3]], [[1, 2], [1, 1]]):
+        with pytest.raises(DataError):
+            Votes.of_teachers(as_given(counts), RECORD)
+    for cells in ([[0, 0]], [[1, 0, 1]], [[0, 77]], [[-1, 0]]):
+        with pytest.raises(DataError) as caught:
+            Votes.of_records(
+                [as_given(cells)], RECORD, n_queries=2, n_classes=2, votes_per_record=len(cells[0])
+            )
+        assert "77" not in str(caught.value)
+    far = as_given([[6]]), np.array([[1]]), NONE
+    assert opened(products(far, bound=5)) == [0]
+    assert opened(products((np.array([[1]]), np.array([[0]]), as_given([[6]])), bound=5, n=2)) == [
+        0,
+        0,
+    ]
+    block = as_given([[6]]), np.array([1]), np.array([[0]])
+    assert RecordSums.of_labels([block], 1, 25, coordinates=1)._unseal()[0].tolist() == [0]
+
+
+class Much:
+    """Equal to every label, by a million."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> Any:
+        return 10**6
+
+
+def test_labels_and_what_is_predicted_of_them_are_integers() -> None:
+    # a fraction is rounded with the sum, which then moves by one more or less than the label
+    for labels, predicted in (
+        (np.array([Much()]), np.array([[0]])),
+        (np.array([1.0]), np.array([[0]])),
+        (np.array([1]), np.array([[0.3]])),
+        (np.array([1]), np.array([[np.nan]])),
+        (np.array([1]), np.array([[2**70]], dtype=object)),
+    ):
+        with pytest.raises(DataError):
+            RecordSums.of_labels([(np.array([[1]]), labels, predicted)], 5, 25, coordinates=1)

@@ -17,6 +17,7 @@ from secretballot.core.errors import (
 )
 from secretballot.core.events import Counts
 from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.mechanisms import NoisySums, NoisyVotes, SparseVector
 from secretballot.core.price import PrivacyBudget
@@ -141,21 +142,90 @@ def test_a_known_request_has_the_same_terms(other: dict[str, Any]) -> None:
     assert ledger.spent() == (2.0, 1e-5)
 
 
-def test_a_draw_that_fails_is_forfeited_and_tells_nothing(monkeypatch: Any) -> None:
-    def broken(*_: object) -> Any:
-        raise ValueError("7712 votes")
+ENDS = [
+    (ValueError, LedgerError),
+    (MemoryError, LedgerError),
+    (GeneratorExit, LedgerError),
+    (KeyboardInterrupt, KeyboardInterrupt),
+    (SystemExit, SystemExit),
+]
 
+
+def breaking(kind: type[BaseException]) -> Any:
+    def broken(self: object, shape: object, given: Sequence[Any], *_: object) -> Any:
+        counted = int(given[0][0, 1])
+        raise kind(f"{counted} votes")
+
+    return broken
+
+
+def assert_tells_nothing(error: BaseException) -> None:
+    """Neither its text, nor an error behind it, nor a value in a frame that it came through."""
+    assert "9871" not in str(error)
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    trace = error.__traceback__
+    while trace is not None:
+        frame, trace = trace.tb_frame, trace.tb_next
+        if frame.f_code.co_filename == releasing.__file__:
+            held = str(frame.f_locals)
+            assert not any(text in held for text in ("9871", "array(", "b'\\x", "Error"))
+
+
+@pytest.mark.parametrize(("kind", "expected"), ENDS)
+def test_a_draw_that_fails_is_forfeited_and_tells_nothing(
+    kind: type[BaseException], expected: type[BaseException], monkeypatch: Any
+) -> None:
     ledger = account()
     with monkeypatch.context() as patch:
-        patch.setattr(NoisyVotes, "draw", broken)
-        with pytest.raises(LedgerError, match="failed") as caught:
-            released(votes(8000), LABELS, ledger)
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
-    assert "7712" not in str(caught.value)
+        patch.setattr(NoisyVotes, "draw", breaking(kind))
+        with pytest.raises(expected) as caught:
+            released(votes(7742), LABELS, ledger)
+    assert type(caught.value) is expected
+    assert_tells_nothing(caught.value)
     with pytest.raises(LedgerError, match="forfeited"):
-        released(votes(8000), LABELS, ledger)
+        released(votes(7742), LABELS, ledger)
     assert ledger.spent() == (2.0, 1e-5)
+
+
+@pytest.mark.parametrize(("kind", "expected"), ENDS)
+def test_a_draw_of_a_stream_that_fails_ends_it_and_tells_nothing(
+    kind: type[BaseException], expected: type[BaseException], monkeypatch: Any
+) -> None:
+    ledger, private = account(), votes(6000, 7742)
+    stream = opened(private.shape, ledger)
+    first = stream.answer(private.take([0]), [b"a"])
+    with monkeypatch.context() as patch:
+        patch.setattr(SparseVector, "draw", breaking(kind))
+        with pytest.raises(expected) as caught:
+            stream.answer(private.take([1]), [b"b"])
+    assert type(caught.value) is expected
+    assert_tells_nothing(caught.value)
+    again = stream.answer(private, [b"a", b"b"])
+    assert (again.given.tolist(), again.left) == ([True, False], 0)
+    assert again.values[0].tolist() == first.values[0].tolist()
+    # what had been answered is paid for, and stays
+    assert stream.released().questions == (b"a",)
+    with pytest.raises(LedgerError, match="forfeited"):
+        opened(private.shape, ledger)
+    assert ledger.spent() == (2.0, 1e-5)
+
+
+def test_what_was_drawn_and_not_stored_stands_in_no_frame(monkeypatch: Any) -> None:
+    def full(*_: object) -> None:
+        raise LedgerError("no space")
+
+    ledger, private = account(), votes(7742)
+    stream = opened(private.shape, ledger)
+    other = account()
+    monkeypatch.setattr(AnswerPage, "add", full)
+    for call in (
+        lambda: stream.answer(private, [b"a"]),
+        lambda: released(private, COUNTS, other),
+    ):
+        with pytest.raises(LedgerError, match="no space") as caught:
+            call()
+        assert_tells_nothing(caught.value)
 
 
 # --- stages ---
@@ -327,13 +397,48 @@ def test_votes_of_others_are_not_answered() -> None:
     assert stream.left == 3
 
 
-def test_a_moved_share_larger_than_paid_for_is_refused() -> None:
-    paid = Votes.of_teachers(np.full((10, 2), 50), RECORD, moved=5).shape
-    stream = releasing.stream(paid, LABELS, account(), BUDGET, request="s", public={})
-    with pytest.raises(ParameterError, match="not those"):
-        stream.answer(Votes.of_teachers([[50, 50]] * 2, RECORD, moved=2), [b"a", b"b"])
-    half = Votes.of_teachers([[50, 50]] * 2, RECORD, moved=1)
-    assert stream.answer(half, [b"a", b"b"]).given.all()
+def test_a_stream_is_paid_for_votes_that_move_in_every_row() -> None:
+    # of a table in which few rows move it is private which these are: questions asked before,
+    # beside new ones, would let all new ones move
+    few = Votes.of_teachers(np.full((10, 2), 50), RECORD, moved=5)
+    cells = np.array([[0, 3]])
+    records = Votes.of_records([cells], RECORD, n_queries=2, n_classes=2, votes_per_record=2)
+    sums = sums_of(0)
+    for private, mechanism in ((few, LABELS), (records, COUNTS), (sums, NoisySums(sigmas=(90.0,)))):
+        ledger, shape = account(), private.shape
+        with pytest.raises(ParameterError, match="may change at every question"):
+            releasing.stream(shape, mechanism, ledger, BUDGET, request="s", public={})  # type: ignore[arg-type]
+        assert ledger.releases() == 0
+    # what moves in fewer rows than there are is within what was paid for all
+    stream = releasing.stream(
+        votes(*[0] * 10, k=100).shape, LABELS, account(), BUDGET, request="s", public={}
+    )
+    assert stream.answer(few, [b"%d" % i for i in range(10)]).given.all()
+
+
+@pytest.mark.parametrize("first", ["release", "stream"])
+def test_a_request_is_whole_or_question_by_question(first: str, monkeypatch: Any) -> None:
+    private, ledger = votes(8000, 8000), account()
+
+    def whole() -> object:
+        return released(private, LABELS, ledger, public={})
+
+    def by_question() -> object:
+        given = {"request": "r", "public": {}}
+        stream = releasing.stream(private.shape, LABELS, ledger, BUDGET, **given)  # type: ignore[arg-type]
+        return stream.answer(private, [b"a", b"b"])
+
+    one, other = (whole, by_question) if first == "release" else (by_question, whole)
+    with monkeypatch.context() as patch:
+        Places(patch, 3)  # in the middle: it is reserved, and nothing was drawn
+        with pytest.raises(Stop):
+            one()
+    with pytest.raises(ParameterError, match="other terms"):
+        other()
+    one()
+    with pytest.raises(ParameterError, match="other terms"):
+        other()
+    assert ledger.spent() == (2.0, 1e-5)
 
 
 def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own() -> None:

@@ -53,7 +53,7 @@ class _SpyNoise:
     def _look(self) -> None:
         self.states.append(self.ledger.history()[-1].state)
         if self.fail:
-            raise KeyboardInterrupt
+            raise MemoryError("240 votes")
 
     def discrete_gaussian(self, sigma: float, size: int) -> Any:
         self._look()
@@ -89,7 +89,7 @@ def test_noise_is_drawn_only_after_the_price_is_reserved(
     assert spy.states == ["reserved"]
 
 
-def test_an_interrupted_draw_stays_spent(
+def test_a_failed_draw_stays_spent(
     counts: sb.Votes,
     ledger: sb.Ledger,
     mechanism: NoisyVotes,

@@ -122,7 +122,7 @@ def test_an_interrupted_draw_stays_spent(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(releasing, "noise_source", Interrupted)
-    with pytest.raises(sb.LedgerError, match="stays spent"):
+    with pytest.raises(KeyboardInterrupt):
         buy(ledger, request="one")
     monkeypatch.undo()
     assert ledger.history()[0].state == "forfeited"

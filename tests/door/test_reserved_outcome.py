@@ -101,27 +101,35 @@ def test_it_draws_at_the_scale_of_its_relation(
     assert min(seen) * 0.25 >= moved
 
 
-def test_a_draw_that_fails_or_cannot_be_stored_is_not_given_and_the_next_one_is(
+def test_a_draw_that_cannot_be_stored_is_not_given_and_the_next_one_is(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    def interrupted(*_: Any) -> int:
-        raise KeyboardInterrupt
-
     def full(*_: Any, **__: Any) -> None:
         raise sb.LedgerError("The disk is full.")
 
     ledger = account()
     bought = reserved(ledger)
-    for owner, name, end, error in (
-        (ExponentialChoice, "draw", interrupted, KeyboardInterrupt),
-        (AnswerPage, "add", full, sb.LedgerError),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, name, end)
-            with pytest.raises(error):
-                bought.answer(scores([1, 2]), [POINTS])
+    with monkeypatch.context() as patch:
+        patch.setattr(AnswerPage, "add", full)
+        with pytest.raises(sb.LedgerError, match="full"):
+            bought.answer(scores([1, 2]), [POINTS])
     assert (drawn(bought), ledger.history()[0].state) == ([], "reserved")
     assert bought.answer(scores([0, 10_000]), [POINTS]).values.item() == 1
+    assert ledger.spent().epsilon == 0.5
+
+
+def test_a_draw_that_fails_ends_the_reservation(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: Any) -> int:
+        raise MemoryError
+
+    ledger = account()
+    bought = reserved(ledger)
+    with monkeypatch.context() as patch:
+        patch.setattr(ExponentialChoice, "draw", broken)
+        with pytest.raises(sb.LedgerError, match="stays spent"):
+            bought.answer(scores([1, 2]), [POINTS])
+    assert not bought.answer(scores([0, 10_000]), [POINTS]).given.any()
+    assert ledger.history()[0].state == "forfeited"
     assert ledger.spent().epsilon == 0.5
 
 

@@ -304,7 +304,7 @@ def test_a_fit_that_is_interrupted_while_labels_are_drawn_stays_spent(
 
     monkeypatch.setattr(NoisyVotes, "draw", interrupt)
     settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
-    with pytest.raises(sb.LedgerError, match="forfeited"):
+    with pytest.raises(KeyboardInterrupt):
         _fit(task, sb.PATEClassifier, **settings)
     monkeypatch.undo()
     with pytest.raises(sb.LedgerError):
@@ -335,7 +335,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
     }[place]
     monkeypatch.setattr(target, name, interrupt)
     settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
-    with pytest.raises(sb.LedgerError if place == "stability" else KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):
         _fit(task, kind, **settings)
     monkeypatch.undo()
     if place == "stability":

@@ -409,6 +409,7 @@ class RelabelledSample(Mechanism):
         return self.stream.secret
 
     def _event(self, shape: VoteShape) -> events.Event:
+        teachers_of(shape)
         sample = shape.sample
         if sample is None or shape.n_classes != 2 or shape.guarantee.unit == "user":
             # of one user's records several may be in the sample

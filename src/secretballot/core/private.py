@@ -235,10 +235,13 @@ class Votes(Sealed):
         )
         total = np.zeros((n_queries + spare_rows) * n_classes, dtype=np.int64)
         for block in cells:
-            voted = np.sort(block, axis=1)
-            fits = voted.shape[1] == votes_per_record and voted.dtype.kind in "iu"
-            inside = (voted >= 0) & (voted < len(total))
-            if not (fits and inside.all() and np.diff(voted).all()):
+            voted = np.array(block)
+            fits = voted.shape[1:] == (votes_per_record,) and voted.dtype.kind in "iu"
+            if fits:
+                voted.sort(axis=1)
+                inside = (voted >= 0) & (voted < len(total))
+                fits = bool(inside.all() and np.diff(voted).all())
+            if not fits:
                 raise DataError(f"Records do not name {votes_per_record} cells of the table each.")
             total += np.bincount(voted.ravel().astype(np.int64), minlength=len(total))
         # a bound that no real table meets: it moves no count by more than what it bounds moves
@@ -364,8 +367,11 @@ class RecordSums(Sealed):
             guarantee=guarantee, coordinates=coordinates, squared_sensitivity=squared_sensitivity
         )
         total = np.zeros(coordinates, dtype=np.int64)
-        for rows, labels, predicted in blocks:
-            bound = math.isqrt(squared_sensitivity)
+        bound = math.isqrt(squared_sensitivity)
+        for block in blocks:
+            rows, labels, predicted = map(np.array, block)
+            if labels.dtype.kind not in "iu" or predicted.dtype.kind not in "iu":
+                raise DataError("Labels, and what is predicted of them, are no integers.")
             n_columns = predicted.shape[1]
             if rows.shape[1] * n_columns != coordinates or labels.shape != (len(rows),):
                 raise DataError("Blocks of labels do not have the coordinates of the sum.")
@@ -452,7 +458,7 @@ class Scores(Sealed):
 
 def _table(values: ArrayLike) -> NDArray[Any]:
     """Return a copy of a table of counts, int64."""
-    table = np.asarray(values)
+    table = np.array(values)  # first, as another thread may write into what was given
     if table.dtype.kind not in "iu" or table.ndim != 2 or not table.shape[0] or table.shape[1] < 2:
         raise DataError(
             Parameter("counts"),
@@ -462,7 +468,7 @@ def _table(values: ArrayLike) -> NDArray[Any]:
     # before any is added up: sums of larger ones would wrap
     if not ((table >= 0) & (table <= MOST)).all():
         raise DataError(Parameter("counts"), " are below 0 or too large.")
-    return np.array(table, dtype=np.int64, order="C")
+    return np.ascontiguousarray(table, dtype=np.int64)
 
 
 def _scores(values: ArrayLike) -> IntArray:
@@ -477,6 +483,8 @@ def _scores(values: ArrayLike) -> IntArray:
 
 def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
     """Return integers as floats, exactly; rows with one that no short vector has are zero."""
+    # copies without a mask or comparisons of their own, which nobody changes after they are checked
+    parts = tuple(map(np.array, parts))
     if any(one.ndim != 2 or one.dtype.kind not in "iu" for one in parts):
         raise DataError("Vectors are no tables of integers.")
     short = [((one >= -bound) & (one <= bound)).all(axis=1) for one in parts]

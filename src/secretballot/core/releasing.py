@@ -15,11 +15,12 @@ import functools
 import hashlib
 import json
 import platform
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
@@ -61,6 +62,8 @@ STATE_BYTES = 1024  # of a file of secret states, whatever they are
 MOST_TERMS = 10**7  # bytes
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 _NO_MARK = bytes(MARK_BYTES)
+
+_Result = TypeVar("_Result")
 
 #: What a release is drawn from, or what makes it of the stages that were released before.
 Source = Sealed | Callable[[Sequence[IntArray]], Sealed]
@@ -226,7 +229,8 @@ def release(
     Price : of `mechanism.event(shape)` at the budget's epsilon.
     Order : reserve, draw, store, return. Of two processes that draw, one stores, and both return
         what was stored. A draw that fails by itself is not repeated, since that may depend on what
-        was drawn: the request is forfeited.
+        was drawn: the request is forfeited. Its error is replaced by a fixed sentence, or by a new
+        error of the same kind where that ends the program; nothing of it is attached.
     Rounding : upward.
     """
     own = _Request(shape, mechanism, ledger, budget, request, public, purpose)
@@ -242,7 +246,7 @@ def release(
             made = own.made(private, [stage.rows for stage in stages])
         # an end between the draw and the answer would draw once more
         with signals_held_back():
-            own.draw_stage(entry.id, made, stages)
+            _without_frames(functools.partial(own.draw_stage, entry.id, made, stages))
     return own.released(entry)
 
 
@@ -265,6 +269,8 @@ def stream(
 
     Parameters
     ----------
+    shape : VoteShape or ScoreShape
+        Of votes of teachers, each of which may vote otherwise at every question.
     vault : SecretFiles, optional
         Keeps what the next answer depends on where that is secret, as in `SparseVector`; without
         it, such a reservation ends with this object.
@@ -277,7 +283,14 @@ def stream(
     Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm
         1.
     """
-    own = _Request(shape, mechanism, ledger, budget, request, public, purpose)
+    own = _Request(shape, mechanism, ledger, budget, request, public, purpose, streams=True)
+    by_question = isinstance(shape, VoteShape) and shape.n_teachers is not None
+    if not (isinstance(shape, ScoreShape) or (by_question and shape.moved == shape.n_queries)):
+        # which rows of a table move is private, so that no part of one has a share of its price
+        raise ParameterError(
+            "A stream asks for scores, or for votes of teachers that may change at every question;"
+            " release other votes and sums as a whole. Nothing was spent."
+        )
     if own.entry() is None:
         own.check_admitted(check)
         own.reserve(room=0)
@@ -298,7 +311,9 @@ def stored(ledger: Ledger, request: str) -> Released | None:
     if entry is None or entry.state != "committed" or not entry.terms:
         return None
     mechanism, shape, budget, public, purpose = terms_of(entry)
-    return _Request(shape, mechanism, ledger, budget, request, public, purpose).released(entry)
+    streams = entry.terms["streams"]
+    own = _Request(shape, mechanism, ledger, budget, request, public, purpose, streams=streams)
+    return own.released(entry)
 
 
 class AnswerStream:
@@ -373,7 +388,7 @@ class AnswerStream:
             If the votes are others than were paid for; nothing was answered.
         LedgerError
             If the ledger cannot be written, or the vault does not fit it; the next call goes on
-            where this one ended.
+            where this one ended. If a draw failed by itself; the stream has then ended.
         """
         self._check(private.shape, len(questions))
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
@@ -418,8 +433,10 @@ class AnswerStream:
             page.commit(facts, self._used_event(page.count))
 
     def released(self) -> Released:
-        """Return every answer so far, in order."""
-        return self._own.released(self._own.reserved())
+        """Return every answer so far, in order, also where a failed draw has ended the stream."""
+        entry = self._own.ledger.entry(self._own.request)
+        assert entry is not None  # rows are never removed
+        return self._own.released(entry)
 
     # --- inside ---
 
@@ -430,9 +447,9 @@ class AnswerStream:
             raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
         same = given == paid
         if isinstance(given, VoteShape) and isinstance(paid, VoteShape):
+            # in each new row a teacher moves one vote at most, and it was paid for in all of them
             size = {"n_queries": paid.n_queries, "moved": paid.moved}
-            share = given.moved * paid.n_queries <= paid.moved * given.n_queries
-            same = share and given.model_copy(update=size) == paid
+            same = given.model_copy(update=size) == paid
         if not same:
             raise ParameterError(
                 "The votes or scores are not those that the reservation was made for: another unit,"
@@ -467,28 +484,41 @@ class AnswerStream:
         if len(stored) == len(rows) or not left:
             return len(stored) == len(rows)
         noise = noise_source()  # loaded outside of the transaction
-        with signals_held_back(), self._own.ledger.answering(self.reservation) as page:
+        with signals_held_back():
+            return _without_frames(functools.partial(self._add_answers, private, rows, noise))
+
+    def _add_answers(
+        self, private: Votes | Scores, rows: Mapping[bytes, int], noise: Noise
+    ) -> bool:
+        drawn: list[bytes] | _End = []
+        with self._own.ledger.answering(self.reservation) as page:
             known = page.find(rows)
             new = [key for key in rows if key not in known][: self._left_on(page)]
-            drawn = self._draw(page, private, [rows[key] for key in new], noise) if new else []
-            page.add(list(zip(new, drawn, strict=False)))
+            if new:
+                drawn = self._draw(page, private, [rows[key] for key in new], noise)
+            if isinstance(drawn, list):
+                page.add(list(zip(new, drawn, strict=False)))
+        # in a transaction of its own
+        if not isinstance(drawn, list):
+            self._own.forfeit(self.reservation, drawn)
         return len(known) + len(drawn) == len(rows)
 
     def _draw(
         self, page: AnswerPage, private: Votes | Scores, places: list[int], noise: Noise
-    ) -> list[bytes]:
+    ) -> "list[bytes] | _End":
         """Draw inside of the transaction that stores it, and keep the secret state before the
         answer that names it."""
         own, last = self._own, page.last()
         before = own.decoded(last) if last else _Part(_NO_MARK, 0, np.zeros((0, 0), np.int64))
         state = State(before.used, self._states.load(before.mark))
         asked = private.take(places) if isinstance(private, Votes) else private
-        opened = asked._unseal()
-        rows, after = own.mechanism.draw(own.shape, opened, noise, state)
+        drawn = own.drawn(asked, state, noise)
+        if not isinstance(drawn, _Drawn):
+            return drawn
         mark = _NO_MARK
         if own.mechanism.secret:
-            mark = self._states.save(before.mark, after.secret)
-        return [own.encoded(_Part(mark, after.used, row[None]), 1) for row in rows]
+            mark = self._states.save(before.mark, drawn.secret)
+        return [mark + body for body in drawn.bodies]
 
     def _used_event(self, used: int) -> tuple[Event, ...] | None:
         own = self._own
@@ -498,6 +528,18 @@ class AnswerStream:
             return None
         assert isinstance(self._shape, VoteShape)
         return (own.mechanism.event(self._shape.first(used)),) if used else ()
+
+
+#: What ended a draw; an error itself would carry private integers along, in its frames.
+_End = type[LedgerError | KeyboardInterrupt | SystemExit]
+
+
+class _Drawn(NamedTuple):
+    """What the ledger will hold of some answers, without their mark, and the secret state after
+    them."""
+
+    bodies: list[bytes]
+    secret: int | None
 
 
 class _Part(NamedTuple):
@@ -527,9 +569,12 @@ class _Request:
         request: str,
         public: Mapping[str, Any],
         purpose: str,
+        *,
+        streams: bool = False,
     ) -> None:
         self.shape, self.mechanism, self.ledger = shape, mechanism, ledger
         self.budget, self.request, self.purpose = budget, request, purpose
+        self.streams = streams
         try:
             self.event = mechanism.event(shape)
         except ValidationError as error:
@@ -540,7 +585,7 @@ class _Request:
                 "These teachers learned from a secret sample that was drawn for one request, and"
                 " this is another; draw a new sample for it. Nothing was spent."
             )
-        self.terms = _terms(mechanism, shape, public)
+        self.terms = _terms(mechanism, shape, public, streams=streams)
         self.n_answers, self.n_columns = mechanism.answer_shape(shape)
         self.n_stages = len(mechanism.sigmas) if isinstance(mechanism, NoisySums) else 1
         self.rows_of_stage = self.n_answers // self.n_stages
@@ -625,18 +670,37 @@ class _Request:
 
     # --- draws ---
 
+    def drawn(self, made: Sealed, before: State, noise: Noise) -> "_Drawn | _End":
+        """Draw the next answers: of a stream a body for each, else one for the whole stage."""
+        try:
+            rows, after = self.mechanism.draw(self.shape, made._unseal(), noise, before)
+            parts = [row[None] for row in rows] if self.streams else [rows]
+            bodies = [self.encoded(after.used, part) for part in parts]
+        except KeyboardInterrupt:
+            return KeyboardInterrupt
+        except SystemExit:
+            return SystemExit
+        except BaseException:
+            return LedgerError
+        return _Drawn(bodies, after.secret)
+
+    def forfeit(self, reservation: int, end: "_End") -> NoReturn:
+        """End a request whose draw failed by itself, and say no more than that."""
+        with contextlib.suppress(LedgerError):
+            self.ledger.forfeit(reservation, "The draw ended before it was stored.")
+        if end is not LedgerError:
+            raise end
+        raise LedgerError(
+            f"The draw of request {self.request!r} failed; it is forfeited and stays spent."
+        )
+
     def draw_stage(self, reservation: int, made: Sealed, stages: Sequence[_Part]) -> None:
         """Draw one stage and store it; with the last one the request is closed."""
         before, noise = State(stages[-1].used if stages else 0), noise_source()
-        try:
-            rows, after = self.mechanism.draw(self.shape, made._unseal(), noise, before)
-            content = self.encoded(_Part(_NO_MARK, after.used, rows), self.rows_of_stage)
-        except BaseException:
-            with contextlib.suppress(LedgerError):
-                self.ledger.forfeit(reservation, "The draw ended before it was stored.")
-            raise LedgerError(
-                f"The draw of request {self.request!r} failed; it is forfeited and stays spent."
-            ) from None
+        drawn = self.drawn(made, before, noise)
+        if not isinstance(drawn, _Drawn):
+            self.forfeit(reservation, drawn)
+        content = _NO_MARK + drawn.bodies[0]
         last = len(stages) + 1 == self.n_stages
 
         @repeated  # the same bytes again
@@ -659,12 +723,13 @@ class _Request:
         """Return the size of what is stored of so many answers, whatever they are."""
         return MARK_BYTES + 8 * (2 + rows * self.n_columns)
 
-    def encoded(self, part: _Part, rows: int) -> bytes:
-        """Return a part as bytes, with room for so many answers."""
-        numbers = np.zeros(2 + rows * self.n_columns, dtype="<i8")
-        numbers[:2] = part.used, len(part.rows)
-        numbers[2 : 2 + part.rows.size] = part.rows.ravel()
-        return part.mark + numbers.tobytes()
+    def encoded(self, used: int, rows: IntArray) -> bytes:
+        """Return what a row of the ledger holds after its mark, with room for all that may be."""
+        room = 1 if self.streams else self.rows_of_stage
+        numbers = np.zeros(2 + room * self.n_columns, dtype="<i8")
+        numbers[:2] = used, len(rows)
+        numbers[2 : 2 + rows.size] = rows.ravel()
+        return numbers.tobytes()
 
     def decoded(self, content: bytes) -> _Part:
         """Return the part that is stored."""
@@ -786,7 +851,25 @@ class _SecretStates:
         raise TypeError("A stream holds a secret state; open it again by its request.")
 
 
-def _terms(mechanism: Mechanism, shape: Shape, public: Mapping[str, Any]) -> dict[str, Any]:
+def _without_frames(work: Callable[[], _Result]) -> _Result:
+    """Return what work on private integers gives; what it raises lets go of the frames that it came
+    through, whose values a program may print."""
+    handled = sys.exception()  # by the caller
+    try:
+        return work()
+    except BaseException as error:
+        chain: list[BaseException | None] = [error]
+        while chain:
+            one = chain.pop()
+            if one is not None and one is not handled:
+                one.__traceback__ = None
+                chain += [one.__cause__, one.__context__]
+        raise
+
+
+def _terms(
+    mechanism: Mechanism, shape: Shape, public: Mapping[str, Any], *, streams: bool
+) -> dict[str, Any]:
     """Return what must be the same whenever a request is taken up, as JSON values.
 
     Raises
@@ -798,6 +881,8 @@ def _terms(mechanism: Mechanism, shape: Shape, public: Mapping[str, Any]) -> dic
         "mechanism": mechanism.model_dump(mode="json"),
         "shape": shape.model_dump(mode="json"),
         "public": dict(public),
+        # whole and question by question, it would be drawn twice
+        "streams": streams,
     }
     try:
         text = json.dumps(terms, allow_nan=False)

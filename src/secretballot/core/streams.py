@@ -123,13 +123,9 @@ def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
     log_ratio = -(n + 1) * gap + math.log1p(apart / (1 + b)) + 2 * math.log1p(-apart / rest_b)
     both = -math.expm1(-1 / small - 1 / large)
     # f(a) / (a - b) with one factor a cancelled, so that scales below 1 / 745, where a is no float,
-    # keep their tail
-    return (
-        rest_b**2
-        * math.exp(-n / large)
-        * -math.expm1(log_ratio)
-        / ((1 + a) * -math.expm1(-gap) * both)
-    )
+    # keep their tail; the exponential last, as its product with a small number may be no float
+    share = rest_b**2 * -math.expm1(log_ratio) / ((1 + a) * -math.expm1(-gap) * both)
+    return math.exp(-n / large) * share
 
 
 @dataclass(frozen=True)
