@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 from scipy.stats import binomtest
+from secretballot.aggregation import AbstentionTableAggregator
 
 from made_events import abstention_event, admits, counts_event, pure_event, sampled_event
 from secretballot.accounting import (
@@ -30,7 +31,6 @@ from secretballot.accounting.abstention_table import (
     answer_weights,
 )
 from secretballot.accounting.stream_recipes import answer_chance
-from secretballot.aggregation import AbstentionTableAggregator
 from secretballot.audit import ScriptedNoise, all_counts, neighbouring_counts
 from secretballot.core import streams
 from secretballot.core.mechanisms import State, plurality, stability

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from secretballot.aggregation import ConfidentAggregator, InteractiveAggregator
 
 from made_events import admits, class_event, confident_event, counts_event, label_event
 from secretballot.accounting import (
@@ -17,7 +18,6 @@ from secretballot.accounting import (
     event_in,
     filter_for,
 )
-from secretballot.aggregation import ConfidentAggregator, InteractiveAggregator
 from secretballot.audit import (
     ScriptedNoise,
     all_counts,

@@ -3,11 +3,11 @@ stops."""
 
 import numpy as np
 import pytest
+from secretballot.aggregation import SparseVectorAggregator
 
 from made_events import sparse_event
 from secretballot.accounting import PrivacyBudget, delta_upper
 from secretballot.accounting.stream_recipes import bassily_noise, liu_noise
-from secretballot.aggregation import SparseVectorAggregator
 from secretballot.audit import ScriptedNoise, outcomes_p_value, stream_law
 from secretballot.core.mechanisms import stability
 from secretballot.core.noise import ExactNoise

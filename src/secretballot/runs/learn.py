@@ -14,7 +14,7 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
-from secretballot.accounting import PrivacyBudget
+from secretballot.accounting import PrivacyBudget, teacher_shape
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.table_source import source_of
@@ -74,8 +74,8 @@ from secretballot.runs.tables import (
 )
 from secretballot.runs.voting import (
     PASSIVE,
-    aggregator_of_run,
     number_of_teachers,
+    terms_of_run,
     unfitted_learner,
     worker_processes,
 )
@@ -390,8 +390,8 @@ def cautions_of_tables(run: LearnRun, inputs: RunInputs) -> list[Caution]:
     n_teachers = number_of_teachers(run, inputs.n_columns)
     asked = [*cautions_of_records(run.budget, run.records, inputs.n_units, n_teachers)]
     if run.estimate_epsilon is None:  # which would say itself how many queries make sense
-        aggregator = aggregator_of_run(run, n_askable(run, inputs), len(inputs.classes), n_teachers)
-        asked += cautions_of_noise(aggregator, n_teachers)
+        pool = teacher_shape(n_askable(run, inputs), len(inputs.classes), n_teachers)
+        asked += cautions_of_noise(terms_of_run(run, pool))
     return asked
 
 

@@ -15,7 +15,6 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.ledger import Ledger
-from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.ensemble.votes import guarantee_of
@@ -29,6 +28,7 @@ from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.account import (
     account_of_fit,
+    check_keeping,
     required_budget,
 )
 from secretballot.learners.training.inputs import with_public_types

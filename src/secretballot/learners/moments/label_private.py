@@ -11,7 +11,6 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.ledger import Ledger
-from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.rows import n_rows
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.base import (
@@ -25,7 +24,7 @@ from secretballot.learners.moments.private_input import note_columns
 from secretballot.learners.moments.release import release_moments
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.learners.training.account import account_of_fit
+from secretballot.learners.training.account import account_of_fit, check_keeping
 from secretballot.learners.training.inputs import as_matrix, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest

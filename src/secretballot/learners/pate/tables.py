@@ -14,13 +14,11 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
-from secretballot.door.batch import release_table
-from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -34,6 +32,7 @@ from secretballot.learners.training.private_points import private_points, refuse
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.released import ReleasedTable
+from secretballot.releasing import release_table
 
 
 # scikit-learn ships no types

@@ -17,8 +17,6 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
-from secretballot.door.batch import release_labels
-from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.record_votes import record_votes_shape, votes_of_records
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
@@ -31,7 +29,7 @@ from secretballot.learners.record_votes.coordinates import (
     stored_record_blocks,
     voting_record_blocks,
 )
-from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -47,6 +45,7 @@ from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import warn_inside_sklearn
+from secretballot.releasing import release_labels
 from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED, RECORD_VOTES
 from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.report.certificate.terms import stated
