@@ -15,9 +15,8 @@ from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.private import Scores
 from secretballot.core.releasing import AnswerStream
 from secretballot.core.types import Guarantee
-from secretballot.door import choose_by_scores
-from secretballot.door.outcomes import reserve_choice
 from secretballot.ensemble.votes import guarantee_of
+from secretballot.releasing import choose_by_scores, reserve_choice
 
 POINTS = b'{"points": [[0.5]]}'
 
