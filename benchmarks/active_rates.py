@@ -29,6 +29,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
+from secretballot.aggregation import NoisyVoting
 
 from secretballot import (
     Ledger,
@@ -38,7 +39,6 @@ from secretballot import (
     train_teachers,
 )
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.aggregation import NoisyVoting
 from secretballot.datasets import synthetic_massart
 from secretballot.hypotheses import HypothesisClass, Intervals, Thresholds
 from secretballot.queries import (

@@ -22,6 +22,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
+from secretballot.aggregation import NoisyVoting
 from sklearn.linear_model import LogisticRegression
 
 from adult_students import DELTA, STATED_RECORDS, encoded
@@ -36,7 +37,6 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.accounting import noisy_votes
-from secretballot.aggregation import NoisyVoting
 from secretballot.datasets import mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_label_queries, choose_teachers
 from secretballot.queries import strategy_by_name

@@ -10,13 +10,9 @@ points are asked for each answer, at a threshold of 200 votes.
 import sys
 
 import numpy as np
+from secretballot.aggregation import Aggregator, ConfidentAggregator, NoisyVoting
 
 from secretballot.accounting import PrivacyBudget, noisy_votes, teacher_shape
-from secretballot.aggregation import (
-    Aggregator,
-    ConfidentAggregator,
-    NoisyVoting,
-)
 from secretballot.core.mechanisms import State
 from secretballot.datasets import adult_votes, mnist, mnist_votes
 from secretballot.datasets.uci_adult import ADULT_TARGET, adult

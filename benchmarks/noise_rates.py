@@ -40,6 +40,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
+from secretballot.aggregation import NoisyVoting
 
 from secretballot import (
     Ledger,
@@ -51,7 +52,6 @@ from secretballot import (
 )
 from secretballot.accounting import WeakSignalWarning
 from secretballot.accounting.recipes import paper_sigma
-from secretballot.aggregation import NoisyVoting
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.datasets import TsybakovThresholds
 from secretballot.hypotheses import Thresholds

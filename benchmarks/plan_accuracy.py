@@ -38,12 +38,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
 from sklearn.datasets import make_blobs, make_moons
 
 import secretballot as sb
 from adult_students import on_log_scale
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
 from secretballot.datasets import (
     ADULT_SCHEMA,
     ADULT_TARGET,

@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
 
 from secretballot.accounting import PrivacyBudget, teacher_shape
-from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.noise import ExactNoise
 

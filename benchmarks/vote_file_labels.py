@@ -11,9 +11,9 @@ price depends on the data).
 import sys
 
 import numpy as np
+from secretballot.aggregation import NoisyVoting
 
 from secretballot import Ledger, PrivacyBudget, release, votes_of_counts
-from secretballot.aggregation import NoisyVoting
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.datasets import adult, adult_votes, mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_aggregator

@@ -6,6 +6,7 @@ import numpy as np
 
 import secretballot as sb
 from secretballot.accounting import epsilon_upper, teacher_shape
+from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import Mechanism, SparseVector, State
 from secretballot.core.types import VoteShape
 from secretballot.learners.training.label_stream import LabelStream
@@ -37,31 +38,27 @@ def session(
 
 
 def session_of(
-    teachers: sb.TrainedTeachers, plan: Any, ledger: sb.Ledger, **more: Any
+    teachers: sb.TrainedTeachers, terms: Terms, ledger: sb.Ledger, **more: Any
 ) -> sb.LabelingSession:
-    """Return a session on the terms of an aggregator."""
     return sb.LabelingSession(
         teachers,
-        plan.core_mechanism(teachers.n_teachers),
+        terms.mechanism,
         ledger,
-        plan.budget,
-        n_queries=plan.n_queries,
-        confidence=plan.public.get("confidence"),
+        terms.budget,
+        n_queries=terms.shape.n_queries,
+        confidence=terms.confidence,
         **more,
     )
 
 
-def stream_of(
-    plan: Any, ledger: sb.Ledger, classes: Any, n_teachers: int, **more: Any
-) -> LabelStream:
-    """Return a stream on the terms of an aggregator."""
+def stream_of(terms: Terms, ledger: sb.Ledger, classes: Any, **more: Any) -> LabelStream:
     return LabelStream(
-        plan.core_mechanism(n_teachers),
-        teacher_shape(plan.n_queries, len(classes), n_teachers),
+        terms.mechanism,
+        terms.shape,
         ledger,
-        plan.budget,
+        terms.budget,
         classes=classes,
-        confidence=plan.public.get("confidence"),
+        confidence=terms.confidence,
         **{"request": "plan", **more},
     )
 
@@ -77,14 +74,13 @@ def labels_drawn(
     return drawn[:, 0].tolist(), after
 
 
-def told_labels(plan: Any, votes: Any, noise: Any, shares: Any = None) -> Any:
-    """Return the labels that an aggregator, or noisy counts, give all votes; -1 after a stop."""
+def told_labels(mechanism: Mechanism, votes: Any, noise: Any, shares: Any = None) -> Any:
+    """Return the labels that a mechanism gives all votes; -1 after a stop."""
     counts = np.asarray(votes).astype(np.int64)
     shape = teacher_shape(len(counts), counts.shape[1], int(counts[0].sum()))
     against = np.zeros_like(counts)
     if shares is not None:
         against = predicted_votes(shares, counts.shape, shape.n_teachers or 0)
-    mechanism = plan.core_mechanism(shape.n_teachers)
     drawn, _ = mechanism.draw(shape, (counts, against), noise, State())
     labels = np.full(len(counts), -1)
     labels[: len(drawn)] = labels_in(mechanism, shape, drawn)[0]

@@ -32,7 +32,7 @@ PRIVATE_THINGS = [
     sb.PATEClassifier,
     sb.PATEMultiLabelClassifier,
     sb.PATERegressor,
-    sb.door.release_table,
+    sb.releasing.release_table,
     sb.LabelPrivateClassifier,
     sb.SemiPrivateClassifier,
     sb.RecordVotesClassifier,

@@ -25,8 +25,8 @@ from secretballot.accounting import event_in, noisy_means, noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.cli import app
 from secretballot.core.types import LARGEST, Guarantee
-from secretballot.door.outcomes import reserve_choice
 from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.releasing import reserve_choice
 from secretballot.report.certificate.build import certificate_digest
 from sessions import session_of
 
@@ -135,7 +135,7 @@ def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], ob
     cast = sb.teachers.label_votes(RNG.random((2, 50, len(names))) < 0.5, names, **made_for)
     public = {"method": "votes-of-labels", "labels": names, "ballot": "labels", "most_named": None}
     terms = Terms(noisy_votes(BUDGET, cast.shape), cast.shape, BUDGET, public)
-    return lambda ledger: sb.door.release_table(terms, cast, ledger, declaration=declaration)
+    return lambda ledger: sb.releasing.release_table(terms, cast, ledger, declaration=declaration)
 
 
 def long_table(ledger: sb.Ledger) -> object:
@@ -145,7 +145,7 @@ def long_table(ledger: sb.Ledger) -> object:
     terms = Terms(noisy_means(BUDGET, cast.shape), cast.shape, BUDGET, public)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.accounting.WeakSignalWarning)
-        return sb.door.release_table(terms, cast, ledger)
+        return sb.releasing.release_table(terms, cast, ledger)
 
 
 def long_labels(ledger: sb.Ledger) -> object:

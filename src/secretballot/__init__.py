@@ -2,7 +2,7 @@
 
 The way of the data is the way of the folders. Private records are cut into shards
 (`core.partition`); one teacher per shard (`teachers.ensemble`) votes on public points
-(`teachers.votes`); a recipe (`aggregation`) answers through the one door (`door`); a student
+(`teachers.votes`); a mechanism (`core.mechanisms`) answers, and `releasing` certifies it; a student
 (`students`) learns from what comes out (`released`).
 
 Rooms are used by their own names, without an import of their own:
@@ -11,7 +11,7 @@ Rooms are used by their own names, without an import of their own:
 - `sb.planning.plan_text`: the text of a `plan`; `sb.theory.sample_sizes`: how many records the
   theorems ask for;
 - `sb.write_release`, `sb.load_student`: a release on disk, and its student read back;
-- `sb.accounting`, `sb.aggregation`, `sb.door`, `sb.teachers`, `sb.queries`, `sb.hypotheses`,
+- `sb.accounting`, `sb.core`, `sb.teachers`, `sb.queries`, `sb.hypotheses`,
   `sb.datasets`, `sb.audit`, `sb.report`, `sb.runs`: the parts that the estimators are made of.
 
 Names load on first use, so that importing the package costs nothing.
@@ -24,9 +24,6 @@ from secretballot._lazy import load_name
 if TYPE_CHECKING:
     from secretballot import (
         accounting as accounting,
-    )
-    from secretballot import (
-        aggregation as aggregation,
     )
     from secretballot import (
         audit as audit,
@@ -74,16 +71,9 @@ if TYPE_CHECKING:
         theory as theory,
     )
     from secretballot.accounting import PrivacyBudget
-    from secretballot.aggregation import (
-        AbstentionTableAggregator,
-        ConfidentAggregator,
-        InteractiveAggregator,
-        SparseVectorAggregator,
-    )
     from secretballot.core.ledger import Ledger
     from secretballot.core.private import Votes
     from secretballot.core.releasing import Released
-    from secretballot.door import estimate_stability, release
     from secretballot.exceptions import (
         BudgetError,
         CertificateError,
@@ -119,6 +109,7 @@ if TYPE_CHECKING:
     from secretballot.publishing.release import write_release
     from secretballot.publishing.signing import new_signing_key, sign_release
     from secretballot.released import ReleasedLabels
+    from secretballot.releasing import estimate_stability, release
     from secretballot.report.certificate.verify import verify_certificate
     from secretballot.report.student.export import load_student
     from secretballot.runs.plan import classifier_by_plan, plan
@@ -147,12 +138,9 @@ _HOMES = {
     "AgnosticLabeler": "learners.labelers.agnostic",
     "BudgetError": "exceptions",
     "CertificateError": "exceptions",
-    "AbstentionTableAggregator": "aggregation",
-    "ConfidentAggregator": "aggregation",
     "DataError": "exceptions",
     "GraphCountsClassifier": "students",
     "HypothesisStudent": "students",
-    "InteractiveAggregator": "aggregation",
     "LabelPrivateClassifier": "learners.pate.label_private",
     "LabelingSession": "learners.labelers.session",
     "Ledger": "core.ledger",
@@ -177,7 +165,6 @@ _HOMES = {
     "SecretBallotError": "exceptions",
     "SemiPrivateClassifier": "learners.selection.semi_private",
     "ServiceError": "exceptions",
-    "SparseVectorAggregator": "aggregation",
     "StabilityLabeler": "learners.labelers.stability",
     "TorchClassifier": "teachers.torch_classifier",
     "TrainedTeachers": "learners.training.trained",
@@ -192,7 +179,7 @@ _HOMES = {
     "choose_candidate": "learners.selection.candidates",
     "classifier_by_plan": "runs.plan",
     "connect": "service.remote",
-    "estimate_stability": "door",
+    "estimate_stability": "releasing",
     "fit_student": "students",
     "hold_out": "learners.selection.hold_out",
     "label_actively": "learners.pate.active",
@@ -202,7 +189,7 @@ _HOMES = {
     "plan": "runs.plan",
     "read_plan": "runs.plan_files",
     "relabel": "learners.labelers.relabel",
-    "release": "door",
+    "release": "releasing",
     "train_teachers": "learners.training.trained",
     "store_table": "runs.stored_records",
     "verify_certificate": "report.certificate.verify",
@@ -212,12 +199,10 @@ _HOMES = {
 # Rooms that are used by their own names, as in secretballot.queries.MarginSampling.
 _ROOMS = (
     "accounting",
-    "aggregation",
     "audit",
     "bases",
     "core",
     "datasets",
-    "door",
     "teachers",
     "exceptions",
     "hypotheses",
@@ -227,6 +212,7 @@ _ROOMS = (
     "queries",
     "records",
     "released",
+    "releasing",
     "report",
     "runs",
     "service",
@@ -235,16 +221,13 @@ _ROOMS = (
 )
 
 __all__ = [
-    "AbstentionTableAggregator",
     "ActivePATEClassifier",
     "AgnosticLabeler",
     "BudgetError",
     "CertificateError",
-    "ConfidentAggregator",
     "DataError",
     "GraphCountsClassifier",
     "HypothesisStudent",
-    "InteractiveAggregator",
     "LabelPrivateClassifier",
     "LabelingSession",
     "Ledger",
@@ -269,7 +252,6 @@ __all__ = [
     "SecretBallotError",
     "SemiPrivateClassifier",
     "ServiceError",
-    "SparseVectorAggregator",
     "StabilityLabeler",
     "TorchClassifier",
     "TrainedTeachers",

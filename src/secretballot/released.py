@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count, check_positive, name_part, shown
-from secretballot.core.mechanisms import Mechanism, NoisyVotes, plurality
+from secretballot.core.mechanisms import Mechanism, NoisyVotes
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
@@ -443,6 +443,6 @@ def labels_in(
     drawn, of shape (n, n_columns)."""
     if not (isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"):
         return values[:, 0], None
-    if shape.n_classes > 2:
-        return plurality(values), values
+    if values.shape[1] > 1:
+        return values.argmax(axis=1), values
     return (2 * values[:, 0] >= (shape.n_teachers or 0)).astype(np.int64), values[:, 0]

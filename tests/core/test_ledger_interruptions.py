@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from secretballot.aggregation import NoisyVoting
 
 import secretballot as sb
 from ledger_backends import DatabaseLedgers
 from noisy_plans import noisy
-from secretballot.aggregation import NoisyVoting
 from secretballot.core import releasing
 from secretballot.core.ledger.rows import UnknownEndError, Writer
 from secretballot.core.noise import ExactNoise

@@ -18,8 +18,17 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import secretballot as sb
 from golden import data
 from golden.seam import GoldenNoise, fixed_bytes, golden, whole
-from secretballot.accounting import epsilon_upper, noisy_votes, teacher_shape
-from secretballot.core.mechanisms import NoisyVotes, StableValue, State
+from secretballot.accounting import TableStream, epsilon_upper, noisy_votes, teacher_shape
+from secretballot.accounting.recipes import Terms
+from secretballot.accounting.stream_recipes import stream_mechanism
+from secretballot.core.mechanisms import (
+    ConfidentLabels,
+    Mechanism,
+    NoisyVotes,
+    SparseVector,
+    StableValue,
+    State,
+)
 from secretballot.exceptions import BudgetError, DataError
 from sessions import session_of
 
@@ -291,21 +300,28 @@ def of_session(session: Any, asked: Any) -> Released:
 def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
     terms = {"n_queries": 14, "delta": 1e-6, **terms}
 
-    def noisy(noise: str) -> sb.aggregation.NoisyVoting:
-        scale, release = terms.get("sigma", terms.get("scale")), terms.get("release", "labels")
-        votes = NoisyVotes(noise=noise, scale=scale, release=release)
-        shape = teacher_shape(terms["n_queries"], terms.get("n_classes", 2), 20)
-        delta = terms["delta"]
-        price = sb.PrivacyBudget(epsilon_upper([votes.event(shape)], delta), delta)
-        return sb.aggregation.NoisyVoting.of(votes, shape, price)
+    delta, n_queries = terms.pop("delta"), terms.pop("n_queries")
+    shape = teacher_shape(n_queries, terms.pop("n_classes", 2), 20)
+    if "max_unstable" in terms:
+        terms["max_abstentions"] = terms.pop("max_unstable")
 
-    plan = {
+    def noisy(noise: str) -> NoisyVotes:
+        scale = terms.pop("sigma", None) or terms.pop("scale")
+        return NoisyVotes(noise=noise, scale=scale, **terms)
+
+    def chances() -> Mechanism:
+        event = TableStream(abstentions=terms.pop("max_abstentions"), **terms)
+        return stream_mechanism(event, 20)
+
+    drawn: Mechanism = {
         "gaussian": lambda: noisy("gaussian"),
         "laplace": lambda: noisy("laplace"),
-        "sparse-vector": lambda: sb.SparseVectorAggregator(**terms),
-        "abstention-table": lambda: sb.AbstentionTableAggregator(**terms),
-        "confident": lambda: sb.ConfidentAggregator(**terms),
+        "sparse-vector": lambda: SparseVector(**terms),
+        "abstention-table": chances,
+        "confident": lambda: ConfidentLabels(**{"max_answers": n_queries, **terms}),
     }[mechanism]()
+    price = sb.PrivacyBudget(epsilon_upper([drawn.event(shape)], delta), delta)
+    plan = Terms(drawn, shape, price)
     with tempfile.TemporaryDirectory() as folder:
         teachers = sb.train_teachers(
             GaussianNB(),

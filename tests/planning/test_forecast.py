@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-
-from noisy_plans import noisy, priced
-from secretballot.accounting import PrivacyBudget
 from secretballot.aggregation import (
     ConfidentAggregator,
     InteractiveAggregator,
     SparseVectorAggregator,
 )
+
+from noisy_plans import noisy, priced
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.core.mechanisms import TableLabels
 from secretballot.exceptions import ParameterError

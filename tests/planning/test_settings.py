@@ -5,10 +5,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-
-from noisy_plans import calibrated
-from secretballot.accounting import PrivacyBudget
-from secretballot.accounting.recipes import right_chance
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     ConfidentAggregator,
@@ -16,6 +12,10 @@ from secretballot.aggregation import (
     NoisyVoting,
     SparseVectorAggregator,
 )
+
+from noisy_plans import calibrated
+from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.recipes import right_chance
 from secretballot.core.mechanisms import TableLabels
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting, Task

@@ -5,17 +5,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from secretballot.aggregation import InteractiveAggregator, NoisyVoting, SparseVectorAggregator
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from noisy_plans import noisy
 from secretballot.accounting import PrivacyBudget
-from secretballot.aggregation import (
-    InteractiveAggregator,
-    NoisyVoting,
-    SparseVectorAggregator,
-)
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, plurality
 from secretballot.datasets import synthetic_two_class

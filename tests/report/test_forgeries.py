@@ -16,6 +16,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from secretballot.aggregation import (
+    AbstentionTableAggregator,
+    ConfidentAggregator,
+    InteractiveAggregator,
+    SparseVectorAggregator,
+)
 
 import secretballot_verify as second
 from made_events import abstention_event, json_of, sparse_event
@@ -31,12 +37,6 @@ from secretballot.accounting import (
 )
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.stream_recipes import stream_mechanism
-from secretballot.aggregation import (
-    AbstentionTableAggregator,
-    ConfidentAggregator,
-    InteractiveAggregator,
-    SparseVectorAggregator,
-)
 from secretballot.core.mechanisms import (
     ExponentialChoice,
     NoisySums,

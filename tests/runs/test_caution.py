@@ -4,10 +4,10 @@ import math
 import warnings
 
 import pytest
+from secretballot.aggregation import SparseVectorAggregator
 
 from noisy_plans import calibrated
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning
-from secretballot.aggregation import SparseVectorAggregator
 from secretballot.exceptions import ParameterError
 from secretballot.runs.caution import (
     CAUTIONS,

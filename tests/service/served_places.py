@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import numpy as np
 import pandas as pd
+from secretballot.aggregation import Aggregator, SparseVectorAggregator
 
 import secretballot as sb
 from noisy_plans import noisy
-from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.settings import ServiceSettings, read_settings
 from sessions import session_of

@@ -4,7 +4,7 @@ them. Every mechanism is priced again before it draws."""
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -21,10 +21,12 @@ from secretballot.accounting.calibration import (
     calibrate_vote_table,
     estimated_vote_table,
 )
+from secretballot.accounting.stream_recipes import check_answerable
 from secretballot.core.events import Pure
 from secretballot.core.exponential import least_quotient
 from secretballot.core.label_games import CHANCE_BITS
 from secretballot.core.mechanisms import (
+    ConfidentLabels,
     Mechanism,
     NoisyMeans,
     NoisyVotes,
@@ -74,7 +76,13 @@ class Terms:
     mechanism: Mechanism
     shape: VoteShape
     budget: PrivacyBudget
-    public: Mapping[str, Any]
+    public: Mapping[str, Any] = field(default_factory=lambda: {"method": "votes"})
+
+    @property
+    def confidence(self) -> float | None:
+        """Of interactive voting: from which probability on a prediction that was not corrected
+        counts as confirmed."""
+        return self.public.get("confidence")
 
     @property
     def n_points(self) -> int:
@@ -271,6 +279,12 @@ def deviation(mechanism: NoisyVotes | NoisyMeans) -> float:
     return laplace_deviation(mechanism.scale) if laplace else mechanism.scale
 
 
+def deviation_of_counts(mechanism: Mechanism) -> float | None:
+    """Return the standard deviation of the noise on released counts, in votes; None of labels."""
+    counts = isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"
+    return deviation(mechanism) if counts else None  # type: ignore[arg-type]
+
+
 def table_deviation(mechanism: TableLabels, n_teachers: int) -> float:
     """Return the scale of the Gaussian noise, in votes, that tells as much of an even vote as a
     table of chances; infinite where it tells nothing."""
@@ -287,14 +301,14 @@ def laplace_deviation(scale: float) -> float:
 
 
 def right_chance(mechanism: Mechanism, margin: float, shape: VoteShape) -> float:
-    """Return the probability that a query of this margin keeps its label.
+    """Return the probability that a query of this margin keeps its label, once it is answered.
 
     For planning, not for privacy: continuous noise stands in for discrete noise, and a table is
     read off a line between two margins that votes can have.
 
     Parameters
     ----------
-    mechanism : NoisyVotes or TableLabels
+    mechanism : NoisyVotes, TableLabels or ConfidentLabels
     margin : float
         Most votes minus second most, in votes; the other classes are taken to tie for second.
     shape : VoteShape
@@ -306,6 +320,8 @@ def right_chance(mechanism: Mechanism, margin: float, shape: VoteShape) -> float
         margins = np.append(np.zeros(odd), odd + 2.0 * np.arange(len(chances)))
         wrong = np.interp([margin], margins, np.append(np.full(odd, 0.5), chances))
         return 1 - float(wrong[0])
+    if isinstance(mechanism, ConfidentLabels):
+        return gaussian_right(margin / mechanism.sigma, shape.n_classes)
     assert isinstance(mechanism, NoisyVotes)
     chance = _laplace_right if mechanism.noise == "laplace" else gaussian_right
     return chance(margin / mechanism.scale, shape.n_classes)
@@ -361,7 +377,8 @@ def is_drowned(right: float, n_classes: int) -> bool:
 
 
 def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
-    """Warn, from public numbers alone, where the noise drowns even unanimous votes.
+    """Warn, from public numbers alone, where the noise drowns even unanimous votes; refuse a stream
+    that hardly ever answers one.
 
     Labels: a unanimous vote is right hardly more often than a guess (of two classes less than 60
     %). Counts: even the mean of all counts, asked about one and the same point, is known no better
@@ -371,17 +388,23 @@ def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
     Warns
     -----
     WeakSignalWarning
+
+    Raises
+    ------
+    ParameterError
+        As `check_answerable` does.
     """
     k = shape.n_teachers
     if k is None:
         return
+    check_answerable(mechanism, k)
     drowned, told = False, ""
     if isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
         # a mean of so many independent draws
         error = deviation(mechanism) / math.sqrt(shape.n_queries)
         drowned = error >= k
         told = f"even the mean of all {shape.n_queries} noisy counts is off by {error:.3g} votes"
-    elif isinstance(mechanism, NoisyVotes | TableLabels):
+    elif isinstance(mechanism, NoisyVotes | TableLabels | ConfidentLabels):
         right = right_chance(mechanism, k, shape)
         drowned = is_drowned(right, shape.n_classes)
         told = f"even a unanimous vote is right with probability {right:.2f} only"

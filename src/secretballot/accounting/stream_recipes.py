@@ -28,6 +28,7 @@ from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 
 THRESHOLD_SHARE = 0.25  # of the squared signal-to-noise ratio, by default
+CONFIDENCE = 0.9  # of interactive voting, by default
 _HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a release useless
 
 
@@ -74,12 +75,14 @@ def confident_labels(
             f" is {answers}, more than the {queries} queries that are asked; use at most as many.",
         )
     event = calibrate_confident(budget, queries, answers, shape.n_classes, threshold_share)
-    return ConfidentLabels(
-        threshold=threshold,
+    found = ConfidentLabels(
+        threshold=check_count("threshold", threshold),
         threshold_sigma=event.threshold_sigma,
         sigma=event.sigma,
         max_answers=answers,
     )
+    found.event(shape)  # refuses a threshold beyond the teachers
+    return found
 
 
 def sparse_vector(
@@ -252,6 +255,16 @@ def answer_chance(mechanism: SparseVector | AbstentionTable, distance: int) -> f
         return false_answer(mechanism.stream_event(), distance)
     weights = weights_of(mechanism.weights)
     return float(weights[min(max(distance, 0), len(weights) - 1)]) / 2.0**BITS
+
+
+def scale_of_stream(mechanism: SparseVector | AbstentionTable) -> float:
+    """Return the votes over which the chance of an abstention falls by a factor of e, far from a
+    tie."""
+    if isinstance(mechanism, SparseVector):
+        return mechanism.query_scale
+    event = mechanism.stream_event()
+    far, nearer = (needed_distance(event, 1 - chance) for chance in (1e-6, math.e * 1e-6))
+    return far - nearer if math.isfinite(far) else math.inf
 
 
 def check_answerable(mechanism: Mechanism, n_teachers: int) -> None:

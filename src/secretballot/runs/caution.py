@@ -8,17 +8,14 @@ was asked about.
 
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning, check_useful
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import Terms
-from secretballot.aggregation import (
-    AbstentionTableAggregator,
-    Aggregator,
-    SparseVectorAggregator,
-)
+from secretballot.accounting.stream_recipes import answer_chance, largest_distance
+from secretballot.core.mechanisms import AbstentionTable, SparseVector, teachers_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.runs.progress import Caution, Watch
 
@@ -105,29 +102,22 @@ def cautions_of_ids(repeating: Collection[str]) -> Iterator[Caution]:
         )
 
 
-def cautions_of_table(voting: Terms) -> Iterator[Caution]:
-    """Yield what is to be asked where noise drowns the votes for numbers, or for sets of labels."""
-    yield from _weak_signals(lambda: check_useful(voting.mechanism, voting.shape))
-
-
-def _weak_signals(check: Callable[[], None]) -> Iterator[Caution]:
+def cautions_of_noise(terms: Terms) -> Iterator[Caution]:
+    """Yield what is to be asked where noise drowns the votes."""
+    mechanism = terms.mechanism
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", WeakSignalWarning)
-        check()
+        check_useful(mechanism, terms.shape)
     for warning in caught:
         yield Caution("noise", str(warning.message))
-
-
-def cautions_of_noise(aggregator: Aggregator, n_teachers: int) -> Iterator[Caution]:
-    """Yield what is to be asked where noise drowns the votes of so many teachers."""
-    yield from _weak_signals(lambda: aggregator.check_useful(n_teachers))
-    if isinstance(aggregator, SparseVectorAggregator | AbstentionTableAggregator):
-        share = aggregator.answer_probability(math.ceil(n_teachers / 2) - 1)
+    if isinstance(mechanism, SparseVector | AbstentionTable):
+        n_teachers = teachers_of(terms.shape)
+        share = answer_chance(mechanism, largest_distance(n_teachers))
         if share < _RARELY:
             yield Caution(
                 "noise",
-                f"{_STREAM_NAMES[aggregator.name]} with {n_teachers} teachers and"
-                f" {aggregator.max_unstable} abstentions answers even a unanimous vote with"
+                f"{_STREAM_NAMES[mechanism.kind]} with {n_teachers} teachers and"
+                f" {mechanism.max_abstentions} abstentions answers even a unanimous vote with"
                 f" probability {share:.2f} only; use more teachers, fewer abstentions with"
                 " --max-unstable, or a larger epsilon.",
             )

@@ -7,20 +7,19 @@ from typing import Any, ClassVar
 
 from secretballot._validation import AGGREGATORS, check_choice, check_count
 from secretballot.accounting import PrivacyBudget
-from secretballot.aggregation import Aggregator
+from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.private import Votes
 from secretballot.core.types import VoteShape
-from secretballot.door import release
-from secretballot.door.purchase import check_counts
 from secretballot.exceptions import ParameterError
-from secretballot.learners.pate.defaults import WITHOUT_COUNTS, choose_aggregator
+from secretballot.learners.pate.defaults import WITHOUT_COUNTS, choose_terms
 from secretballot.learners.training.inputs import random_rows
 from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import release
 from secretballot.runs.about import (
     NOTHING_SAID,
     About,
@@ -219,15 +218,14 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     )
     # a file of votes has no public points, so there is no student
     check_parts({*run.without, "student"})
-    n_teachers = check_counts(counts)
-    aggregator = _aggregator_of(run, counts.shape, n_teachers)
-    settle_cautions([*cautions_of_noise(aggregator, n_teachers)], run.force, watch)
+    terms = _terms_of(run, counts.shape)
+    settle_cautions([*cautions_of_noise(terms)], run.force, watch)
     # What is paid is drawn, and stored in the ledger, before anything is written for publication.
     with folder:
         ledger = ledger_of_run(run, folder, "record", watch)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Drawing noise")
-        released = _released_labels(run, counts, aggregator, ledger, folder, watch)
+        released = _released_labels(run, counts, terms, ledger, folder, watch)
         note_few_answers(released, watch)
         job = ReleaseJob(released, without=run.without, about=run.about.on_certificate)
         made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
@@ -268,14 +266,12 @@ def _refuse_unfit_settings(run: LabelRun) -> None:
     check_count("seed", run.seed, minimum=0)
 
 
-def _aggregator_of(run: LabelRun, shape: VoteShape, n_teachers: int) -> Aggregator:
-    """Return noise and number of queries, by the shape of the votes alone."""
-    return choose_aggregator(
+def _terms_of(run: LabelRun, shape: VoteShape) -> Terms:
+    """Return mechanism and number of queries, by the shape of the votes alone."""
+    return choose_terms(
         run.aggregator,
         run.budget,
-        n_teachers=n_teachers,
-        n_classes=shape.n_classes,
-        n_public=shape.n_queries,
+        shape,
         n_queries=run.queries,
         max_unstable=run.max_unstable,
         threshold=run.threshold,
@@ -287,18 +283,19 @@ def _aggregator_of(run: LabelRun, shape: VoteShape, n_teachers: int) -> Aggregat
 def _released_labels(
     run: LabelRun,
     counts: Votes,
-    aggregator: Aggregator,
+    terms: Terms,
     ledger: Ledger,
     folder: RunFolder,
     watch: Watch,
 ) -> ReleasedLabels:
     # Rows are chosen by the public seed alone: how clear the votes are is private.
-    rows = random_rows(counts.shape.n_queries, aggregator.n_queries, run.seed)
+    rows = random_rows(counts.shape.n_queries, terms.shape.n_queries, run.seed)
     with public_warnings_noted(watch):
         return release(
             counts,
-            aggregator,
+            terms.mechanism,
             ledger,
+            terms.budget,
             queries=rows,
             request=folder.request,
             purpose=run.about.purpose or "label",

@@ -14,7 +14,7 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
-from secretballot.accounting import PrivacyBudget
+from secretballot.accounting import PrivacyBudget, teacher_shape
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.table_source import source_of
@@ -73,8 +73,8 @@ from secretballot.runs.tables import (
 )
 from secretballot.runs.voting import (
     PASSIVE,
-    aggregator_of_run,
     number_of_teachers,
+    terms_of_run,
     unfitted_learner,
     worker_processes,
 )
@@ -394,8 +394,8 @@ def cautions_of_tables(run: LearnRun, inputs: RunInputs) -> list[Caution]:
         *cautions_of_ids(inputs.repeating_ids),
     ]
     if run.estimate_epsilon is None:  # which would say itself how many queries make sense
-        aggregator = aggregator_of_run(run, n_askable(run, inputs), len(inputs.classes), n_teachers)
-        asked += cautions_of_noise(aggregator, n_teachers)
+        pool = teacher_shape(n_askable(run, inputs), len(inputs.classes), n_teachers)
+        asked += cautions_of_noise(terms_of_run(run, pool))
     return asked
 
 

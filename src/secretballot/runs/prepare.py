@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._validation import check_choice, check_count, check_name, shown
-from secretballot.accounting import PrivacyBudget
-from secretballot.aggregation import Aggregator
+from secretballot.accounting import PrivacyBudget, teacher_shape
+from secretballot.accounting.recipes import Terms
 from secretballot.core.drafts import release_above, write_file
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
@@ -18,7 +18,7 @@ from secretballot.datasets.columns import VectorColumn
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.labelers.session import LabelingSession
-from secretballot.learners.pate.defaults import choose_aggregator
+from secretballot.learners.pate.defaults import choose_terms
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.named_learners import teacher_by_name
@@ -192,7 +192,7 @@ def run_prepare(run: PrepareRun, watch: Watch | None = None) -> PrepareOutcome:
     cautions = [
         *cautions_of_records(run.budget, None, inputs.n_units, run.teachers),
         *cautions_of_ids(inputs.repeating_ids),
-        *cautions_of_noise(terms, run.teachers),
+        *cautions_of_noise(terms),
     ]
     settle_cautions(cautions, run.force, watch)
     # before the long training: a ledger that does not admit the price says so now
@@ -202,10 +202,10 @@ def run_prepare(run: PrepareRun, watch: Watch | None = None) -> PrepareOutcome:
     teachers = _trained_teachers(run, inputs, private, watch)
     session = LabelingSession(
         teachers,
-        terms.core_mechanism(teachers.n_teachers),
+        terms.mechanism,
         ledger,
         terms.budget,
-        n_queries=terms.n_queries,
+        n_queries=terms.shape.n_queries,
         request=run.session,
         purpose=run.purpose or "questions online",
     )
@@ -273,17 +273,9 @@ def _schema_of_points(schema: Schema) -> Schema:
     return schema
 
 
-def _terms_of_run(run: PrepareRun, n_classes: int) -> Aggregator:
-    return choose_aggregator(
-        "gaussian",
-        run.budget,
-        n_teachers=run.teachers,
-        n_classes=n_classes,
-        n_public=run.questions,
-        n_queries=run.questions,
-        max_unstable=None,
-        release=run.release,
-    )
+def _terms_of_run(run: PrepareRun, n_classes: int) -> Terms:
+    pool = teacher_shape(run.questions, n_classes, run.teachers)
+    return choose_terms("gaussian", run.budget, pool, n_queries=run.questions, release=run.release)
 
 
 def _account_of_run(run: PrepareRun, unit: str) -> Ledger:

@@ -5,22 +5,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
-from secretballot.accounting import PrivacyBudget, noisy_votes
+from secretballot.accounting import PrivacyBudget, noisy_votes, teacher_shape
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import (
+    Terms,
     deviation,
     right_chance,
     table_deviation,
     unanimous_chance,
 )
-from secretballot.aggregation import (
-    AbstentionTableAggregator,
-    Aggregator,
-    ConfidentAggregator,
-    NoisyVoting,
-    SparseVectorAggregator,
+from secretballot.accounting.stream_recipes import answer_chance, scale_of_stream
+from secretballot.core.mechanisms import (
+    AbstentionTable,
+    ConfidentLabels,
+    NoisyMeans,
+    NoisyVotes,
+    SparseVector,
+    TableLabels,
+    VoteQuantiles,
+    teachers_of,
 )
-from secretballot.core.mechanisms import NoisyMeans, NoisyVotes, TableLabels, VoteQuantiles
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier
 from secretballot.learners.record_votes import default_votes
@@ -52,7 +56,11 @@ from secretballot.runs.table_votes import (
     voting_of_run,
 )
 from secretballot.runs.tables import read_inputs
-from secretballot.runs.voting import VotingSettings, aggregator_of_run, number_of_teachers
+from secretballot.runs.voting import (
+    VotingSettings,
+    number_of_teachers,
+    terms_of_run,
+)
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
 
@@ -212,9 +220,9 @@ def quote_of_numbers(run: PriceRun) -> Quote:
             " it, or the number of teachers with --teachers.",
         )
     n_teachers = number_of_teachers(run, run.columns or 1)
-    aggregator = aggregator_of_run(run, run.public, run.classes, n_teachers)
-    asked += cautions_of_noise(aggregator, n_teachers)
-    return _quote_of_votes(run, aggregator, n_teachers, run.public, asked)
+    terms = terms_of_run(run, teacher_shape(run.public, run.classes, n_teachers))
+    asked += cautions_of_noise(terms)
+    return _quote_of_votes(run, terms, run.public, asked)
 
 
 def quote_of_run(run: LearnRun | RecordsRun | TableRun, watch: Watch) -> Quote:
@@ -243,8 +251,8 @@ def quote_of_run(run: LearnRun | RecordsRun | TableRun, watch: Watch) -> Quote:
         asked = [*cautions_of_settings(run), *cautions_of_tables(run, inputs)]
         n_points, n_teachers = n_askable(run, inputs), number_of_teachers(run, inputs.n_columns)
         account = state_of_account(run, folder, inputs.unit)
-        aggregator = aggregator_of_run(run, n_points, len(inputs.classes), n_teachers)
-        return _quote_of_votes(run, aggregator, n_teachers, n_points, asked, account)
+        terms = terms_of_run(run, teacher_shape(n_points, len(inputs.classes), n_teachers))
+        return _quote_of_votes(run, terms, n_points, asked, account)
     folder = checked_folder_of_records(run)
     inputs = read_inputs(run.tables, watch)
     check_records_run(run, inputs, watch)
@@ -300,47 +308,40 @@ def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
 
 def _quote_of_votes(
     run: VotingSettings,
-    aggregator: Aggregator,
-    n_teachers: int,
+    terms: Terms,
     n_public: int,
     asked: list[Caution],
     account: AccountState | None = None,
 ) -> Quote:
     """Return the quote of a run of voting."""
     right, answered, off = {}, {}, None
-    if isinstance(aggregator, ConfidentAggregator):
-        sigma = aggregator.sigma
-        released = (
-            f"at most {aggregator.max_answers:,} labels of {aggregator.n_queries:,} queries, where"
-            f" {aggregator.threshold} votes are reached"
-        )
-        right = {share: aggregator.right_probability(share * n_teachers) for share in _MARGINS}
-    elif isinstance(aggregator, SparseVectorAggregator | AbstentionTableAggregator):
-        if isinstance(aggregator, AbstentionTableAggregator):
-            sigma = aggregator.votes_per_e
-        else:
-            sigma = aggregator.mechanism.query_scale
-        released = f"labels, until {aggregator.max_unstable} queries were not answered"
+    mechanism, shape = terms.mechanism, terms.shape
+    n_queries, n_teachers = shape.n_queries, teachers_of(shape)
+    if isinstance(mechanism, SparseVector | AbstentionTable):
+        sigma = scale_of_stream(mechanism)
+        released = f"labels, until {mechanism.max_abstentions} queries were not answered"
         answered = {
-            share: aggregator.answer_probability(max(0, math.ceil(share * n_teachers / 2) - 1))
+            share: answer_chance(mechanism, max(0, math.ceil(share * n_teachers / 2) - 1))
             for share in _MARGINS
         }
+    elif isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
+        sigma, released = deviation(mechanism), f"{n_queries:,} noisy counts of votes"
+        # independent noise averages out over the queries
+        off = sigma / math.sqrt(n_queries)
     else:
-        assert isinstance(aggregator, NoisyVoting)
-        mechanism, shape = aggregator.mechanism, aggregator.shape
-        if isinstance(mechanism, TableLabels):
+        released = f"{n_queries:,} labels"
+        if isinstance(mechanism, ConfidentLabels):
+            sigma = mechanism.sigma
+            released = (
+                f"at most {mechanism.max_answers:,} labels of {n_queries:,} queries, where"
+                f" {mechanism.threshold} votes are reached"
+            )
+        elif isinstance(mechanism, TableLabels):
             sigma = table_deviation(mechanism, n_teachers)
         else:
+            assert isinstance(mechanism, NoisyVotes)
             sigma = deviation(mechanism)
-        if aggregator.release == "counts":
-            released = f"{aggregator.n_queries:,} noisy counts of votes"
-            # independent noise averages out over the queries
-            off = sigma / math.sqrt(aggregator.n_queries)
-        else:
-            released = f"{aggregator.n_queries:,} labels"
-            right = {
-                share: right_chance(mechanism, share * n_teachers, shape) for share in _MARGINS
-            }
+        right = {share: right_chance(mechanism, share * n_teachers, shape) for share in _MARGINS}
     if run.estimate_epsilon is not None:
         released += (
             f", unless an estimate at epsilon {run.estimate_epsilon:g} of these says another number"
@@ -353,7 +354,7 @@ def _quote_of_votes(
         released,
         sigma,
         n_public,
-        aggregator.n_queries,
+        n_queries,
         n_teachers,
         off,
         right,

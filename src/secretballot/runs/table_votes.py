@@ -35,9 +35,9 @@ from secretballot.runs.account import (
 )
 from secretballot.runs.caution import (
     cautions_of_ids,
+    cautions_of_noise,
     cautions_of_price,
     cautions_of_records,
-    cautions_of_table,
     check_force,
     settle_cautions,
 )
@@ -403,7 +403,7 @@ def cautions_of_table_run(
         *cautions_of_records(run.budget, run.records, inputs.n_units, n_teachers),
         *cautions_of_ids(inputs.repeating_ids),
         *cautions_of_targets(run.tables, inputs, watch),
-        *cautions_of_table(voting_of_run(run, inputs)),
+        *cautions_of_noise(voting_of_run(run, inputs)),
     ]
 
 

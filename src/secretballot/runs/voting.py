@@ -4,7 +4,9 @@ import warnings
 from typing import Any, Protocol
 
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning
-from secretballot.aggregation import Aggregator
+from secretballot.accounting.recipes import Terms
+from secretballot.core.mechanisms import teachers_of
+from secretballot.core.types import VoteShape
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
@@ -80,23 +82,19 @@ def number_of_teachers(run: TeacherSettings, n_columns: int) -> int:
     return choose_teachers(run.budget, run.records, n_columns)
 
 
-def aggregator_of_run(
-    run: VotingSettings, n_points: int, n_classes: int, n_teachers: int
-) -> Aggregator:
-    """Return noise and queries of a run, from public numbers alone; nothing is paid.
+def terms_of_run(run: VotingSettings, pool: VoteShape) -> Terms:
+    """Return mechanism and queries of a run, from public numbers alone; nothing is paid.
+
+    `pool` is the shape of the votes on all points that may be asked.
 
     Where an estimate is to set them, they are those of one that shows nothing.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
-        learner = unfitted_learner(run, n_classes, n_teachers)
+        learner = unfitted_learner(run, pool.n_classes, teachers_of(pool))
         if run.estimate_epsilon is not None:
-            in_rounds = run.strategy != PASSIVE
-            estimated = EstimatedSize.of_settings(
-                learner, n_points, n_classes, limits_counts=in_rounds
-            )
-            return estimated.without_number()
-        return learner.planned_aggregator(n_points, n_classes)
+            return EstimatedSize.of_settings(learner, pool).without_number()
+        return learner.planned_terms(pool)
 
 
 def unfitted_learner(

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from secretballot._validation import check_name
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.training.account import (
     account_of_fit,
+    check_keeping,
     refuse_beyond,
     required_budget,
 )

@@ -23,11 +23,11 @@ from secretballot.learners.training.label_stream import (
     LabelAnswers,
     LabelStream,
     certified_labels,
-    check_terms,
 )
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import check_paid_by
 from secretballot.report.certificate.terms import CONFIDENCE
 from secretballot.teachers.rows import take_rows
 from secretballot.vault import is_other_ledger, read_secret, write_secret
@@ -170,7 +170,7 @@ class LabelingSession:
         check_instance(
             "teachers", teachers, TrainedTeachers, hint="give what train_teachers returned"
         )
-        check_terms(mechanism, ledger, budget)
+        check_paid_by(mechanism, ledger, budget)
         check_name("request", request)
         self.request, self._teachers, self._ended = request, teachers, False
         durable = teachers.vault if ledger.durable else None

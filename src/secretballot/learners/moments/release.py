@@ -16,10 +16,10 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.private import RecordSums
 from secretballot.core.releasing import Released, release
 from secretballot.core.types import LARGEST
-from secretballot.door.purchase import check_readable
 from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.vectors import Residuals
 from secretballot.released import ReleasedLabels, ReleasedSums
+from secretballot.releasing import check_readable
 from secretballot.report.certificate.build import certificate_of, describe_released
 from secretballot.report.certificate.labels_file import class_value
 from secretballot.report.certificate.moments import CLASS_WEIGHTS

@@ -9,24 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 
-from secretballot._validation import check_count
-from secretballot.accounting import PrivacyBudget
-from secretballot.aggregation import Aggregator, InteractiveAggregator
+from secretballot._validation import check_instance
+from secretballot.accounting import PrivacyBudget, teacher_shape
+from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import Mechanism, teachers_of
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
-from secretballot.door.purchase import check_counts, check_types, declaration_of
+from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
-from secretballot.learners.pate.defaults import (
-    PURE,
-    TABLE,
-    THRESHOLDS,
-    choose_aggregator,
-    choose_label_queries,
-    choose_release,
-)
+from secretballot.learners.pate.defaults import choose_terms
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.pate.rounds import (
     AskableRows,
@@ -46,12 +40,13 @@ from secretballot.learners.training.trained import TrainedTeachers, keep_teacher
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.queries import MarginSampling, QueryStrategy
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import check_paid_by
 from secretballot.report.certificate.plan_checks import total_price
-from secretballot.report.certificate.terms import CONFIDENCE
 from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import make_vault
 
 
@@ -75,6 +70,10 @@ class ActivePATEClassifier(PATEClassifier):
         As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K
         right 19 times in 20, for counts as for labels, and progress is also told (queries answered,
         queries reserved).
+    confidence : float, optional
+        Of interactive voting: probability from which on a prediction of the student that was not
+        corrected counts as confirmed; 0.9 by default. Given with `ConfidentLabels` of your own, it
+        makes them interactive.
     strategy : QueryStrategy, optional
         How to choose: see `secretballot.queries`. `MarginSampling` by default.
     round_size : int, optional
@@ -109,6 +108,8 @@ class ActivePATEClassifier(PATEClassifier):
     ([10, 10], 20)
     """
 
+    in_rounds = True
+
     def __init__(
         self,
         teacher: Any = None,
@@ -118,12 +119,13 @@ class ActivePATEClassifier(PATEClassifier):
         round_size: int | None = None,
         n_teachers: int = 250,
         budget: PrivacyBudget | None = None,
-        aggregator: str | Aggregator = "gaussian",
+        aggregator: str | Mechanism = "gaussian",
         n_queries: int | None = None,
         release: str = "auto",
         max_unstable: int | None = None,
         threshold: int | None = None,
         max_answers: int | None = None,
+        confidence: float | None = None,
         estimate_epsilon: float | None = None,
         neighbours: str = "add-remove",
         abstentions: str = "drop",
@@ -161,6 +163,7 @@ class ActivePATEClassifier(PATEClassifier):
             random_state=random_state,
             progress=progress,
         )
+        self.confidence = confidence
         self.strategy = strategy
         self.round_size = round_size
 
@@ -242,29 +245,29 @@ class ActivePATEClassifier(PATEClassifier):
         private.refuse_points(X_public)
         learner = private.checked_teacher(self.teacher, X_public, len(names))
         askable = AskableRows.of(X_public, self._askable_rows(n_rows(X_public)))
+        declaration = self._public_declaration(private)
+        made_for = guarantee_of(declaration["unit"], declaration["neighbours"])
+        pool = teacher_shape(len(askable.rows), len(names), self.n_teachers, made_for)
         estimated = None
         if self.estimate_epsilon is None:
-            aggregator = self.planned_aggregator(len(askable.rows), len(names))
+            terms = self.planned_terms(pool)
         else:
-            estimated = EstimatedSize.of_fit(
-                self, len(askable.rows), len(names), account, limits_counts=True
-            )
-            aggregator = estimated.smallest()
-        self._try_student(X_public, names, aggregator.n_queries)
-        declaration = self._public_declaration(private)
-        begun = self._begin_run(askable, X_public, names, aggregator)
+            estimated = EstimatedSize.of_fit(self, pool, account)
+            terms = estimated.smallest()
+        self._try_student(X_public, names, terms.shape.n_queries)
+        begun = self._begin_run(askable, X_public, names, terms)
         teachers = self._kept_teachers(learner, private, X_public, names, declaration)
         choices = []
         if estimated is not None:
             counts = teachers.vote(take_rows(X_public, askable.rows))
-            choices = [estimated.pay(counts, account, self.request, declaration)]
-            aggregator = estimated.aggregator_by(choices[0])
-            begun = self._begin_run(askable, X_public, names, aggregator)
+            choices = [estimated.pay(counts, account, self.request)]
+            terms = estimated.terms_by(choices[0])
+            begun = self._begin_run(askable, X_public, names, terms)
         stream = LabelStream(
-            aggregator.core_mechanism(self.n_teachers),
-            teachers.shape(aggregator.n_queries),
+            terms.mechanism,
+            terms.shape,
             account,
-            aggregator.budget,
+            terms.budget,
             classes=names,
             request=entropy_bytes(16).hex() if self.request is None else self.request,
             teachers=teachers.serial,
@@ -272,8 +275,8 @@ class ActivePATEClassifier(PATEClassifier):
             purpose=self.purpose,
             declaration=declaration,
             choices=choices,
-            confidence=aggregator.public.get(CONFIDENCE),
-            plan=begun.plan_of(aggregator.n_queries),
+            confidence=terms.confidence,
+            plan=begun.plan_of(terms.shape.n_queries),
         )
         asked = ask_in_rounds(
             stream,
@@ -282,7 +285,7 @@ class ActivePATEClassifier(PATEClassifier):
             begun,
             self.progress,
             student_in_rounds(
-                aggregator,
+                terms.confidence,
                 LogisticRegression(max_iter=1000) if self.student is None else self.student,
                 X_public,
                 names,
@@ -294,10 +297,10 @@ class ActivePATEClassifier(PATEClassifier):
         return asked.released
 
     def _begin_run(
-        self, askable: AskableRows, X_public: Any, names: list[Any], aggregator: Aggregator
+        self, askable: AskableRows, X_public: Any, names: list[Any], terms: Terms
     ) -> BegunQueryRun:
         """Return the run with its first proposal; a strategy that cannot work says so here."""
-        pool = askable.pool(X_public, names, aggregator.n_queries, self.random_state or 0)
+        pool = askable.pool(X_public, names, terms.shape.n_queries, self.random_state or 0)
         return begin_query_run(self._chosen_strategy, pool, self.round_size)
 
     def fit_labels(
@@ -342,50 +345,6 @@ class ActivePATEClassifier(PATEClassifier):
         self.rounds_ = list(self.certificate_["plan"]["rounds"])
         return points
 
-    def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
-        """Return noise and number of queries of a fit, from public numbers alone.
-
-        Nothing is paid. Parameters as for `PATEClassifier.planned_aggregator`.
-
-        Raises
-        ------
-        ParameterError
-            As for `PATEClassifier.planned_aggregator`, or if more queries are asked for than there
-            are points.
-        """
-        # Unlike without rounds, the number of queries is limited for counts too: a strategy is of
-        # use only where it has to choose.
-        budget = required_budget(self.budget)
-        queries = self.n_queries
-        if (
-            queries is None
-            and not isinstance(self.aggregator, Aggregator)
-            and self.aggregator not in THRESHOLDS
-        ):
-            noise = self.aggregator if self.aggregator in (PURE, TABLE) else "gaussian"
-            queries = choose_label_queries(
-                budget, self.n_teachers, n_classes, n_askable, aggregator=noise
-            )
-        if self.n_queries is not None and check_count("n_queries", self.n_queries) > n_askable:
-            raise ParameterError(
-                f"{self.n_queries} queries are more than the {n_askable} distinct public points;"
-                " ask for fewer, or give more public points."
-            )
-        aggregator = choose_aggregator(
-            self.aggregator,
-            budget,
-            n_teachers=self.n_teachers,
-            n_classes=n_classes,
-            n_public=n_askable,
-            n_queries=queries,
-            max_unstable=self.max_unstable,
-            threshold=self.threshold,
-            max_answers=self.max_answers,
-            release=choose_release(self.release, self.student, self.aggregator),
-        )
-        aggregator.check_useful(self.n_teachers)
-        return aggregator
-
     def _kept_teachers(
         self,
         learner: Any,
@@ -421,33 +380,36 @@ class ActivePATEClassifier(PATEClassifier):
 
 
 def student_in_rounds(
-    aggregator: Aggregator,
+    confidence: float | None,
     student: Any,
     X_public: Any,
     classes: Sequence[Any],
     n_teachers: int,
     random_state: int | None,
 ) -> StudentInRounds | None:
-    """Return the student that an interactive aggregator contradicts, at public points of shape
-    (n_public, n_features); None for all others."""
-    if not isinstance(aggregator, InteractiveAggregator):
+    """Return the student that interactive voting contradicts, at public points of shape (n_public,
+    n_features); None without a confidence."""
+    if confidence is None:
         return None
     return StudentInRounds(
         lambda so_far: fit_student(student, X_public, so_far, random_state=random_state),
         X_public,
         classes,
         n_teachers,
-        aggregator.confidence,
+        confidence,
     )
 
 
 def label_actively(
     counts: Votes,
     X_public: Any,
-    aggregator: Aggregator,
+    mechanism: Mechanism,
     ledger: Ledger,
+    budget: PrivacyBudget,
     strategy: QueryStrategy,
     *,
+    n_queries: int | None = None,
+    confidence: float | None = None,
     round_size: int | None = None,
     request: str | None = None,
     vault: str | Path | None = None,
@@ -465,11 +427,16 @@ def label_actively(
         Votes on every row of `X_public`; secret.
     X_public : array, sparse matrix or frame of shape (counts.shape.n_queries, n_features)
         Public points.
-    aggregator : Aggregator
-        The terms: number of queries, noise and price.
+    mechanism : Mechanism
     ledger : Ledger
         Account of the private dataset.
+    budget : PrivacyBudget
+        What all queries cost.
     strategy : QueryStrategy
+    n_queries : int, optional
+        Most queries that are asked; all rows by default.
+    confidence : float, optional
+        Of `ConfidentLabels` that contradict a student, as for `ActivePATEClassifier`.
     round_size, progress
         As for `ActivePATEClassifier`; progress is told (queries answered, queries reserved).
     request, vault : optional
@@ -479,7 +446,7 @@ def label_actively(
     random_state : int, optional
         Public seed of the strategy; None is 0.
     student : scikit-learn classifier, default a LogisticRegression
-        What an `InteractiveAggregator` contradicts; fitted to the answers before each round.
+        What interactive voting contradicts; fitted to the answers before each round.
 
     Returns
     -------
@@ -499,8 +466,11 @@ def label_actively(
     As for `secretballot.release`: all queries are priced, whatever is asked.
     """
     # The strategy makes its first proposal before the stream reserves anything.
-    check_types(aggregator, ledger)
-    n_teachers = check_counts(counts)
+    check_paid_by(mechanism, ledger, budget)
+    check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
+    n_teachers, made = teachers_of(counts.shape), counts.shape.guarantee
+    if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
+        declaration = {"unit": made.unit, "neighbours": made.relation}
     X_public = as_matrix("X_public", X_public)
     if n_rows(X_public) != counts.shape.n_queries:
         raise DataError(
@@ -509,23 +479,31 @@ def label_actively(
             " the points that the teachers voted on.",
         )
     askable = AskableRows.of(X_public, by_value=False)
-    pool = askable.pool(X_public, counts.classes, aggregator.n_queries, random_state or 0)
+    terms = choose_terms(
+        mechanism,
+        budget,
+        counts.shape,
+        n_queries=n_queries,
+        confidence=confidence,
+        in_rounds=True,
+    )
+    pool = askable.pool(X_public, counts.classes, terms.shape.n_queries, random_state or 0)
     begun = begin_query_run(strategy, pool, round_size)
     stream = LabelStream(
-        aggregator.core_mechanism(n_teachers),
-        counts.shape.changed(n_queries=aggregator.n_queries, moved=aggregator.n_queries),
+        mechanism,
+        terms.shape,
         ledger,
-        aggregator.budget,
+        budget,
         classes=counts.classes,
         request=entropy_bytes(16).hex() if request is None else request,
         vault=None if vault is None else Path(vault),
         purpose=purpose,
-        declaration=declaration_of(counts, declaration),
-        confidence=aggregator.public.get(CONFIDENCE),
-        plan=begun.plan_of(aggregator.n_queries),
+        declaration=declaration,
+        confidence=confidence,
+        plan=begun.plan_of(terms.shape.n_queries),
     )
     learner = LogisticRegression(max_iter=1000) if student is None else student
     interactive = student_in_rounds(
-        aggregator, learner, X_public, counts.classes, n_teachers, random_state
+        confidence, learner, X_public, counts.classes, n_teachers, random_state
     )
     return ask_in_rounds(stream, counts.take, askable, begun, progress, interactive)

@@ -19,22 +19,16 @@ from secretballot._validation import (
     check_instance,
     shown,
 )
-from secretballot.accounting import PrivacyBudget, teacher_shape
+from secretballot.accounting import PrivacyBudget, check_useful, teacher_shape
 from secretballot.accounting.recipes import Terms
-from secretballot.aggregation import (
-    Aggregator,
-    InteractiveAggregator,
-)
 from secretballot.core.ledger import Ledger, LedgerEntry
-from secretballot.core.mechanisms import mechanism_in
+from secretballot.core.mechanisms import Mechanism, mechanism_in
 from secretballot.core.private import Votes
-from secretballot.core.types import Guarantee
-from secretballot.door.batch import ASKED, VoteSource, release_labels
-from secretballot.door.purchase import check_keeping
+from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.pate.defaults import choose_aggregator, choose_release
+from secretballot.learners.pate.defaults import choose_release, choose_terms
 from secretballot.learners.pate.estimated_size import EstimatedSize
-from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
 from secretballot.learners.training.inputs import declared_classes, random_rows
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
@@ -46,6 +40,7 @@ from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.named_learners import teacher_by_name
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import ASKED, release_labels
 from secretballot.report.certificate.build import choice_fields
 from secretballot.students import default_student, fit_student
 from secretballot.students.trial import Teaching, try_student
@@ -88,10 +83,11 @@ class PATEClassifier(
         Number of shards K; public, chosen without looking at the private data.
     budget : PrivacyBudget
         (epsilon, delta) of this fit.
-    aggregator : str or Aggregator, default "gaussian"
-        "gaussian", "vote-table" (two classes), "laplace", "sparse-vector" or "confident";
-        "interactive" where queries are asked in rounds. Recipe that turns votes into answers; a
-        name is calibrated to `budget`.
+    aggregator : str or Mechanism, default "gaussian"
+        What answers are drawn by: "gaussian", "vote-table" (two classes), "laplace",
+        "sparse-vector", "abstention-table" or "confident"; "interactive" where queries are asked in
+        rounds. A name is calibrated to `budget`; a mechanism, as `secretballot.accounting` makes
+        them, is priced against it.
     n_queries : int, optional
         How many public points are labelled, chosen at random with `random_state`. By default all of
         them where noisy counts are released; where labels alone are, as many as leave a vote of
@@ -174,6 +170,8 @@ class PATEClassifier(
 
     #: Whether the records without their labels are the public points.
     _features_are_public = False
+    #: Whether a strategy chooses what is asked.
+    in_rounds = False
 
     def __init__(
         self,
@@ -182,7 +180,7 @@ class PATEClassifier(
         *,
         n_teachers: int = 250,
         budget: PrivacyBudget | None = None,
-        aggregator: str | Aggregator = "gaussian",
+        aggregator: str | Mechanism = "gaussian",
         n_queries: int | None = None,
         release: str = "auto",
         max_unstable: int | None = None,
@@ -332,7 +330,7 @@ class PATEClassifier(
     def _check_settings(self, n_records: int) -> None:
         budget = required_budget(self.budget)
         check_keeping(self.ledger, self.vault, self.request)
-        check_instance("aggregator", self.aggregator, (str, Aggregator))
+        check_instance("aggregator", self.aggregator, (str, Mechanism))
         if self.student is not None and not _is_learner(self.student):
             raise ParameterError(
                 Parameter("student"),
@@ -362,6 +360,7 @@ class PATEClassifier(
         declaration = self._public_declaration(private)
         made_for = guarantee_of(declaration["unit"], declaration["neighbours"])
         askable = self._askable_rows(n_rows(X_public))
+        pool = teacher_shape(len(askable), len(names), self.n_teachers, made_for)
         settings: dict[str, Any] = {
             "classes": names,
             "request": self.request,
@@ -383,46 +382,36 @@ class PATEClassifier(
                 forget_records(Path(self.vault))
             return counts
 
-        def released(terms: Terms, source: VoteSource, rows: IntArray) -> ReleasedLabels:
-            digest = points_digest(take_rows(X_public, rows))
+        def released(terms: Terms, source: Callable[[IntArray], Votes]) -> ReleasedLabels:
+            rows = self._rows_to_ask(terms.shape.n_queries, askable)
             return release_labels(
-                terms, source, account, rows=rows, points_sha256=digest, **settings
+                terms,
+                lambda: source(rows),
+                account,
+                rows=rows,
+                points_sha256=points_digest(take_rows(X_public, rows)),
+                **settings,
             )
 
         if self.estimate_epsilon is None:
-            aggregator = self.planned_aggregator(len(askable), len(names))
-            rows = self._rows_to_ask(aggregator.n_queries, askable)
-            terms = self._terms_of(aggregator, len(rows), len(names), made_for)
-            return released(terms, lambda: cast(rows), rows)
+            return released(self.planned_terms(pool), cast)
         known = None if self.request is None else account.entry(self.request)
         if known is not None and known.state == "committed":
             # what the estimate set stands in the ledger, and trains nothing
-            terms, choices = self._terms_by_estimate(known, len(names), made_for)
-            rows = self._rows_to_ask(terms.shape.n_queries, askable)
-            settings["choices"] = choices
-            return released(terms, lambda: cast(rows), rows)
+            terms, settings["choices"] = self._terms_by_estimate(known, pool)
+            return released(terms, cast)
         # an estimate is paid and drawn before the answers, since it sets their number and noise
-        estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)
+        estimated = EstimatedSize.of_fit(self, pool, account)
         counts = cast(askable)
-        choice = estimated.pay(counts, account, self.request, declaration)
-        aggregator = estimated.aggregator_by(choice)
-        rows = self._rows_to_ask(aggregator.n_queries, askable)
-        terms = self._terms_of(aggregator, len(rows), len(names), made_for)
-        settings |= {"choices": [choice_fields(choice)], "outcomes": [choice]}
-        return released(terms, counts.take(np.searchsorted(askable, rows)), rows)
-
-    def _terms_of(
-        self, aggregator: Aggregator, n_queries: int, n_classes: int, guarantee: Guarantee
-    ) -> Terms:
-        return Terms(
-            aggregator.core_mechanism(self.n_teachers),
-            teacher_shape(n_queries, n_classes, self.n_teachers, guarantee),
-            aggregator.budget,
-            aggregator.public,
+        choice = estimated.pay(counts, account, self.request)
+        settings["choices"] = [choice_fields(choice)]
+        return released(
+            estimated.terms_by(choice),
+            lambda rows: counts.take(np.searchsorted(askable, rows)),
         )
 
     def _terms_by_estimate(
-        self, known: LedgerEntry, n_classes: int, guarantee: Guarantee
+        self, known: LedgerEntry, pool: VoteShape
     ) -> tuple[Terms, list[dict[str, Any]]]:
         """Return the terms of a release whose size an estimate has set, and what its certificate
         says of that.
@@ -447,46 +436,38 @@ class PATEClassifier(
                 f"Request {self.request!r} was begun with other terms (estimate_epsilon or budget);"
                 " go on with the same, or ask under another key. Nothing was spent."
             )
-        n_queries = known.terms["shape"]["n_queries"]
-        shape = teacher_shape(n_queries, n_classes, self.n_teachers, guarantee)
+        shape = pool.first(known.terms["shape"]["n_queries"])
         return Terms(mechanism, shape, price, public), choices
 
-    def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
-        """Return recipe and noise of a fit, from public numbers alone; nothing is paid.
+    def planned_terms(self, pool: VoteShape) -> Terms:
+        """Return mechanism and number of queries of a fit, from public numbers alone; nothing is
+        paid.
 
         Parameters
         ----------
-        n_askable : int
-            Public points that may be asked.
-        n_classes : int
+        pool : VoteShape
+            Of the votes on all public points that may be asked.
 
         Raises
         ------
         ParameterError
             If a setting is out of its range, or nothing would be answered.
         """
-        budget = required_budget(self.budget)
-        if self.aggregator == "interactive" or isinstance(self.aggregator, InteractiveAggregator):
-            raise ParameterError(
-                Parameter("aggregator"),
-                " is interactive, and contradicts a student that learns between rounds; ask in"
-                " rounds, with an ActivePATEClassifier (on the command line --strategy margin).",
-            )
-        aggregator = choose_aggregator(
+        terms = choose_terms(
             self.aggregator,
-            budget,
-            n_teachers=self.n_teachers,
-            n_classes=n_classes,
-            n_public=n_askable,
+            required_budget(self.budget),
+            pool,
             n_queries=self.n_queries,
             max_unstable=self.max_unstable,
             threshold=self.threshold,
             max_answers=self.max_answers,
+            confidence=getattr(self, "confidence", None),
             release=choose_release(self.release, self.student, self.aggregator),
+            in_rounds=self.in_rounds,
         )
         # warns while it still costs nothing
-        aggregator.check_useful(self.n_teachers)
-        return aggregator
+        check_useful(terms.mechanism, terms.shape)
+        return terms
 
     def _try_student(self, X_public: Any, names: list[Any], n_points: int) -> None:
         """Refuse a student that cannot learn from what will be released about so many points."""

@@ -6,31 +6,28 @@ from typing import Any, Literal
 
 from scipy.optimize import brentq
 
-from secretballot._validation import AGGREGATORS, RELEASES, check_choice, check_count
+from secretballot._validation import (
+    AGGREGATORS,
+    RELEASES,
+    check_choice,
+    check_count,
+    check_probability,
+)
 from secretballot.accounting import (
     PrivacyBudget,
-    Pure,
     Stream,
     calibrate_abstention_table,
     calibrate_sparse_vector,
+    confident_labels,
     delta_upper,
     needed_distance,
     noisy_votes,
     table_labels,
     teacher_shape,
 )
-from secretballot.accounting.recipes import deviation, right_chance
-from secretballot.accounting.stream_recipes import THRESHOLD_SHARE
-from secretballot.aggregation import (
-    AbstentionTableAggregator,
-    Aggregator,
-    ConfidentAggregator,
-    InteractiveAggregator,
-    NoisyVoting,
-    SparseVectorAggregator,
-)
-from secretballot.core.exponential import least_quotient
-from secretballot.core.mechanisms import NoisyVotes
+from secretballot.accounting.recipes import Terms, deviation, right_chance
+from secretballot.accounting.stream_recipes import CONFIDENCE, THRESHOLD_SHARE, stream_mechanism
+from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyVotes, teachers_of
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.students import learns_from_counts
@@ -65,7 +62,7 @@ PURE: Literal["laplace"] = "laplace"
 TABLE = "vote-table"
 
 
-def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> str:
+def choose_release(asked: str, student: Any, aggregator: str | Mechanism) -> str:
     """Return "labels" or "counts": counts where the student can learn from them, labels otherwise.
 
     Raises
@@ -85,14 +82,15 @@ def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> st
     return kind
 
 
-def _release_kind(asked: str, student: Any, aggregator: str | Aggregator) -> str:
-    if isinstance(aggregator, Aggregator):
-        if asked not in ("auto", aggregator.release):
+def _release_kind(asked: str, student: Any, aggregator: str | Mechanism) -> str:
+    if isinstance(aggregator, Mechanism):
+        kind = getattr(aggregator, "release", "labels")
+        if asked not in ("auto", kind):
             raise ParameterError(
                 Parameter("release"),
-                f" is {asked!r}, but the given aggregator releases {aggregator.release}.",
+                f" is {asked!r}, but the given mechanism releases {kind}.",
             )
-        return aggregator.release
+        return str(kind)
     if aggregator in WITHOUT_COUNTS:
         if asked == "counts":
             raise ParameterError(
@@ -106,73 +104,82 @@ def _release_kind(asked: str, student: Any, aggregator: str | Aggregator) -> str
     return "counts" if student is None or learns_from_counts(student) else "labels"
 
 
-def choose_aggregator(
-    asked: str | Aggregator,
+def choose_terms(
+    asked: str | Mechanism,
     budget: PrivacyBudget,
+    pool: VoteShape,
     *,
-    n_teachers: int,
-    n_classes: int,
-    n_public: int,
-    n_queries: int | None,
-    max_unstable: int | None,
-    release: str,
+    n_queries: int | None = None,
+    max_unstable: int | None = None,
+    release: str = "labels",
     threshold: int | None = None,
     max_answers: int | None = None,
-) -> Aggregator:
-    """Return the aggregator, calibrated to the budget unless given.
+    confidence: float | None = None,
+    in_rounds: bool = False,
+) -> Terms:
+    """Return mechanism and number of queries, calibrated to the budget unless given.
+
+    Parameters
+    ----------
+    pool : VoteShape
+        Of votes on all public points that may be asked.
+    confidence : float, optional
+        Of interactive voting.
+    in_rounds : bool
+        Whether a strategy chooses what is asked: it is of use only where it has to choose, so the
+        number of queries is limited for counts, too.
 
     Raises
     ------
     ParameterError
         If more queries are asked than there are public points, or a setting is out of its range.
     """
-    # An aggregator that is given has its own noise and number of queries: nothing is calibrated.
-    if isinstance(asked, Aggregator):
-        _check_queries(asked.n_queries, n_public)
-        return asked
+    if n_queries is not None and check_count("n_queries", n_queries) > pool.n_queries:
+        raise ParameterError(
+            f"{n_queries} queries are asked of {pool.n_queries} distinct public points; ask at most"
+            " as many as there are, or give more public points."
+        )
+    interactive = asked == "interactive" or confidence is not None
+    if interactive and not in_rounds:
+        raise ParameterError(
+            Parameter("aggregator"),
+            " is interactive, and contradicts a student that learns between rounds; ask in"
+            " rounds, with an ActivePATEClassifier (on the command line --strategy margin).",
+        )
+    public: dict[str, Any] = {"method": "votes"}
+    if interactive:
+        share = CONFIDENCE if confidence is None else confidence
+        public["confidence"] = check_probability("confidence", share)
+    if isinstance(asked, Mechanism):
+        if interactive and not isinstance(asked, ConfidentLabels):
+            raise ParameterError(
+                Parameter("confidence"), " belongs to confident labels; leave it out."
+            )
+        return Terms(asked, pool.first(n_queries or pool.n_queries), budget, public)
     name = check_choice("aggregator", asked, AGGREGATORS)
     _check_delta(budget, name)
-    if max_unstable is not None and name not in STREAMS:
-        raise ParameterError(
-            Parameter("max_unstable"),
-            f" is {max_unstable}, and the {name} aggregator answers every query; leave it out, or"
-            " use ",
-            Argument("aggregator", "sparse-vector"),
-            " or ",
-            Argument("aggregator", "abstention-table"),
-            ".",
-        )
-    if n_queries is not None:
-        _check_queries(check_count("n_queries", n_queries), n_public)
+    _refuse_settings_of_others(name, max_unstable, threshold, max_answers, confidence)
+    noise = name if name in (PURE, TABLE) else "gaussian"
+    if n_queries is None and in_rounds and name not in THRESHOLDS:
+        n_queries = choose_label_queries(budget, pool, noise=noise)
     if name in THRESHOLDS:
-        return _confident_aggregator(
-            name, budget, n_teachers, n_classes, n_public, n_queries, threshold, max_answers
-        )
-    for parameter, value in (("threshold", threshold), ("max_answers", max_answers)):
-        if value is not None:
-            raise ParameterError(
-                Parameter(parameter),
-                f" is {value}, and the {name} aggregator has none; leave it out, or use ",
-                Argument("aggregator", "confident"),
-                ".",
-            )
+        mechanism, n_queries = _confident(name, budget, pool, n_queries, threshold, max_answers)
+        return Terms(mechanism, pool.first(n_queries), budget, public)
     if name in STREAMS:
-        unstable = (
-            choose_max_unstable(budget, n_teachers, name) if max_unstable is None else max_unstable
+        teachers = teachers_of(pool)
+        stop = choose_max_unstable(budget, teachers, name) if max_unstable is None else max_unstable
+        stream = stream_mechanism(
+            STREAMS[name](budget, check_count("max_unstable", stop)), teachers
         )
-        stream = SparseVectorAggregator if name == "sparse-vector" else AbstentionTableAggregator
-        return stream.calibrate(
-            budget, n_queries or n_public, max_unstable=unstable, n_classes=n_classes
-        )
+        return Terms(stream, pool.first(n_queries or pool.n_queries), budget)
     if n_queries is None and release == "counts" and name != PURE:
-        n_queries = n_public  # a student averages the noise of counts, so all may be asked
+        n_queries = pool.n_queries  # a student averages the noise of counts, so all may be asked
     elif n_queries is None:
-        n_queries = choose_label_queries(budget, n_teachers, n_classes, n_public, aggregator=name)
-    shape = teacher_shape(n_queries, n_classes, n_teachers)
-    return noisy_voting(name, budget, shape, release)
+        n_queries = choose_label_queries(budget, pool, noise=noise)
+    return noisy_terms(name, budget, pool.first(n_queries), release)
 
 
-def noisy_voting(name: str, budget: PrivacyBudget, shape: VoteShape, release: str) -> NoisyVoting:
+def noisy_terms(name: str, budget: PrivacyBudget, shape: VoteShape, release: str) -> Terms:
     """Return noisy votes or a table of chances by its name, calibrated to the budget.
 
     Raises
@@ -181,22 +188,48 @@ def noisy_voting(name: str, budget: PrivacyBudget, shape: VoteShape, release: st
         If nothing keeps the budget.
     """
     if name == TABLE:
-        return NoisyVoting.of(table_labels(budget, shape), shape, budget)
-    mechanism = noisy_votes(budget, shape, release=release, noise=name)
-    return NoisyVoting.of(mechanism, shape, budget)
+        return Terms(table_labels(budget, shape), shape, budget)
+    return Terms(noisy_votes(budget, shape, release=release, noise=name), shape, budget)
 
 
-def _confident_aggregator(
+def _refuse_settings_of_others(
+    name: str,
+    max_unstable: int | None,
+    threshold: int | None,
+    max_answers: int | None,
+    confidence: float | None,
+) -> None:
+    """Refuse settings that another aggregator has."""
+    streams: tuple[str | Argument, ...] = (
+        Argument("aggregator", "sparse-vector"),
+        " or ",
+        Argument("aggregator", "abstention-table"),
+    )
+    confident = (Argument("aggregator", "confident"),)
+    for parameter, value, has, others in (
+        ("max_unstable", max_unstable, name in STREAMS, streams),
+        ("threshold", threshold, name in THRESHOLDS, confident),
+        ("max_answers", max_answers, name in THRESHOLDS, confident),
+        ("confidence", confidence, name == "interactive", (Argument("aggregator", "interactive"),)),
+    ):
+        if value is not None and not has:
+            raise ParameterError(
+                Parameter(parameter),
+                f" is {value}, and the {name} aggregator has none; leave it out, or use ",
+                *others,
+                ".",
+            )
+
+
+def _confident(
     name: str,
     budget: PrivacyBudget,
-    n_teachers: int,
-    n_classes: int,
-    n_public: int,
+    pool: VoteShape,
     n_queries: int | None,
     threshold: int | None,
     max_answers: int | None,
-) -> ConfidentAggregator:
-    """Return confident or interactive voting, calibrated to the budget.
+) -> tuple[ConfidentLabels, int]:
+    """Return confident or interactive voting, calibrated to the budget, and its number of queries.
 
     By default as many answers as leave a vote of margin `STABLE_MARGIN` K right with probability
     `RIGHT`, and three queries for each.
@@ -204,20 +237,15 @@ def _confident_aggregator(
     answers = max_answers
     if answers is None:
         # labels grow with the squared signal-to-noise ratio, of which the threshold takes a share
-        labels = choose_label_queries(budget, n_teachers, n_classes, n_public)
+        labels = choose_label_queries(budget, pool)
         answers = max(1, math.floor((1 - THRESHOLD_SHARE) * labels))
         answers = answers if n_queries is None else min(answers, n_queries)
     if n_queries is None:
-        n_queries = min(n_public, max(check_count("max_answers", answers), 1) * ASKED_PER_ANSWER)
-    kind = InteractiveAggregator if name == "interactive" else ConfidentAggregator
-    share = round(THRESHOLDS[name] * n_teachers)
-    return kind.calibrate(
-        budget,
-        n_queries,
-        threshold=max(1, share) if threshold is None else threshold,
-        max_answers=answers,
-        n_classes=n_classes,
-    )
+        n_queries = min(pool.n_queries, check_count("max_answers", answers) * ASKED_PER_ANSWER)
+    if threshold is None:
+        threshold = max(1, round(THRESHOLDS[name] * teachers_of(pool)))
+    shape = pool.first(n_queries)
+    return confident_labels(budget, shape, threshold=threshold, max_answers=answers), n_queries
 
 
 def _check_delta(budget: PrivacyBudget, aggregator: str) -> None:
@@ -229,14 +257,6 @@ def _check_delta(budget: PrivacyBudget, aggregator: str) -> None:
             " promise without one use ",
             Argument("aggregator", PURE),
             ".",
-        )
-
-
-def _check_queries(n_queries: int, n_public: int) -> None:
-    if n_queries > n_public:
-        raise ParameterError(
-            f"{n_queries} queries are asked of {n_public} public rows; ask at most as many as there"
-            " are, or give more public rows."
         )
 
 
@@ -255,32 +275,39 @@ def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> i
 
 def choose_label_queries(
     budget: PrivacyBudget,
-    n_teachers: int,
-    n_classes: int,
-    n_public: int,
+    pool: VoteShape,
     margin: float | None = None,
     *,
-    aggregator: str = "gaussian",
+    noise: str = "gaussian",
 ) -> int:
     """Return how many labels leave a vote of this margin right with probability `RIGHT`.
 
-    At least one. Counts under Laplace noise are as many: more of them would be known worse, all
-    taken together.
+    At least one, and at most `pool.n_queries`. Counts under Laplace noise are as many: more of them
+    would be known worse, all taken together.
 
     Gaussian noise grows with the square root of the number of queries, so one calibration says
-    where to stop. Without `margin`, in votes, it is assumed to be `STABLE_MARGIN` K.
+    where to stop. Without `margin`, in votes, it is assumed to be `STABLE_MARGIN` K. `noise` is
+    "gaussian", "laplace" or "vote-table".
     """
-    assumed = STABLE_MARGIN * n_teachers if margin is None else margin
-    _check_delta(budget, aggregator)
-    if aggregator == PURE:
-        return _laplace_queries(assumed, budget, n_classes, n_public)
-    if aggregator == TABLE:
-        return _table_queries(assumed, budget, n_teachers, n_classes, n_public)
-    trial = min(TRIAL_QUERIES, n_public)
-    sigma = noisy_votes(budget, teacher_shape(trial, n_classes, n_teachers)).scale
-    wanted = _scale_that_is_right(assumed, n_classes, "gaussian")
-    # sigma grows with the square root of the number, so the trial says all others
-    return max(1, min(n_public, math.floor(trial * (wanted / sigma) ** 2)))
+    assumed = STABLE_MARGIN * teachers_of(pool) if margin is None else margin
+    _check_delta(budget, noise)
+    if noise == "gaussian":
+        trial = min(TRIAL_QUERIES, pool.n_queries)
+        sigma = noisy_votes(budget, pool.first(trial)).scale
+        wanted = _scale_that_is_right(assumed, pool.n_classes, "gaussian")
+        # sigma grows with the square root of the number, so the trial says all others
+        return max(1, min(pool.n_queries, math.floor(trial * (wanted / sigma) ** 2)))
+    if noise == PURE:
+        scale = _scale_that_is_right(assumed, pool.n_classes, PURE)
+        drawn = NoisyVotes(noise="laplace", scale=scale)
+
+    def right(queries: int) -> bool:
+        shape = pool.first(queries)
+        if noise == PURE:
+            return delta_upper([drawn.event(shape)], budget.epsilon) <= budget.delta
+        return right_chance(table_labels(budget, shape, exact=False), assumed, shape) >= RIGHT
+
+    return max(1, last_that_holds(right, pool.n_queries))
 
 
 def _scale_that_is_right(
@@ -293,35 +320,6 @@ def _scale_that_is_right(
         return right_chance(NoisyVotes(noise=noise, scale=scale), margin, shape) - RIGHT
 
     return float(brentq(excess, margin / 40, 20 * margin))
-
-
-def _laplace_queries(margin: float, budget: PrivacyBudget, n_classes: int, n_public: int) -> int:
-    """Return how many queries keep the budget under Laplace noise that leaves this margin right."""
-
-    scale = _scale_that_is_right(margin, n_classes, PURE)
-    parts = 1 if n_classes == 2 else 2
-
-    def fits(queries: int) -> bool:
-        return (
-            delta_upper(
-                [Pure(epsilon=least_quotient(1, scale), count=parts * queries)], budget.epsilon
-            )
-            <= budget.delta
-        )
-
-    return max(1, last_that_holds(fits, n_public))
-
-
-def _table_queries(
-    margin: float, budget: PrivacyBudget, n_teachers: int, n_classes: int, n_public: int
-) -> int:
-    """Return how many labels a table of chances gives that leaves this margin right."""
-
-    def right(queries: int) -> bool:
-        shape = teacher_shape(queries, n_classes, n_teachers)
-        return right_chance(table_labels(budget, shape, exact=False), margin, shape) >= RIGHT
-
-    return max(1, last_that_holds(right, n_public))
 
 
 def choose_max_unstable(

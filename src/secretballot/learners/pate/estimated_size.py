@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,23 +11,26 @@ from secretballot.accounting import (
     PrivacyBudget,
     WeakSignalWarning,
     calibrate_sparse_vector,
-    teacher_shape,
+    sparse_vector,
 )
 from secretballot.accounting.error_level import quantile_slack
-from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.accounting.recipes import Terms, check_useful
+from secretballot.accounting.stream_recipes import largest_distance
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import Mechanism, teachers_of
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
-from secretballot.door.outcomes import estimate_stability
+from secretballot.core.types import VoteShape
 from secretballot.exceptions import Argument, BudgetError, Parameter, ParameterError
 from secretballot.learners.pate.defaults import (
     MAX_UNSTABLE,
     choose_label_queries,
     choose_release,
     last_that_holds,
-    noisy_voting,
+    noisy_terms,
 )
+from secretballot.releasing import estimate_stability
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
@@ -40,7 +42,7 @@ _ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True)
 class EstimatedSize:
-    """What a fit does with an estimate: pay, read it, set up the aggregator with what is left.
+    """What a fit does with an estimate: pay, read it, set up the mechanism with what is left.
 
     Made by `of_fit`.
 
@@ -52,8 +54,8 @@ class EstimatedSize:
         For the estimate and the answers together.
     aggregator : {"gaussian", "vote-table", "laplace", "sparse-vector"}
     release : {"labels", "counts"}
-    n_teachers, n_classes, n_points : int
-        Public numbers; `n_points` is the size of the pool.
+    pool : VoteShape
+        Of the votes on all public points that may be asked.
 
     Privacy
     -------
@@ -72,25 +74,15 @@ class EstimatedSize:
     budget: PrivacyBudget
     aggregator: str
     release: str
-    n_teachers: int
-    n_classes: int
-    n_points: int
+    pool: VoteShape
 
     @classmethod
-    def of_fit(
-        cls,
-        model: Any,
-        n_points: int,
-        n_classes: int,
-        ledger: Ledger,
-        *,
-        limits_counts: bool = False,
-    ) -> "EstimatedSize":
+    def of_fit(cls, model: Any, pool: VoteShape, ledger: Ledger) -> "EstimatedSize":
         """Return what a `PATEClassifier` does with `estimate_epsilon`, before it spends or trains.
 
         Parameters
         ----------
-        model, n_points, n_classes, limits_counts
+        model, pool
             As for `of_settings`.
         ledger : Ledger
             What is to pay.
@@ -102,29 +94,25 @@ class EstimatedSize:
         BudgetError
             If the ledger would pay for the estimate and not for the answers.
         """
-        estimated = cls.of_settings(model, n_points, n_classes, limits_counts=limits_counts)
+        estimated = cls.of_settings(model, pool)
         estimated.check_ledger(ledger, model.request)
         return estimated
 
     @classmethod
-    def of_settings(
-        cls, model: Any, n_points: int, n_classes: int, *, limits_counts: bool = False
-    ) -> "EstimatedSize":
+    def of_settings(cls, model: Any, pool: VoteShape) -> "EstimatedSize":
         """Return what a `PATEClassifier` does with `estimate_epsilon`, by its settings alone.
 
         Parameters
         ----------
         model : PATEClassifier
             For its settings.
-        n_points, n_classes : int
-        limits_counts : bool
-            Whether the model limits the number of queries where noisy counts are released, too.
+        pool : VoteShape
 
         Raises
         ------
         ParameterError
             If the estimate would leave nothing, what it is to set was given or needs no setting, or
-            even the smallest aggregator that may come of it answers nothing.
+            even the smallest mechanism that may come of it answers nothing.
         """
         # Refusals of settings come first, then what the estimate could show, then the ledger, which
         # must pay for both: an estimate without answers is money thrown away.
@@ -133,7 +121,7 @@ class EstimatedSize:
             for name in ("n_queries", "max_unstable")
             if getattr(model, name) is not None
         ]
-        given += ["an aggregator"] if isinstance(model.aggregator, Aggregator) else []
+        given += ["a mechanism"] if isinstance(model.aggregator, Mechanism) else []
         if given:
             raise ParameterError(
                 Parameter("estimate_epsilon"),
@@ -152,7 +140,7 @@ class EstimatedSize:
                 "; leave it out.",
             )
         release = choose_release(model.release, model.student, name)
-        if release == "counts" and not limits_counts:
+        if release == "counts" and not model.in_rounds:
             raise ParameterError(
                 Parameter("estimate_epsilon"),
                 " pays for an estimate that sets the number of labels, and noisy counts of all"
@@ -167,8 +155,9 @@ class EstimatedSize:
                 f" is {price:g} of a budget of epsilon {budget.epsilon:g}; leave something for"
                 " answers.",
             )
-        estimated = cls(price, budget, name, release, model.n_teachers, n_classes, n_points)
-        estimated.smallest().check_useful(model.n_teachers)
+        estimated = cls(price, budget, name, release, pool)
+        smallest = estimated.smallest()
+        check_useful(smallest.mechanism, smallest.shape)
         estimated.check_reach()
         return estimated
 
@@ -183,14 +172,15 @@ class EstimatedSize:
         if self._size_shown_by(self._unanimous_stability) < 1:
             raise ParameterError(
                 f"An estimate at epsilon {self.epsilon:g} may be off by {self._noise_slack} votes,"
-                f" and {self.n_teachers} teachers are stable by {self._unanimous_stability} at"
-                " most, so it could show nothing; give it more of epsilon, or use more teachers."
+                f" and {teachers_of(self.pool)} teachers are stable by"
+                f" {self._unanimous_stability} at most, so it could show nothing; give it more of"
+                " epsilon, or use more teachers."
             )
 
     @property
     def _unanimous_stability(self) -> int:
         """Stability of a unanimous vote."""
-        return (self.n_teachers + 1) // 2 - 1
+        return largest_distance(teachers_of(self.pool))
 
     @property
     def rest(self) -> PrivacyBudget:
@@ -240,7 +230,6 @@ class EstimatedSize:
         counts: Votes,
         ledger: Ledger,
         request: str | None,
-        declaration: Mapping[str, object],
     ) -> Released:
         """Release the estimate from the votes on the whole pool.
 
@@ -256,20 +245,19 @@ class EstimatedSize:
             epsilon=self.epsilon,
             request=None if request is None else self.request_of(request),
             purpose="how stable the votes on the public pool are, to set how much is asked",
-            declaration=declaration,
         )
 
-    def smallest(self) -> Aggregator:
-        """Return the smallest aggregator that may come of it: one query, or one abstention."""
-        return self._aggregator_of_size(1)
+    def smallest(self) -> Terms:
+        """Return the smallest terms that may come of it: one query, or one abstention."""
+        return self._terms_of_size(1)
 
-    def without_number(self) -> Aggregator:
-        """Return the aggregator that a number leads to that shows nothing."""
-        return self._aggregator_of_size(self._size_without_number)
+    def without_number(self) -> Terms:
+        """Return the terms that a number leads to that shows nothing."""
+        return self._terms_of_size(self._size_without_number)
 
-    def aggregator_by(self, estimate: Released) -> Aggregator:
-        """Return the aggregator that the released number leads to, for the rest of the budget."""
-        return self._aggregator_of_size(self.size_by(estimate.values.item()))
+    def terms_by(self, estimate: Released) -> Terms:
+        """Return the terms that the released number leads to, for the rest of the budget."""
+        return self._terms_of_size(self.size_by(estimate.values.item()))
 
     def size_by(self, released: int) -> int:
         """Return the number of queries, or of abstentions, that a released number leads to.
@@ -289,9 +277,9 @@ class EstimatedSize:
         stream = self.aggregator == "sparse-vector"
         instead = "one abstention is reserved" if stream else "a margin of 0.6 K is assumed"
         warnings.warn(
-            f"The estimate of the stability is {released} votes of {self.n_teachers} teachers, too"
-            f" little to go by, so {instead}; use more teachers, a larger epsilon, or the noisy"
-            " counts.",
+            f"The estimate of the stability is {released} votes of {teachers_of(self.pool)}"
+            f" teachers, too little to go by, so {instead}; use more teachers, a larger epsilon, or"
+            " the noisy counts.",
             WeakSignalWarning,
             stacklevel=2,
         )
@@ -301,9 +289,7 @@ class EstimatedSize:
     def _size_without_number(self) -> int:
         if self.aggregator == "sparse-vector":
             return 1
-        return choose_label_queries(
-            self.rest, self.n_teachers, self.n_classes, self.n_points, aggregator=self.aggregator
-        )
+        return choose_label_queries(self.rest, self.pool, noise=self.aggregator)
 
     def _size_shown_by(self, seen: int) -> int:
         return (
@@ -317,14 +303,7 @@ class EstimatedSize:
         if distance < 1:
             return 0
         # ceil(margin / 2) - 1 >= d means margin >= 2 d + 1
-        return choose_label_queries(
-            self.rest,
-            self.n_teachers,
-            self.n_classes,
-            self.n_points,
-            2 * distance + 1,
-            aggregator=self.aggregator,
-        )
+        return choose_label_queries(self.rest, self.pool, 2 * distance + 1, noise=self.aggregator)
 
     @property
     def _noise_slack(self) -> int:
@@ -333,23 +312,22 @@ class EstimatedSize:
         return max(0, math.ceil(-scale * math.log(BETA * (1 + math.exp(-1 / scale)))) - 1)
 
     def _abstentions_shown_by(self, seen: int) -> int:
-        enough = math.floor(self.fraction * self.n_points) + 1
+        enough = math.floor(self.fraction * self.pool.n_queries) + 1
 
         def holds(unstable: int) -> bool:
             try:
                 event = calibrate_sparse_vector(self.rest, unstable)
             except ParameterError:  # so many abstentions cannot be had for this budget
                 return False
-            slack = quantile_slack(self.epsilon, event, self.n_points, BETA)
+            slack = quantile_slack(self.epsilon, event, self.pool.n_queries, BETA)
             return seen > event.threshold + slack.total
 
         return last_that_holds(holds, min(MAX_UNSTABLE, enough))
 
-    def _aggregator_of_size(self, size: int) -> Aggregator:
+    def _terms_of_size(self, size: int) -> Terms:
         if self.aggregator == "sparse-vector":
             # here the size is a number of abstentions, elsewhere one of queries
-            return SparseVectorAggregator.calibrate(
-                self.rest, self.n_points, max_unstable=size, n_classes=self.n_classes
-            )
-        shape = teacher_shape(size, self.n_classes, self.n_teachers)
-        return noisy_voting(self.aggregator, self.rest, shape, self.release)
+            n_points = self.pool.n_queries
+            stream = sparse_vector(self.rest, n_points, max_abstentions=size)
+            return Terms(stream, self.pool, self.rest)
+        return noisy_terms(self.aggregator, self.rest, self.pool.first(size), self.release)

@@ -9,8 +9,8 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_finite, shown
 from secretballot.accounting import PrivacyBudget
-from secretballot.aggregation import Aggregator
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import Mechanism
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.training.inputs import as_matrix
@@ -44,12 +44,8 @@ class LabelPrivateClassifier(PATEClassifier):
         Share of the records whose labels are dropped, at least 0 and below 1; only these points may
         be asked. With 0 no label is dropped, every record teaches one teacher, and every point may
         be asked.
-    aggregator : str or Aggregator, default "gaussian"
-        "gaussian", "vote-table" (two classes), "laplace", "sparse-vector" or "confident";
-        "interactive" where queries are asked in rounds. Recipe that turns votes into answers; a
-        name is calibrated to `budget`.
-    n_queries, release, max_unstable, threshold, max_answers, abstentions, vault, request, purpose,
-    n_jobs, engine, progress
+    aggregator, n_queries, release, max_unstable, threshold, max_answers, abstentions, vault,
+    request, purpose, n_jobs, engine, progress
         As in `PATEClassifier`.
     ledger : Ledger, optional
         Account of the private labels, made with ``unit="label"`` and ``neighbours="replace-one"``.
@@ -78,7 +74,7 @@ class LabelPrivateClassifier(PATEClassifier):
     Sensitivity : a label reaches the one teacher that its position and the public seed fix, or
         nobody: one vote per query.
     Price : `budget`, composed in `ledger` with everything else released of the same labels.
-    Source : Bassily et al. 2018, section 5, over Algorithm 3; any aggregator in the place of the
+    Source : Bassily et al. 2018, section 5, over Algorithm 3; any mechanism in the place of the
         sparse vector.
     Rounding : upward.
 
@@ -102,7 +98,7 @@ class LabelPrivateClassifier(PATEClassifier):
         n_teachers: int = 250,
         budget: PrivacyBudget | None = None,
         dropped: float = 0.5,
-        aggregator: str | Aggregator = "gaussian",
+        aggregator: str | Mechanism = "gaussian",
         n_queries: int | None = None,
         release: str = "auto",
         max_unstable: int | None = None,

@@ -14,10 +14,8 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
-from secretballot.door.batch import release_table
-from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -31,6 +29,7 @@ from secretballot.learners.training.private_points import private_points, refuse
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.released import ReleasedTable
+from secretballot.releasing import release_table
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.stored_table import StoredTable
 from secretballot.teachers.votes import guarantee_of

@@ -16,7 +16,6 @@ from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget, noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core.private import Votes
-from secretballot.door.batch import release_labels
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated
 from secretballot.learners.record_votes.coordinates import (
@@ -34,6 +33,7 @@ from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.table import private_table
+from secretballot.releasing import release_labels
 from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED, RECORD_VOTES
 from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.report.certificate.terms import stated

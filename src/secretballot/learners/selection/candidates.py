@@ -15,8 +15,6 @@ from secretballot._validation import NEIGHBOURS, check_choice, check_positive
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
-from secretballot.door.outcomes import account_terms, choose_by_scores, covers
-from secretballot.door.purchase import check_ledger
 from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.learners.training.inputs import (
@@ -34,6 +32,7 @@ from secretballot.learners.training.stored_input import (
     numbers_of_units,
 )
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import account_terms, check_ledger, choose_by_scores
 from secretballot.report.certificate.build import (
     account_fields,
     certificate_digest,
@@ -280,7 +279,8 @@ def certified(
         _unit_and_relation(one.certificate) for one in rejected
     ]
     for promise in promises:
-        if not covers(promise, _unit_and_relation(document)):
+        own = guarantee_of(*_unit_and_relation(document))
+        if not guarantee_of(*promise).adds_to(own, by_teachers=True):
             raise ParameterError(
                 f"A choice was paid for by {promise[0]} under {promise[1]!r}, and the release is by"
                 f" {document['unit']} under {document['neighbours']!r}; choose by the same unit and"

@@ -7,10 +7,10 @@ from typing import Any
 from secretballot._typing import IntArray
 from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import Released
-from secretballot.door.outcomes import account_terms
 from secretballot.exceptions import ParameterError
 from secretballot.learners.selection.candidates import certified
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import account_terms
 from secretballot.report.certificate.build import (
     account_fields,
     certificate_of,

@@ -19,8 +19,6 @@ from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
-from secretballot.door.outcomes import choose_by_scores
-from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.foreign_code import is_exact, isolated
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
@@ -31,7 +29,7 @@ from secretballot.learners.selection.release import (
     refuse_other_accounts,
     with_candidates,
 )
-from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -47,6 +45,7 @@ from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.surroundings import warn_inside_sklearn
+from secretballot.releasing import choose_by_scores
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.stored_table import StoredTable

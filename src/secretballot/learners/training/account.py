@@ -1,9 +1,11 @@
 """The account of a fit: its budget, the ledger that pays, and refusals before hours go into
 teachers."""
 
+from secretballot._validation import check_name, check_path
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, ParameterError
+from secretballot.releasing import check_ledger
 
 #: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
 _SLACK = 1 - 1e-6
@@ -22,6 +24,17 @@ def required_budget(budget: object) -> PrivacyBudget:
             "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6)."
         )
     return budget
+
+
+def check_keeping(ledger: object, vault: object, request: object) -> None:
+    """Refuse, with `ParameterError`, an account, a vault or a key of a fit that is neither None
+    nor one."""
+    if ledger is not None:
+        check_ledger(ledger)
+    if vault is not None:
+        check_path("vault", vault)
+    if request is not None:
+        check_name("request", request)
 
 
 def account_of_fit(

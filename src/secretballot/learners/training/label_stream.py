@@ -11,21 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import check_instance
-from secretballot.accounting import PrivacyBudget
-from secretballot.accounting.recipes import Terms, check_useful, deviation
-from secretballot.accounting.stream_recipes import check_answerable
+from secretballot.accounting import PrivacyBudget, check_useful
+from secretballot.accounting.recipes import deviation_of_counts
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyVotes
+from secretballot.core.mechanisms import ConfidentLabels, Mechanism
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
-from secretballot.door import purchase
-from secretballot.door.batch import ASKED, unpaid
-from secretballot.door.outcomes import check_outcomes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels, labels_in
+from secretballot.releasing import ASKED, check_choices, check_paid_by, check_readable
 from secretballot.report.certificate.build import (
     certificate_of,
     check_declaration,
@@ -129,7 +125,7 @@ class LabelStream:
         confidence: float | None = None,
         plan: Mapping[str, object] | None = None,
     ) -> None:
-        check_terms(mechanism, ledger, budget)
+        check_paid_by(mechanism, ledger, budget)
         declared = check_declaration(declaration)
         if guarantee_of(declared["unit"], declared["neighbours"]) != shape.guarantee:
             raise ParameterError(
@@ -137,8 +133,7 @@ class LabelStream:
                 " they were made for. Nothing was spent."
             )
         ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
-        check_outcomes(choices, ledger, declared)
-        check_answerable(mechanism, shape.n_teachers or 0)
+        check_choices(choices, ledger, shape.guarantee)
         check_useful(mechanism, shape)
         self.ledger, self.request = ledger, request
         public: dict[str, Any] = {"method": VOTES}
@@ -153,15 +148,6 @@ class LabelStream:
         if vault is not None:
             # an older copy of the ledger has lost answers, and would give them anew
             keep_in_step(vault, ledger)
-        if ledger.entry(request) is None:
-            purchase.check_readable(
-                _dummy_certificate(
-                    Terms(mechanism, shape, budget, public),
-                    ledger,
-                    {**asked, "request": request, "purpose": purpose},
-                    plan,
-                )
-            )
         self.stream = releasing.stream(
             shape,
             mechanism,
@@ -171,6 +157,7 @@ class LabelStream:
             public={**public, ASKED: asked},
             vault=None if vault is None else VaultFiles(vault),
             purpose=purpose,
+            check=lambda planned: check_readable(_certificate_of_one(planned, plan)),
         )
         self.mechanism, self.shape, self.budget = mechanism, shape, budget
         self.classes, self.confidence = tuple(classes), confidence
@@ -179,7 +166,7 @@ class LabelStream:
     @property
     def sigma(self) -> float | None:
         """Standard deviation of the noise on released counts, in votes; None for labels alone."""
-        return _deviation(self.mechanism)
+        return deviation_of_counts(self.mechanism)
 
     def find(self, questions: Sequence[bytes]) -> LabelAnswers:
         """Return the stored answers; it costs nothing and draws nothing."""
@@ -243,13 +230,6 @@ class LabelStream:
         return LabelAnswers(labels, counts, answers.given, answers.left)
 
 
-def check_terms(mechanism: object, ledger: object, budget: object) -> None:
-    """Refuse, with `ParameterError`, what is no mechanism, no account or no budget."""
-    check_instance("mechanism", mechanism, Mechanism, hint="give one of secretballot.mechanisms")
-    purchase.check_ledger(ledger)
-    check_instance("budget", budget, PrivacyBudget, hint="give a PrivacyBudget")
-
-
 def certified_labels(
     done: Released,
     rows: Mapping[bytes, int] | None = None,
@@ -300,36 +280,27 @@ def certified_labels(
         labels=labels,
         classes=tuple(asked["classes"]),
         n_teachers=teachers,
-        sigma=_deviation(done.mechanism),
+        sigma=deviation_of_counts(done.mechanism),
         noisy_counts=counts,
         certificate=certificate,
     )
 
 
-def _deviation(mechanism: Mechanism) -> float | None:
-    if isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
-        return deviation(mechanism)
-    return None
-
-
-def _dummy_certificate(
-    terms: Terms,
-    ledger: Ledger,
-    asked: Mapping[str, Any],
-    plan: Mapping[str, object] | None,
-) -> dict[str, Any]:
+def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) -> dict[str, Any]:
     """Return the certificate of a stream that gave all its answers; of them the digest alone
     stands there, so one is enough."""
-    mechanism, shape, n = terms.mechanism, terms.shape, terms.shape.n_queries
-    first = np.zeros((1, mechanism.answer_shape(shape)[1]), dtype=np.int64)
-    labels, counts = labels_in(mechanism, shape, first)
-    told = describe_released(
-        np.zeros(1, np.int64), labels, asked["classes"], shape.n_teachers or 0, counts, "0" * 64
+    assert isinstance(planned.shape, VoteShape)
+    mechanism, n = planned.mechanism, planned.shape.n_queries
+    public = dict(planned.public)
+    asked, teachers = public.pop(ASKED), planned.shape.n_teachers or 0
+    labels, counts = labels_in(mechanism, planned.shape, planned.values[:1])
+    described = describe_released(
+        np.zeros(1, np.int64), labels, asked["classes"], teachers, counts, "0" * 64
     )
     given = min(mechanism.stops_at or n, n) if isinstance(mechanism, ConfidentLabels) else n
     return certificate_of(
-        unpaid(terms, ledger, asked["request"], asked["purpose"]),
-        {**told, "queries": n, "answered": given},
+        replace(planned, public=public),
+        {**described, "queries": n, "answered": given},
         declaration=asked["declaration"],
         plan=plan,
         choices=asked["choices"] or None,

@@ -8,9 +8,8 @@ from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
-from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 

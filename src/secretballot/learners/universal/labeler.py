@@ -18,14 +18,13 @@ from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
 from secretballot.accounting import PrivacyBudget, Sampled
 from secretballot.core.ledger import Ledger
-from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
 from secretballot.hypotheses import FiniteClass, HypothesisClass
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.agnostic_sizes import agnostic_terms
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.selection.sample_sizes import public_points_needed
-from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
 from secretballot.learners.training.inputs import (
     class_indices,
     declared_classes,

@@ -10,7 +10,6 @@ import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, ObjectArray
 from secretballot.core.ledger import Ledger
-from secretballot.door.outcomes import reserve_choice
 from secretballot.exceptions import BudgetError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.labelers.session import LabelingSession
@@ -21,6 +20,7 @@ from secretballot.learners.universal.budget_split import BudgetSplit
 from secretballot.learners.universal.hypothesis_phase import EndlessPart
 from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import reserve_choice
 from secretballot.teachers.votes import guarantee_of
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from secretballot._typing import FloatArray
-from secretballot.aggregation import InteractiveAggregator
 from secretballot.planning.plan.estimates import Estimate
 from secretballot.planning.plan.model import (
     INTERACTIVE,
@@ -107,7 +106,7 @@ class Evaluation:
         if setting.aggregator == "laplace":
             return forecast(self.model.votes(*key, 0), self.noise.laplace(setting))
         if setting.aggregator in (TABLE, "confident"):
-            return forecast(self.model.votes(*key, 0), self.noise.aggregator(setting))
+            return forecast(self.model.votes(*key, 0), self.noise.terms(setting))
         if setting.aggregator == INTERACTIVE:
             return self._rough_interactive(setting, self._rough[key])
         if setting.max_unstable is None:
@@ -123,8 +122,7 @@ class Evaluation:
         answers = setting.max_answers or 1
         like = Setting(setting.n_teachers, "gaussian", "labels", answers)
         labels = votes.gaussian(self.noise.sigma(like), answers, "labels")
-        terms = self.noise.aggregator(setting)
-        assert isinstance(terms, InteractiveAggregator)
+        terms = self.noise.terms(setting)
         sample = self.model.votes(setting.n_teachers, self.task.n_records, 0)
         # votes that are worse than chance teach nobody; a student that guesses agrees by chance
         accuracy = self._predicted_accuracy(labels, HALFWAY_LABELS[1])
@@ -195,7 +193,7 @@ class Evaluation:
         """Return what came of one simulated run in one fold."""
         key = (setting, fold)
         if key not in self._outcomes:
-            noise = self.noise.aggregator(setting)
+            noise = self.noise.terms(setting)
             self._outcomes[key] = self.model.simulate(setting, noise, self.task.n_records, fold)
         return self._outcomes[key]
 
@@ -221,7 +219,7 @@ class Evaluation:
             Calibrate as a run would, where that is quick.
         """
         setting = tried.setting
-        aggregator = self.noise.calibrated(setting) if exact else self.noise.aggregator(setting)
+        terms = self.noise.calibrated(setting) if exact else self.noise.terms(setting)
         samples = [
             self.model.votes(setting.n_teachers, self.task.n_records, fold)
             for fold in range(len(tried.accuracies))
@@ -232,7 +230,7 @@ class Evaluation:
             answered = self._counted_answers(setting, len(samples))
             labels = self._counted_accuracies(setting, len(samples))
         else:
-            outlooks = [forecast(sample, aggregator) for sample in samples]
+            outlooks = [forecast(sample, terms) for sample in samples]
             answered = _answer_estimate(outlooks)
             labels = self._label_accuracies(setting, outlooks)
         votes = np.array([vote_accuracy(sample) for sample in samples])
@@ -242,7 +240,7 @@ class Evaluation:
             label_accuracy=_share_estimate(labels, known, answered.value),
             student_accuracy=spread.estimate(tried.accuracies),
         )
-        return Candidate(setting, stated_noise(aggregator), expected)
+        return Candidate(setting, stated_noise(terms), expected)
 
     def _label_accuracies(self, setting: Setting, outlooks: Sequence[Forecast]) -> FloatArray:
         """Return the share of right labels per fold, computed where points are asked at random."""

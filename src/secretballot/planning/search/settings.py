@@ -15,23 +15,23 @@ from secretballot.accounting import (
     calibrate_abstention_table,
     calibrate_gaussian,
     calibrate_sparse_vector,
+    confident_labels,
     needed_distance,
     noisy_votes,
     table_labels,
     teacher_shape,
 )
-from secretballot.accounting.recipes import deviation, table_deviation
-from secretballot.accounting.stream_recipes import THRESHOLD_SHARE
-from secretballot.aggregation import (
-    Aggregator,
-    ConfidentAggregator,
-    InteractiveAggregator,
-    NoisyVoting,
-)
-from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
+from secretballot.accounting.recipes import Terms, deviation, table_deviation
+from secretballot.accounting.stream_recipes import CONFIDENCE, THRESHOLD_SHARE, stream_mechanism
 from secretballot.core.class_games import class_block
 from secretballot.core.label_games import GaussianChances, game_work
-from secretballot.core.mechanisms import NoisyVotes, TableLabels
+from secretballot.core.mechanisms import (
+    AbstentionTable,
+    ConfidentLabels,
+    NoisyVotes,
+    SparseVector,
+    TableLabels,
+)
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import (
@@ -201,8 +201,8 @@ class Noise:
     def __init__(self, budget: PrivacyBudget, n_classes: int) -> None:
         self.budget, self._n_classes = budget, n_classes
 
-    def aggregator(self, setting: Setting) -> Aggregator:
-        """Return the aggregator of a setting for simulation, with Gaussian noise as `sigma` says.
+    def terms(self, setting: Setting) -> Terms:
+        """Return the mechanism of a setting for simulation, with Gaussian noise as `sigma` says.
 
         Raises
         ------
@@ -212,46 +212,39 @@ class Noise:
         if setting.aggregator == "laplace":
             return self.laplace(setting)
         if setting.aggregator in THRESHOLDS:
-            return self._confident_aggregator(setting, exact=False)
+            return self._confident(setting, exact=False)
+        shape = self._shape(setting)
         if setting.aggregator == TABLE:
-            shape = self._shape(setting)
-            table = table_labels(self.budget, shape, exact=False)
-            return NoisyVoting.of(table, shape, self.budget)
+            return Terms(table_labels(self.budget, shape, exact=False), shape, self.budget)
         if setting.max_unstable is None:
             counts = setting.release == "counts"
             noise = NoisyVotes(scale=self.sigma(setting), release="counts" if counts else "labels")
-            return NoisyVoting.of(noise, self._shape(setting), self.budget)
-        return stream_aggregator(
-            self.event_of(setting),
-            setting.n_queries,
-            self.budget,
-            n_classes=self._n_classes,
-            calibration="tight",
-        )
+            return Terms(noise, shape, self.budget)
+        stream = stream_mechanism(self.event_of(setting), setting.n_teachers)
+        return Terms(stream, shape, self.budget)
 
-    def calibrated(self, setting: Setting) -> Aggregator:
-        """Return the aggregator that a run would use; that of `aggregator` where it takes long."""
-        if setting.aggregator in THRESHOLDS:
-            return self._confident_aggregator(setting, exact=True)
-        if setting.aggregator == TABLE and setting.n_queries <= SHORT_TABLE:
-            shape = self._shape(setting)
-            return NoisyVoting.of(table_labels(self.budget, shape), shape, self.budget)
-        if setting.aggregator != "gaussian" or self._game_multiplications(setting) > SHORT_GAME:
-            return self.aggregator(setting)
+    def calibrated(self, setting: Setting) -> Terms:
+        """Return the mechanism that a run would use; that of `terms` where it takes long."""
         shape = self._shape(setting)
+        if setting.aggregator in THRESHOLDS:
+            return self._confident(setting, exact=True)
+        if setting.aggregator == TABLE and setting.n_queries <= SHORT_TABLE:
+            return Terms(table_labels(self.budget, shape), shape, self.budget)
+        if setting.aggregator != "gaussian" or self._game_multiplications(setting) > SHORT_GAME:
+            return self.terms(setting)
         sharp = noisy_votes(self.budget, shape, release=setting.release)
-        return NoisyVoting.of(sharp, shape, self.budget)
+        return Terms(sharp, shape, self.budget)
 
-    def laplace(self, setting: Setting) -> NoisyVoting:
-        """Return the calibrated Laplace voting."""
+    def laplace(self, setting: Setting) -> Terms:
+        """Return calibrated votes under Laplace noise."""
         shape = self._shape(setting)
         mechanism = noisy_votes(self.budget, shape, release=setting.release, noise="laplace")
-        return NoisyVoting.of(mechanism, shape, self.budget)
+        return Terms(mechanism, shape, self.budget)
 
     def _shape(self, setting: Setting) -> VoteShape:
         return teacher_shape(setting.n_queries, self._n_classes, setting.n_teachers)
 
-    def _confident_aggregator(self, setting: Setting, *, exact: bool) -> ConfidentAggregator:
+    def _confident(self, setting: Setting, *, exact: bool) -> Terms:
         """Return confident or interactive voting, calibrated where that is quick and asked for.
 
         Else with noise that is right to some per cent.
@@ -266,15 +259,20 @@ class Noise:
         sigma = _unit_of_counts(self.budget) * math.sqrt(shifts * whole)
         ratio = math.sqrt(setting.n_queries / share / (shifts / (1 - share)))
         cost = game_work(GaussianChances(sigma=ratio * sigma), setting.n_queries)
-        terms: dict[str, Any] = {
+        public: dict[str, Any] = {"method": "votes"}
+        if setting.aggregator == INTERACTIVE:
+            public["confidence"] = CONFIDENCE
+        numbers: dict[str, Any] = {
+            "threshold": setting.threshold,
             "max_answers": setting.max_answers,
-            "n_classes": self._n_classes,
-            "budget": self.budget,
         }
-        kind = InteractiveAggregator if setting.aggregator == INTERACTIVE else ConfidentAggregator
+        shape = self._shape(setting)
+        mechanism: ConfidentLabels
         if exact and cost <= 3 * SHORT_GAME:  # three or four games of each kind are played
-            return kind.calibrate(n_queries=setting.n_queries, threshold=setting.threshold, **terms)
-        return kind(setting.threshold, ratio * sigma, sigma, setting.n_queries, **terms)
+            mechanism = confident_labels(self.budget, shape, **numbers)
+        else:
+            mechanism = ConfidentLabels(threshold_sigma=ratio * sigma, sigma=sigma, **numbers)
+        return Terms(mechanism, shape, self.budget, public)
 
     def event(self, max_unstable: int, names: tuple[str, ...] = STREAMS) -> Stream | None:
         """Return the calibrated sparse vector or table, whichever answers less stable queries.
@@ -333,20 +331,18 @@ class Noise:
         return game_work(noise, setting.n_queries)
 
 
-def stated_noise(aggregator: Aggregator) -> float:
+def stated_noise(terms: Terms) -> float:
     """Return the standard deviation of the noise, of a table that of noise which tells an even vote
     as well, of a stream the margin that it answers nine times in ten, in votes."""
-    if isinstance(aggregator, ConfidentAggregator):
-        return aggregator.sigma
-    if isinstance(aggregator, NoisyVoting):
-        mechanism = aggregator.mechanism
-        if isinstance(mechanism, TableLabels):
-            return table_deviation(mechanism, aggregator.shape.n_teachers or 0)
+    mechanism = terms.mechanism
+    if isinstance(mechanism, ConfidentLabels):
+        return mechanism.sigma
+    if isinstance(mechanism, TableLabels):
+        return table_deviation(mechanism, terms.shape.n_teachers or 0)
+    if isinstance(mechanism, NoisyVotes):
         return deviation(mechanism)
-    assert isinstance(aggregator, StreamAggregator)
-    (event,) = aggregator.events(1)
-    assert isinstance(event, Stream)
-    needed = needed_distance(event, USUALLY_ANSWERED)
+    assert isinstance(mechanism, SparseVector | AbstentionTable)
+    needed = needed_distance(mechanism.stream_event(), USUALLY_ANSWERED)
     return 2 * math.ceil(needed) + 1.0 if math.isfinite(needed) else math.inf
 
 

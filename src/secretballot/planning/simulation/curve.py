@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtr
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_finite, check_probability, shown
-from secretballot.aggregation import Aggregator
+from secretballot.accounting.recipes import Terms
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import forecast
@@ -269,12 +269,10 @@ class CurveModel(VoteModel):
         """Return the model itself: it knows public points by the number of queries alone."""
         return self
 
-    def simulate(
-        self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
-    ) -> RunOutcome:
+    def simulate(self, setting: Setting, terms: Terms, n_records: int, fold: int) -> RunOutcome:
         """Return the curve's accuracy at the release's information, towards that of the vote."""
         sample = self.votes(setting.n_teachers, n_records, fold)
-        expected = forecast(sample, aggregator)
+        expected = forecast(sample, terms)
         information = (
             LABEL_EQUIVALENT
             * math.exp(LABEL_EQUIVALENT_SPREAD * FOLDS[fold])

@@ -20,16 +20,17 @@ from secretballot._validation import (
     shown,
 )
 from secretballot.accounting import Stream
-from secretballot.accounting.recipes import kept_chances, laplace_cdf, laplace_deviation
-from secretballot.aggregation import (
-    Aggregator,
-    ConfidentAggregator,
-    InteractiveAggregator,
-    NoisyVoting,
-)
-from secretballot.aggregation.streams import StreamAggregator
+from secretballot.accounting.recipes import Terms, kept_chances, laplace_cdf, laplace_deviation
 from secretballot.core.losses import discrete_gaussian_pmf
-from secretballot.core.mechanisms import TableLabels, plurality, stability
+from secretballot.core.mechanisms import (
+    AbstentionTable,
+    ConfidentLabels,
+    NoisyVotes,
+    SparseVector,
+    TableLabels,
+    plurality,
+    stability,
+)
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.simulation.stream_forecast import expected_stream
@@ -73,44 +74,41 @@ class Forecast:
     information: float
 
 
-def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
-    """Return what an aggregator should make of votes like these, asked about points among them.
+def forecast(sample: VoteSample, terms: Terms) -> Forecast:
+    """Return what a mechanism should make of votes like these, asked about points among them.
 
     Raises
     ------
     ParameterError
-        If the aggregator is interactive or another one without a forecast, or is for another number
-        of classes.
+        If it is interactive or another one without a forecast, or is for another number of classes.
     """
-    if aggregator.n_classes != sample.counts.shape[1]:
+    mechanism, shape = terms.mechanism, terms.shape
+    if shape.n_classes != sample.counts.shape[1]:
         raise ParameterError(
-            f"the aggregator is for {aggregator.n_classes} classes and the votes are on"
+            f"the mechanism is for {shape.n_classes} classes and the votes are on"
             f" {sample.counts.shape[1]}; calibrate it for as many."
         )
-    if isinstance(aggregator, NoisyVoting):
-        mechanism = aggregator.mechanism
-        if isinstance(mechanism, TableLabels):
-            return forecast_table(sample, mechanism, aggregator.shape)
-        find = forecast_laplace if mechanism.noise == "laplace" else forecast_gaussian
-        return find(sample, mechanism.scale, aggregator.n_queries, mechanism.release)
-    # before confident voting, of which it is a kind
-    if isinstance(aggregator, InteractiveAggregator):
+    if terms.confidence is not None:
         raise ParameterError(
             Parameter("aggregator"),
             " is interactive, and how many answers it gives depends on the student that it"
             " contradicts; simulate a run, or say how often that student agrees with the votes"
             " (forecast_interactive).",
         )
-    if isinstance(aggregator, ConfidentAggregator):
-        return forecast_confident(sample, aggregator)
-    if isinstance(aggregator, StreamAggregator):
-        (event,) = aggregator.events(1)
-        assert isinstance(event, Stream)
-        return forecast_stream(sample, event, aggregator.n_queries)
+    if isinstance(mechanism, TableLabels):
+        return forecast_table(sample, mechanism, shape)
+    if isinstance(mechanism, NoisyVotes):
+        find = forecast_laplace if mechanism.noise == "laplace" else forecast_gaussian
+        return find(sample, mechanism.scale, shape.n_queries, mechanism.release)
+    if isinstance(mechanism, ConfidentLabels):
+        tops = sample.counts.max(axis=1)
+        return _thresholded_forecast(sample, terms, _passing_chances(tops, terms))
+    if isinstance(mechanism, SparseVector | AbstentionTable):
+        return forecast_stream(sample, mechanism.stream_event(), shape.n_queries)
     raise ParameterError(
         Parameter("aggregator"),
-        f" is {shown(aggregator)}; forecasts are for Gaussian, Laplace and confident voting,"
-        " tables of chances, sparse vectors and tables of abstentions.",
+        f" draws by {type(mechanism).__name__}; forecasts are for Gaussian, Laplace and confident"
+        " voting, tables of chances, sparse vectors and tables of abstentions.",
     )
 
 
@@ -184,24 +182,7 @@ def forecast_laplace(sample: VoteSample, scale: float, n_queries: int, release: 
     return Forecast(queries, queries, queries, vote_accuracy(sample), right, queries * information)
 
 
-def forecast_confident(sample: VoteSample, aggregator: ConfidentAggregator) -> Forecast:
-    """Return what confident voting should make of votes like these.
-
-    Points with more votes for one class are answered more often, and the run stops at its last
-    answer. How many pass is binomial; the normal distribution stands in for it.
-
-    Parameters
-    ----------
-    sample : VoteSample
-    aggregator : ConfidentAggregator
-    """
-    tops = sample.counts.max(axis=1)
-    return _thresholded_forecast(sample, aggregator, _passing_chances(tops, aggregator))
-
-
-def forecast_interactive(
-    sample: VoteSample, aggregator: InteractiveAggregator, agreement: float
-) -> Forecast:
+def forecast_interactive(sample: VoteSample, terms: Terms, agreement: float) -> Forecast:
     """Return about what interactive voting should make of votes like these; good for ranking.
 
     The student's likeliest class is taken for the plurality on a share `agreement` of the points
@@ -212,7 +193,8 @@ def forecast_interactive(
     Parameters
     ----------
     sample : VoteSample
-    aggregator : InteractiveAggregator
+    terms : Terms
+        Of confident labels.
     agreement : float
         Share of points on which the student says what most teachers say, from 1 / C to 1.
 
@@ -237,28 +219,29 @@ def forecast_interactive(
     agrees, errs = (
         _passing_chances(
             (sample.counts - predicted_votes(one, one.shape, sample.n_teachers)).max(axis=1),
-            aggregator,
+            terms,
         )
         for one in predicted
     )
-    alone = _passing_chances(sample.counts.max(axis=1), aggregator)
+    alone = _passing_chances(sample.counts.max(axis=1), terms)
     later = share * agrees + (1 - share) * errs
-    return _thresholded_forecast(
-        sample, aggregator, FIRST_ROUND * alone + (1 - FIRST_ROUND) * later
-    )
+    return _thresholded_forecast(sample, terms, FIRST_ROUND * alone + (1 - FIRST_ROUND) * later)
 
 
-def _passing_chances(votes: IntArray, aggregator: ConfidentAggregator) -> FloatArray:
+def _passing_chances(votes: IntArray, terms: Terms) -> FloatArray:
     """Return the chance that these numbers of votes reach the threshold under its noise."""
-    return np.asarray(ndtr((votes - aggregator.threshold + 0.5) / aggregator.threshold_sigma))
+    mechanism = terms.mechanism
+    assert isinstance(mechanism, ConfidentLabels)
+    return np.asarray(ndtr((votes - mechanism.threshold + 0.5) / mechanism.threshold_sigma))
 
 
-def _thresholded_forecast(
-    sample: VoteSample, aggregator: ConfidentAggregator, passing: FloatArray
-) -> Forecast:
-    """Return the forecast where each point is answered with its chance, up to the last answer."""
-    right = right_chances(sample, aggregator.sigma)
-    queries, most = aggregator.n_queries, float(aggregator.max_answers)
+def _thresholded_forecast(sample: VoteSample, terms: Terms, passing: FloatArray) -> Forecast:
+    """Return the forecast where each point is answered with its chance, up to the last answer; how
+    many pass is binomial, and the normal distribution stands in for it."""
+    mechanism = terms.mechanism
+    assert isinstance(mechanism, ConfidentLabels)
+    right = right_chances(sample, mechanism.sigma)
+    queries, most = terms.shape.n_queries, float(mechanism.max_answers)
     mean = queries * float(passing.mean())
     spread = math.sqrt(max(1e-12, mean * (1 - float(passing.mean()))))
     # E min(N, most) for a normal N

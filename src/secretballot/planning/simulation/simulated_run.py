@@ -1,4 +1,4 @@
-"""One simulated run of a setting: ask, answer by the real aggregator, fit a student, score it."""
+"""One simulated run of a setting: ask, answer by the real mechanism, fit a student, score it."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,9 +7,8 @@ import numpy as np
 import sklearn
 
 from secretballot._typing import IntArray
-from secretballot.aggregation import Aggregator, InteractiveAggregator, NoisyVoting
+from secretballot.accounting.recipes import Terms, deviation_of_counts
 from secretballot.core.mechanisms import NoisyVotes, State
-from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.planning.plan.model import Setting
@@ -50,13 +49,13 @@ class SimulatedRun:
     n_public: int
     student: Any = None
 
-    def run(self, setting: Setting, aggregator: Aggregator, seed: int) -> RunOutcome:
+    def run(self, setting: Setting, terms: Terms, seed: int) -> RunOutcome:
         """Return what comes of one run.
 
         Parameters
         ----------
         setting : Setting
-        aggregator : Aggregator
+        terms : Terms
             With the noise of the run.
         seed : int
             Fixes the public points, the noise and the student's randomness.
@@ -74,11 +73,11 @@ class SimulatedRun:
         # a learner without a seed of its own draws from the global generators, which are seeded
         # here
         with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
-            in_rounds = self._student_in_rounds(public, setting, aggregator, seed)
+            in_rounds = self._student_in_rounds(public, setting, terms, seed)
             if setting.strategy == "passive":
-                released = self._asked_at_random(public, setting, aggregator, noise, rng)
+                released = self._asked_at_random(public, setting, terms, noise, rng)
             else:
-                released = self._asked_in_rounds(public, setting, aggregator, noise, rng, in_rounds)
+                released = self._asked_in_rounds(public, setting, terms, noise, rng, in_rounds)
             taught = released
             if in_rounds is not None:  # what was confirmed teaches too, as with real votes
                 taught = replace(released, labels=in_rounds.labels)
@@ -88,7 +87,7 @@ class SimulatedRun:
             )
         return RunOutcome(
             student_accuracy,
-            self._right_labels(public[released.queries], released, aggregator),
+            self._right_labels(public[released.queries], released, terms),
             float(released.answered.sum()),
         )
 
@@ -100,22 +99,20 @@ class SimulatedRun:
         )
 
     def _student_in_rounds(
-        self, public: IntArray, setting: Setting, aggregator: Aggregator, seed: int
+        self, public: IntArray, setting: Setting, terms: Terms, seed: int
     ) -> StudentInRounds | None:
-        """Return the student that an interactive aggregator contradicts; None for all others."""
-        if not isinstance(aggregator, InteractiveAggregator):
+        """Return the student that interactive voting contradicts; None without a confidence."""
+        if terms.confidence is None:
             return None
         return StudentInRounds(
             lambda so_far: self._fitted_student(public, so_far, seed),
             take_rows(self.points, public),
             range(self.sample.counts.shape[1]),
             setting.n_teachers,
-            aggregator.confidence,
+            terms.confidence,
         )
 
-    def _right_labels(
-        self, rows: IntArray, released: ReleasedLabels, aggregator: Aggregator
-    ) -> float | None:
+    def _right_labels(self, rows: IntArray, released: ReleasedLabels, terms: Terms) -> float | None:
         """Return the share of right labels, None where there is no answer."""
         if not released.answered.any():
             return None
@@ -123,8 +120,8 @@ class SimulatedRun:
             self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows]
         )
         # where every query is answered it is computed: one draw at these points says less
-        if isinstance(aggregator, NoisyVoting) and isinstance(aggregator.mechanism, NoisyVotes):
-            return forecast(asked, aggregator).label_accuracy
+        if isinstance(terms.mechanism, NoisyVotes):
+            return forecast(asked, terms).label_accuracy
         return float((asked.truth == released.labels)[released.answered].mean())
 
     def _public_rows(self, rng: np.random.Generator) -> IntArray:
@@ -135,7 +132,7 @@ class SimulatedRun:
         self,
         public: IntArray,
         setting: Setting,
-        aggregator: Aggregator,
+        terms: Terms,
         noise: Any,
         rng: np.random.Generator,
     ) -> ReleasedLabels:
@@ -146,25 +143,23 @@ class SimulatedRun:
         queries = np.concatenate([rng.permutation(len(public)) for _ in range(turns)])[
             : setting.n_queries
         ]
-        shape = self._shape(setting.n_queries)
         votes = self.sample.counts[public[queries]].astype(np.int64)
-        mechanism = aggregator.core_mechanism(setting.n_teachers)
-        drawn, _ = mechanism.draw(shape, (votes, np.zeros_like(votes)), noise, State())
-        return self._as_released(queries[: len(drawn)], drawn, aggregator)
+        drawn, _ = terms.mechanism.draw(terms.shape, (votes, np.zeros_like(votes)), noise, State())
+        return self._as_released(queries[: len(drawn)], drawn, terms)
 
     def _asked_in_rounds(
         self,
         public: IntArray,
         setting: Setting,
-        aggregator: Aggregator,
+        terms: Terms,
         noise: Any,
         rng: np.random.Generator,
         student: StudentInRounds | None,
     ) -> ReleasedLabels:
         """Answer what a strategy asks, in rounds; every point is asked once.
 
-        A student learns from each round and predicts the points of the next, for an interactive
-        aggregator.
+        A student learns from each round and predicts the points of the next, for interactive
+        voting.
         """
         places = distinct_rows(take_rows(self.points, public))
         if setting.n_queries > len(places):
@@ -183,10 +178,7 @@ class SimulatedRun:
             int(rng.integers(2**31)),
         )
         selector = CheckedSelector(strategy, pool)
-        shape, mechanism = (
-            self._shape(setting.n_queries),
-            aggregator.core_mechanism(setting.n_teachers),
-        )
+        shape, mechanism = terms.shape, terms.mechanism
         # a stream may stop before its first answer, so there may be nothing to join
         asked = np.empty(0, dtype=np.int64)
         given = np.empty((0, mechanism.answer_shape(shape)[1]), dtype=np.int64)
@@ -209,30 +201,17 @@ class SimulatedRun:
             if student is not None:
                 student.tell(rows[:reached], drawn[:, 0], predictions[:reached])
             left -= reached
-            selector.receive(self._as_released(asked, given, aggregator))
-        return self._as_released(places[asked], given, aggregator)
+            selector.receive(self._as_released(asked, given, terms))
+        return self._as_released(places[asked], given, terms)
 
-    def _shape(self, n_queries: int) -> VoteShape:
-        return VoteShape(
-            guarantee=Guarantee(unit="record", relation="add-remove"),
-            n_queries=n_queries,
-            n_classes=self.sample.counts.shape[1],
-            n_teachers=self.sample.n_teachers,
-            moved=n_queries,
-        )
-
-    def _as_released(
-        self, queries: IntArray, values: IntArray, aggregator: Aggregator
-    ) -> ReleasedLabels:
-        k = self.sample.n_teachers
-        shape = self._shape(aggregator.n_queries)
-        labels, counts = labels_in(aggregator.core_mechanism(k), shape, values)
+    def _as_released(self, queries: IntArray, values: IntArray, terms: Terms) -> ReleasedLabels:
+        labels, counts = labels_in(terms.mechanism, terms.shape, values)
         return ReleasedLabels(
             queries=queries,
             labels=labels,
             classes=tuple(range(self.sample.counts.shape[1])),
             n_teachers=self.sample.n_teachers,
-            sigma=None if counts is None else aggregator.sigma_of_counts,
+            sigma=deviation_of_counts(terms.mechanism),
             noisy_counts=counts,
             certificate={"simulated": True},
         )

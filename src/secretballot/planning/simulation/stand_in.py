@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.aggregation import Aggregator
+from secretballot.accounting.recipes import Terms
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.more_teachers import drawn_votes
@@ -152,9 +152,7 @@ class StandInModel(VoteModel):
         other._n_public = n_public
         return other
 
-    def simulate(
-        self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
-    ) -> RunOutcome:
+    def simulate(self, setting: Setting, terms: Terms, n_records: int, fold: int) -> RunOutcome:
         """Return what comes of one simulated run, its student scored on the fold's held-out rows.
 
         Passive settings with more queries than there are stand-in points ask points several times.
@@ -178,11 +176,11 @@ class StandInModel(VoteModel):
             self._student,
         )
         seed = self._run_seed(setting, n_records, fold)
-        whole = simulated.run(setting, aggregator, seed)
+        whole = simulated.run(setting, terms, seed)
         return (
             whole
             if setting.strategy == "passive"
-            else self._outcome_in_larger_pool(simulated, whole, setting, aggregator, seed)
+            else self._outcome_in_larger_pool(simulated, whole, setting, terms, seed)
         )
 
     def _outcome_in_larger_pool(
@@ -190,7 +188,7 @@ class StandInModel(VoteModel):
         simulated: SimulatedRun,
         whole: RunOutcome,
         setting: Setting,
-        aggregator: Aggregator,
+        terms: Terms,
         seed: int,
     ) -> RunOutcome:
         """Return the outcome, its labels as they would be in a pool of the real run's size, and so
@@ -205,7 +203,7 @@ class StandInModel(VoteModel):
         if whole.labels is None or not setting.n_queries < part or not self._n_public > known:
             return whole
         # a straight line through the two pools that can be simulated, read off at the real size
-        fewer = replace(simulated, n_public=part).run(setting, aggregator, seed)
+        fewer = replace(simulated, n_public=part).run(setting, terms, seed)
         if fewer.labels is None or fewer.answered is None or whole.answered is None:
             return whole
         steps = (1 - known / self._n_public) / (known / part - 1)

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from secretballot._typing import IntArray
-from secretballot.aggregation import Aggregator
+from secretballot.accounting.recipes import Terms
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 
@@ -102,18 +102,6 @@ class VoteModel(ABC):
         """Return the model for another number of public points, None where it cannot tell."""
         return None
 
-    def can_walk(self, setting: Setting) -> bool:
-        """Return what `can_simulate` does; its former name."""
-        return self.can_simulate(setting)
-
-    def rehearse(
-        self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
-    ) -> RunOutcome:
-        """Return what `simulate` does; its former name."""
-        return self.simulate(setting, aggregator, n_records, fold)
-
     @abstractmethod
-    def simulate(
-        self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
-    ) -> RunOutcome:
+    def simulate(self, setting: Setting, terms: Terms, n_records: int, fold: int) -> RunOutcome:
         """Return what comes of one simulated run of `setting` with this noise."""

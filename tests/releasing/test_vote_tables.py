@@ -89,7 +89,7 @@ def second_verdict(certificate: dict[str, Any]) -> str:
 def test_both_verifiers_take_the_certificate_and_the_answer_is_stored_once(kind: str) -> None:
     terms, votes = KINDS[kind]()
     ledger, rows = account(), [9, 1, 2, 3, 4, 5]
-    table = sb.door.release_table(terms, votes, ledger, rows=rows, request="q")
+    table = sb.releasing.release_table(terms, votes, ledger, rows=rows, request="q")
     found = sb.verify_certificate(table.certificate)
     assert found.ok, found.failures
     # of sets alone a game of minutes is left undecided
@@ -100,12 +100,12 @@ def test_both_verifiers_take_the_certificate_and_the_answer_is_stored_once(kind:
     def never() -> sb.Votes:
         raise AssertionError
 
-    assert sb.door.release_table(terms, never, ledger, rows=rows, request="q") == table
+    assert sb.releasing.release_table(terms, never, ledger, rows=rows, request="q") == table
     assert ReleasedTable.from_json(table.to_json()) == table
     assert table.rows.tolist() == rows
     assert len(table.values) == 6
     with pytest.raises(ParameterError, match="other terms"):
-        sb.door.release_table(terms, votes, ledger, request="q")
+        sb.releasing.release_table(terms, votes, ledger, request="q")
 
 
 FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
@@ -137,7 +137,7 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_neither_verifier_takes_a_forged_certificate(name: str) -> None:
     kind, forge = FORGERIES[name]
-    forged = copy.deepcopy(sb.door.release_table(*KINDS[kind](), account()).certificate)
+    forged = copy.deepcopy(sb.releasing.release_table(*KINDS[kind](), account()).certificate)
     forge(forged)
     forged["digest"] = certificate_digest(forged)
     assert not sb.verify_certificate(forged).ok
@@ -146,7 +146,7 @@ def test_neither_verifier_takes_a_forged_certificate(name: str) -> None:
 
 @pytest.mark.parametrize("other", ["votes", "record-moments"])
 def test_a_table_is_no_other_release_and_no_other_release_a_table(other: str) -> None:
-    forged = copy.deepcopy(sb.door.release_table(*KINDS["mean"](), account()).certificate)
+    forged = copy.deepcopy(sb.releasing.release_table(*KINDS["mean"](), account()).certificate)
     forged["public"]["method"] = other
     forged["digest"] = certificate_digest(forged)
     assert not sb.verify_certificate(forged).ok
@@ -158,25 +158,27 @@ def test_what_does_not_fit_is_refused_and_nothing_is_spent() -> None:
     ledger = account()
     for other in (label_votes(), number_votes(), label_votes(most_named=1, unit="user")):
         with pytest.raises(ParameterError, match="not of the shape"):
-            sb.door.release_table(terms, other, ledger)
+            sb.releasing.release_table(terms, other, ledger)
     for rows in ([1, 1, 2, 3, 4, 5], [1], [-1, 0, 1, 2, 3, 4]):
         with pytest.raises(DataError, match="public_rows"):
-            sb.door.release_table(terms, votes, ledger, rows=rows)
+            sb.releasing.release_table(terms, votes, ledger, rows=rows)
     with pytest.raises(ParameterError, match="declaration says otherwise"):
-        sb.door.release_table(
+        sb.releasing.release_table(
             terms, votes, ledger, declaration={"unit": "record", "neighbours": "replace-one"}
         )
     with pytest.raises(LedgerError):
-        sb.door.release_table(terms, votes, account(neighbours="replace-one"))
+        sb.releasing.release_table(terms, votes, account(neighbours="replace-one"))
     assert ledger.spent().epsilon == 0
     with pytest.raises(BudgetError):
-        sb.door.release_table(terms, votes, account(budget=sb.PrivacyBudget(0.5, 1e-6)))
+        sb.releasing.release_table(terms, votes, account(budget=sb.PrivacyBudget(0.5, 1e-6)))
 
 
 def test_noise_that_does_not_keep_its_budget_is_refused() -> None:
     terms, votes = KINDS["labels"]()
     with pytest.raises(BudgetError, match="calibrate it again"):
-        sb.door.release_table(replace(terms, mechanism=NoisyVotes(scale=1.0)), votes, account())
+        sb.releasing.release_table(
+            replace(terms, mechanism=NoisyVotes(scale=1.0)), votes, account()
+        )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_tables_are_what_was_drawn(
     monkeypatch.setattr(releasing, "noise_source", lambda: ScriptedNoise(noise, exact=True))
     public = {"method": "votes-of-labels", "labels": NAMES, "ballot": ballot, "most_named": None}
     terms = Terms(NoisyVotes(scale=2.0, release=release), votes.shape, loose, public)
-    table = sb.door.release_table(terms, votes, account(budget=loose))
+    table = sb.releasing.release_table(terms, votes, account(budget=loose))
     assert table.answers.tolist() == [expected]
 
 
@@ -209,6 +211,6 @@ def test_stored_answers_have_one_size_whatever_came_out(tmp_path: Path) -> None:
     for level in (0.0, 9.9):
         cast = sb.teachers.number_votes(np.full((6, TEACHERS), level), (0.0, 10.0), n_positions=50)
         ledger = sb.Ledger(tmp_path / f"{level}.sqlite", dataset="x", budget=BUDGET)
-        sb.door.release_table(KINDS["median"]()[0], cast, ledger, request="q")
+        sb.releasing.release_table(KINDS["median"]()[0], cast, ledger, request="q")
         sizes.add(ledger.path.stat().st_size)
     assert len(sizes) == 1

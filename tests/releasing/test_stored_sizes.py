@@ -1,5 +1,6 @@
 """What is stored of an outcome before it is released has a size that the outcome does not move."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,13 +8,19 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from noisy_plans import noisy, priced
-from secretballot.accounting import table_labels, teacher_shape
+from noisy_plans import confident, priced, released
+from secretballot.accounting import (
+    sparse_vector,
+    table_labels,
+    table_of_abstentions,
+    teacher_shape,
+)
+from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
+from secretballot.core.mechanisms import Mechanism, NoisyVotes
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
-from secretballot.door import choose_by_scores
-from secretballot.door.outcomes import reserve_choice
+from secretballot.releasing import choose_by_scores, reserve_choice
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
@@ -39,51 +46,28 @@ class _Noise:
         return self.value
 
 
-def size_of(ledger: sb.Ledger, request: str) -> tuple[int, int]:
-    """Return the bytes of the answer, and of the file that holds it."""
-    answer = ledger.released(request)
-    assert answer is not None
-    assert ledger.path is not None
-    return len(answer), ledger.path.stat().st_size
+def terms(mechanism: Mechanism, n_classes: int = 2) -> Terms:
+    return priced(mechanism, 30, 600, n_classes, BUDGET)
 
 
-AGGREGATORS = {
-    "labels": lambda: (noisy(40.0, 30, budget=BUDGET, n_teachers=600), 2),
-    "counts": lambda: (noisy(40.0, 30, budget=BUDGET, release="counts", n_teachers=600), 2),
-    "histograms": lambda: (
-        noisy(60.0, 30, budget=BUDGET, release="counts", n_classes=12, n_teachers=600),
-        12,
-    ),
-    "laplace counts": lambda: (
-        noisy(
-            40.0, 30, budget=BUDGET, release="counts", n_classes=12, n_teachers=600, noise="laplace"
-        ),
-        12,
-    ),
-    "vote table": lambda: (
-        priced(table_labels(BUDGET, teacher_shape(30, 2, 600)), 30, 600, budget=BUDGET),
-        2,
-    ),
-    "confident": lambda: (
-        sb.ConfidentAggregator(400, 60.0, 60.0, 30, max_answers=20, n_classes=12, budget=BUDGET),
-        12,
-    ),
-    "table": lambda: (
-        sb.AbstentionTableAggregator.calibrate(BUDGET, n_queries=30, max_unstable=8),
-        2,
-    ),
-    "sparse vector": lambda: (
-        sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=30, max_unstable=8),
-        2,
-    ),
+TERMS: dict[str, Callable[[], Terms]] = {
+    "labels": lambda: terms(NoisyVotes(scale=40.0)),
+    "counts": lambda: terms(NoisyVotes(scale=40.0, release="counts")),
+    "histograms": lambda: terms(NoisyVotes(scale=60.0, release="counts"), 12),
+    "laplace counts": lambda: terms(NoisyVotes(scale=40.0, release="counts", noise="laplace"), 12),
+    "vote table": lambda: terms(table_labels(BUDGET, teacher_shape(30, 2, 600))),
+    "confident": lambda: terms(confident(400, 60.0, 60.0, 20), 12),
+    "table": lambda: terms(table_of_abstentions(BUDGET, 600, max_abstentions=8)),
+    "sparse vector": lambda: terms(sparse_vector(BUDGET, 30, max_abstentions=8)),
 }
 
 
-@pytest.mark.parametrize("kind", AGGREGATORS)
+@pytest.mark.parametrize("kind", TERMS)
 def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    aggregator, n_classes = AGGREGATORS[kind]()
+    paid = TERMS[kind]()
+    n_classes = paid.shape.n_classes
     sizes = set()
     for number, (winner, noise) in enumerate(
         [(0, 0), (n_classes - 1, 0), (n_classes - 1, -900), (0, 900)]
@@ -94,7 +78,7 @@ def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
         counts: Any = sb.votes_of_counts(votes, classes=names)
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
         monkeypatch.setattr(releasing, "noise_source", lambda noise=noise: _Noise(noise))
-        sb.release(counts, aggregator, ledger, request="one")
+        released(counts, paid, ledger, request="one")
         assert ledger.path is not None
         sizes.add(ledger.path.stat().st_size)
     assert len(sizes) == 1

@@ -11,10 +11,12 @@ import secretballot as sb
 from exact_games.worlds import ScriptedNoise
 from secretballot._nearest_points import NearestPoints
 from secretballot.accounting import noisy_votes
+from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, TableLabels
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
+from secretballot.releasing import release_labels
 from secretballot.teachers.records import votes_of_records
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
@@ -40,10 +42,17 @@ def account(**terms: str) -> sb.Ledger:
     return sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
 
 
-def released(secret: sb.Votes, ledger: sb.Ledger, **more: Any) -> sb.ReleasedLabels:
-    apart = {"expected_uncovered": 0.02} if secret.shape.spare_rows else {}
-    public = {"method": "record-votes", **apart}
-    return sb.release(secret, priced(secret), ledger, BUDGET, public=public, **more)
+def released(
+    secret: sb.Votes, ledger: sb.Ledger, apart: Any = None, **more: Any
+) -> sb.ReleasedLabels:
+    if apart is None:
+        apart = {"expected_uncovered": 0.02} if secret.shape.spare_rows else {}
+    terms = Terms(priced(secret), secret.shape, BUDGET, {"method": "record-votes", **apart})
+    made = secret.shape.guarantee
+    if made != RECORD:
+        more = {"declaration": {"unit": made.unit, "neighbours": made.relation}} | more
+    rows = np.arange(secret.shape.n_queries)
+    return release_labels(terms, secret, ledger, classes=secret.classes, rows=rows, **more)
 
 
 def test_the_true_counts_leave_with_the_noise_that_was_drawn_and_nothing_else(monkeypatch) -> None:
@@ -163,7 +172,7 @@ def test_uncovered_records_are_counted_at_the_same_price(monkeypatch) -> None:
 def test_what_is_counted_apart_is_asked_and_cast_together() -> None:
     ledger = account()
     with pytest.raises(ParameterError, match="could not be verified"):
-        sb.release(apart(40, 7), priced(votes()), ledger, BUDGET, public={"method": "record-votes"})
+        released(apart(40, 7), ledger, apart={})
     assert ledger.spent().epsilon == 0
     first = released(apart(40, 7), ledger, request="one")
     assert sb.verify_certificate(first.certificate).ok

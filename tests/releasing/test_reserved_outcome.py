@@ -15,8 +15,7 @@ from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.private import Scores
 from secretballot.core.releasing import AnswerStream
 from secretballot.core.types import Guarantee
-from secretballot.door import choose_by_scores
-from secretballot.door.outcomes import reserve_choice
+from secretballot.releasing import choose_by_scores, reserve_choice
 from secretballot.teachers.votes import guarantee_of
 
 POINTS = b'{"points": [[0.5]]}'

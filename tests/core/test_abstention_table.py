@@ -12,7 +12,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy.stats import binomtest
 
-from exact_games.worlds import ScriptedNoise, all_counts, neighbouring_counts
+from exact_games.worlds import neighbouring_counts
 from made_events import abstention_event, admits, counts_event, pure_event, sampled_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -30,10 +30,14 @@ from secretballot.accounting.abstention_table import (
     answer_chances,
     answer_weights,
 )
-from secretballot.accounting.stream_recipes import answer_chance
-from secretballot.aggregation import AbstentionTableAggregator
+from secretballot.accounting.stream_recipes import (
+    answer_chance,
+    check_answerable,
+    scale_of_stream,
+    stream_mechanism,
+)
 from secretballot.core import streams
-from secretballot.core.mechanisms import State, plurality, stability
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.core.noise import ExactNoise
 from secretballot.core.streams import BITS, keeps_inequalities
 from secretballot.exceptions import ParameterError
@@ -147,8 +151,7 @@ def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
 def test_a_distance_that_no_table_reaches_is_infinite_at_once():
     event = abstention_event(8192.0, 2.0**-44, 2.0**-56, 1)
     assert needed_distance(event) == math.inf
-    table = AbstentionTableAggregator(8192.0, 2.0**-44, 2.0**-56, 1, n_queries=1, delta=1e-6)
-    assert table.votes_per_e == math.inf
+    assert scale_of_stream(stream_mechanism(event, 9)) == math.inf
 
 
 def test_plans_see_the_table_that_is_drawn():
@@ -394,43 +397,10 @@ def test_one_abstention_is_left_to_the_sparse_vector():
 # --------------------------------------------------------------------------------------------------
 
 
-def given(event=SHORT, n_queries=100, n_classes=2):
-    return AbstentionTableAggregator(
-        event.order,
-        event.charge,
-        event.false_answer,
-        event.abstentions,
-        n_queries=n_queries,
-        n_classes=n_classes,
-        budget=BUDGET,
-    )
-
-
-def table(stops, n_teachers=9):
-    event = abstention_event(SHORT.order, SHORT.charge, SHORT.false_answer, stops)
-    return given(event).core_mechanism(n_teachers)
-
-
-def test_a_query_is_answered_if_the_integer_is_below_its_weight():
-    votes = all_counts(9, 2)
-    weights = answer_weights(SHORT, 4)[stability(votes)]
-    for offset, told in ((-1, plurality(votes).tolist()), (0, 10 * [-1])):
-        assert labels_drawn(table(100), votes, ScriptedNoise(weights + offset))[0] == told
-
-
-def test_it_stops_at_the_last_abstention_and_goes_on_where_it_was_left():
-    votes, (never, ever) = np.tile([0, 9], (8, 1)), (WHOLE - 1, 0)
-    noise = [ever, never, ever, never, ever, ever, ever, ever]
-    told, state = labels_drawn(table(2), votes, ScriptedNoise(noise))
-    assert (told, state) == ([1, -1, 1, -1], State(2))
-    assert labels_drawn(table(2), votes[:3], ScriptedNoise([]), state) == ([], State(2))
-    first, state = labels_drawn(table(2), votes[:3], ScriptedNoise([never, ever, ever]))
-    then, state = labels_drawn(table(2), votes[:3], ScriptedNoise([ever, never, ever]), state)
-    assert (first, then, state) == ([-1, 1, 1], [1, -1], State(2))
-
-
 def test_real_draws_have_the_chances_of_the_table_and_a_wrong_one_is_seen():
-    size, mechanism = 40_000, table(40_000)
+    size = 40_000
+    event = abstention_event(SHORT.order, SHORT.charge, SHORT.false_answer, size)
+    mechanism = stream_mechanism(event, 9)
     for distance in range(5):
         chance = answer_chance(mechanism, distance)
         votes = np.tile([4 - distance, 5 + distance], (size, 1))
@@ -443,9 +413,7 @@ def test_real_draws_have_the_chances_of_the_table_and_a_wrong_one_is_seen():
 
 
 def test_tables_that_hardly_answer_are_refused():
-    aggregator = AbstentionTableAggregator.calibrate(BUDGET, 100, max_unstable=50)
-    aggregator.check_useful(400)
+    event = calibrate_abstention_table(BUDGET, 50)
+    check_answerable(stream_mechanism(event, 400), 400)
     with pytest.raises(ParameterError, match="teachers"):
-        aggregator.check_useful(60)
-    twin = AbstentionTableAggregator.from_description(aggregator.describe())
-    assert twin == aggregator
+        check_answerable(stream_mechanism(event, 60), 60)

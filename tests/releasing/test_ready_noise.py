@@ -15,27 +15,26 @@ from typing import Any
 import pytest
 
 import secretballot as sb
-from noisy_plans import noisy
+from noisy_plans import noisy, priced, released
+from secretballot.accounting import sparse_vector
+from secretballot.accounting.recipes import Terms
 from secretballot.core import noise as room
 from secretballot.core import sampler as sampler_memory
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
-from secretballot.door import choose_by_scores
-from secretballot.door.outcomes import reserve_choice
 from secretballot.learners.training.label_stream import LabelStream
+from secretballot.releasing import choose_by_scores, reserve_choice
 from sessions import stream_of
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 COUNTS = sb.votes_of_counts([[250, 0], [0, 250]], classes=["no", "yes"])
 GAUSSIAN = noisy(20.0, 2, budget=BUDGET, n_teachers=250)
-SPARSE = sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=2, max_unstable=1)
+SPARSE = priced(sparse_vector(BUDGET, 2, max_abstentions=1), 2, 250, budget=BUDGET)
 
 
-def streamed(aggregator: Any) -> Callable[[sb.Ledger], object]:
-    return lambda ledger: stream_of(aggregator, ledger, ["no", "yes"], 250).answer(
-        COUNTS, [b"a", b"b"]
-    )
+def streamed(terms: Terms) -> Callable[[sb.Ledger], object]:
+    return lambda ledger: stream_of(terms, ledger, ["no", "yes"]).answer(COUNTS, [b"a", b"b"])
 
 
 def reserved(ledger: sb.Ledger) -> object:
@@ -49,8 +48,8 @@ def reserved(ledger: sb.Ledger) -> object:
 
 
 PATHS: dict[str, Callable[[sb.Ledger], object]] = {
-    "batch": lambda ledger: sb.release(COUNTS, GAUSSIAN, ledger),
-    "batch of the sparse vector": lambda ledger: sb.release(COUNTS, SPARSE, ledger),
+    "batch": lambda ledger: released(COUNTS, GAUSSIAN, ledger),
+    "batch of the sparse vector": lambda ledger: released(COUNTS, SPARSE, ledger),
     "stream": streamed(GAUSSIAN),
     "stream of the sparse vector": streamed(SPARSE),
     "stability": lambda ledger: sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5),
@@ -144,7 +143,7 @@ def test_a_sampler_of_another_scale_leaves_the_ledger_untouched(ledger, monkeypa
 
 def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) -> None:
     def opened() -> LabelStream:
-        return stream_of(GAUSSIAN, ledger, ["no", "yes"], 250, vault=tmp_path / "v")
+        return stream_of(GAUSSIAN, ledger, ["no", "yes"], vault=tmp_path / "v")
 
     opened().answer(COUNTS, [b"a", b"b"])
     room._ready_once.cache_clear()
@@ -213,7 +212,7 @@ PRELUDE = """
 import json, sys
 from pathlib import Path
 import secretballot as sb
-from door.test_ready_noise import BUDGET, PATHS
+from releasing.test_ready_noise import BUDGET, PATHS
 
 def new_ledger(name):
     path = Path(sys.argv[1]) / f"{name}.sqlite"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.accounting import noisy_votes
+from secretballot.accounting import noisy_votes, sparse_vector
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisySums, NoisyVotes, TableLabels
 from secretballot.core.noise import ExactNoise
@@ -75,78 +75,6 @@ def test_a_release_is_certified_committed_and_accounted(
     assert (ledger.spent().epsilon, ledger.spent().delta) == (1.0, 1e-6)
     (entry,) = ledger.history()
     assert (entry.state, entry.purpose) == ("committed", "a test")
-
-
-def test_noise_is_drawn_only_after_the_price_is_reserved(
-    counts: sb.Votes,
-    ledger: sb.Ledger,
-    mechanism: NoisyVotes,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    spy = _SpyNoise(ledger)
-    monkeypatch.setattr(releasing, "noise_source", lambda: spy)
-    sb.release(counts, mechanism, ledger, BUDGET)
-    assert spy.states == ["reserved"]
-
-
-def test_a_failed_draw_stays_spent(
-    counts: sb.Votes,
-    ledger: sb.Ledger,
-    mechanism: NoisyVotes,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(releasing, "noise_source", lambda: _SpyNoise(ledger, fail=True))
-    with pytest.raises(sb.LedgerError, match="forfeited"):
-        sb.release(counts, mechanism, ledger, BUDGET, request="mine")
-    assert ledger.history()[0].state == "forfeited"
-    assert ledger.spent().epsilon == 1.0
-    monkeypatch.undo()
-    with pytest.raises(sb.LedgerError):
-        sb.release(counts, mechanism, ledger, BUDGET, request="mine")
-    with pytest.raises(sb.BudgetError):
-        sb.release(counts, mechanism, ledger, BUDGET)
-
-
-def test_a_release_that_could_not_be_stored_goes_on_and_is_paid_once(
-    counts: sb.Votes,
-    ledger: sb.Ledger,
-    mechanism: NoisyVotes,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise sb.LedgerError("The disk is full.")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(sb.Ledger, "answering", full)
-        with pytest.raises(sb.LedgerError, match="full"):
-            sb.release(counts, mechanism, ledger, BUDGET, request="mine")
-    assert ledger.history()[0].state == "reserved"
-    with pytest.raises(sb.ParameterError, match="other terms"):
-        sb.release(counts, NoisyVotes(scale=300.0), ledger, BUDGET, request="mine")
-    released = sb.release(counts, mechanism, ledger, BUDGET, request="mine")
-    assert sb.release(counts, mechanism, ledger, BUDGET, request="mine") == released
-    assert sb.verify_certificate(released.certificate).ok
-    assert (ledger.releases(), ledger.spent().epsilon) == (1, 1.0)
-
-
-def test_of_two_processes_with_one_request_the_first_that_stores_answers_for_both(
-    counts: sb.Votes,
-    ledger: sb.Ledger,
-    mechanism: NoisyVotes,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    first: list[sb.ReleasedLabels] = []
-
-    class Overtaken(ExactNoise):
-        def discrete_gaussian(self, sigma: float, size: int) -> Any:
-            if not first:
-                monkeypatch.undo()
-                first.append(sb.release(counts, mechanism, ledger, BUDGET, request="one"))
-            return super().discrete_gaussian(sigma, size)
-
-    monkeypatch.setattr(releasing, "noise_source", Overtaken)
-    assert sb.release(counts, mechanism, ledger, BUDGET, request="one") == first[0]
-    assert len(first) == ledger.releases() == 1
 
 
 def test_the_same_request_gets_the_stored_answer_for_nothing(
@@ -295,12 +223,12 @@ def test_teachers_of_a_secret_sample_answer_no_batch(
     assert ledger.history() == []
 
 
-def test_an_aggregator_that_answers_nothing_is_refused_with_what_would_work(
+def test_a_mechanism_that_answers_nothing_is_refused_with_what_would_work(
     counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
-    drowned = sb.SparseVectorAggregator.calibrate(BUDGET, 26, max_unstable=50)
+    drowned = sparse_vector(BUDGET, 26, max_abstentions=50)
     with pytest.raises(sb.ParameterError, match="teachers"):
-        sb.release(counts, drowned, ledger)
+        sb.release(counts, drowned, ledger, BUDGET)
     assert ledger.history() == []
 
 
@@ -327,8 +255,8 @@ def test_counts_are_released_with_their_noise(counts: sb.Votes, ledger: sb.Ledge
 def test_the_sparse_vector_gives_exact_labels_and_stops(ledger: sb.Ledger) -> None:
     ones = np.array([250, 0] * 20 + [125] + [250] * 20)
     counts = sb.votes_of_counts(np.column_stack([250 - ones, ones]), classes=[0, 1])
-    aggregator = sb.SparseVectorAggregator.calibrate(BUDGET, 61, max_unstable=1)
-    released = sb.release(counts, aggregator, ledger)
+    mechanism = sparse_vector(BUDGET, 61, max_abstentions=1)
+    released = sb.release(counts, mechanism, ledger, BUDGET)
     assert released.labels[:40].tolist() == [1, 0] * 20
     assert (released.labels[40:] == -1).all()
 
@@ -449,3 +377,34 @@ def test_a_signal_that_is_ignored_stays_ignored(
     finally:
         signal.signal(signal.SIGTERM, before)
     assert [entry.state for entry in ledger.history()] == ["committed"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"points_sha256": "zz"}, "points_sha256 must be 64 hexadecimal digits"),
+        ({"purpose": "x" * 20_000}, "purpose has a string of 20000"),
+        ({"unit": "user", "declaration": {"unit": "user", "unit_column": ""}}, "unit_column is ''"),
+        ({"classes": ["a", "x" * 100_000]}, "classes has a string of 100000"),
+        ({"classes": [2**60, 1]}, "an integer beyond 2"),
+    ],
+)
+def test_what_no_verifier_would_read_is_refused_before_it_is_paid(
+    settings: dict[str, object], words: str
+) -> None:
+    made = {name: settings[name] for name in ("classes", "unit") if name in settings}
+    votes = sb.votes_of_counts([[30, 70], [60, 40]], **made)  # type: ignore[arg-type]
+    settings = {name: value for name, value in settings.items() if name not in made}
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    noise = noisy_votes(BUDGET, votes.shape)
+    with pytest.raises(sb.ParameterError, match=words) as refused:
+        sb.release(votes, noise, ledger, BUDGET, **settings)  # type: ignore[arg-type]
+    assert "Nothing was spent." in str(refused.value)
+    assert ledger.spent().epsilon == 0
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), "\ud800"])
+def test_classes_that_no_file_can_hold_are_refused(value: object) -> None:
+    other = "a" if isinstance(value, str) else 1.0
+    with pytest.raises(sb.ParameterError, match="certificates and tables can hold"):
+        sb.votes_of_counts([[30, 70]], classes=[other, value])

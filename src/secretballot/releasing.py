@@ -1,0 +1,786 @@
+"""Releases with what a certificate says of them: `core.releasing` checks, reserves, draws and
+stores; here stands what a stranger may check of it."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secretballot._typing import IntArray
+from secretballot._validation import (
+    FARTHEST,
+    MOST_ROWS,
+    check_count,
+    check_instance,
+    name_part,
+    shown,
+)
+from secretballot.accounting import PrivacyBudget, calibrate_pure, check_useful
+from secretballot.accounting.recipes import Terms, deviation_of_counts
+from secretballot.core import releasing
+from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import (
+    ABSTAINED,
+    ExponentialChoice,
+    Mechanism,
+    NoisyMeans,
+    StabilityQuantile,
+)
+from secretballot.core.private import MOST, Scores, Votes
+from secretballot.core.releasing import AnswerStream, Released
+from secretballot.core.types import Guarantee, ScoreShape, VoteShape
+from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
+from secretballot.released import ReleasedLabels, ReleasedTable, labels_in
+from secretballot.report.certificate.build import (
+    account_fields,
+    certificate_digest,
+    certificate_of,
+    check_declaration,
+    choice_fields,
+    describe_released,
+)
+from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED
+from secretballot.report.certificate.chosen import EXPONENTIAL
+from secretballot.report.certificate.fields import certificate_in
+from secretballot.report.certificate.labels_file import class_value
+from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.release_files import LABELS_FILE
+from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.teachers.votes import from_set_numbers, guarantee_of
+from secretballot_verify import REFUSED, check_certificate
+
+#: Of what a ledger keeps as public, what was asked: no setting that a certificate states.
+ASKED = "asked"
+#: Votes, or what makes them once price, account and a stored answer were looked at.
+VoteSource = Votes | Callable[[], Votes]
+_NO_ROWS = np.zeros(0, dtype=np.int64)
+#: More files than a release has: the certificate that lists those is no longer than this one.
+_LISTED = (LABELS_FILE, *(f"queries-{'x' * 20}.{place}" for place in range(19)))
+
+
+# --- labels, counts and tables ---
+
+
+def release(
+    private: Votes,
+    mechanism: Mechanism,
+    ledger: Ledger,
+    budget: PrivacyBudget,
+    *,
+    queries: ArrayLike | None = None,
+    public_rows: ArrayLike | None = None,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+    choices: Sequence[Released] = (),
+    points_sha256: str | None = None,
+) -> ReleasedLabels:
+    """Release labels, or noisy counts, under differential privacy, and account for it.
+
+    Parameters
+    ----------
+    private : Votes
+        Votes on the public points, of shape (n_queries, n_classes); secret.
+    mechanism : Mechanism
+        Fixed without looking at the votes, such as `noisy_votes` of
+        `secretballot.accounting` returns.
+    ledger : Ledger
+        Account of the private dataset. The price is reserved there before any noise is drawn. Under
+        "add-remove" an account about records also takes votes of teachers by user.
+    budget : PrivacyBudget
+        What is promised, and spent.
+    queries : array of int, shape (l,), optional
+        Rows of `private` to ask, distinct, in the order to ask them. All of them by default.
+    public_rows : array of int, shape (l,), optional
+        Row of the public pool that each asked query stands for, distinct; `queries` itself by
+        default.
+    request : str, optional
+        Key of this release in the ledger. A request that was answered before gets the stored answer
+        and costs nothing; one that was interrupted goes on, and is paid for once. A new key by
+        default.
+    purpose : str
+        Why, in a few words; stored in the ledger and on the certificate, so public.
+    declaration : mapping, optional
+        ``unit_column`` and further ``assumptions``: what is known of how the votes came about; unit
+        and relation are theirs. Without it the certificate says that nobody checked.
+    choices : sequence of Released
+        What the mechanism was set by, if private data had a say in it; for the certificate.
+    points_sha256 : str, optional
+        Digest of the values of the asked points, for the certificate: it ties the labels to them.
+
+    Returns
+    -------
+    ReleasedLabels
+        With its certificate.
+
+    Raises
+    ------
+    DataError
+        If a row is asked twice or does not exist.
+    ParameterError
+        If the mechanism does not fit the votes or hardly ever answers, or the request was begun
+        with other terms.
+    BudgetError
+        If the mechanism costs more than `budget`, or the ledger does not admit it; nothing was
+        spent.
+    LedgerError
+        If the ledger cannot be used or is about another unit or relation, or the request was
+        forfeited before: what it reserved stays spent.
+    SamplerError
+        If the installed sampler is missing, broken or draws wrong noise; nothing was spent.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity : of the votes' shape.
+    Price : of `mechanism.event(shape)`, at the budget's epsilon.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> votes = sb.votes_of_counts([[3, 97], [90, 10]], classes=["no", "yes"])
+    >>> budget = sb.PrivacyBudget(2.0, 1e-6)
+    >>> mechanism = sb.accounting.noisy_votes(budget, votes.shape)
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget)
+    >>> sb.release(votes, mechanism, ledger, budget).label_values.tolist()
+    ['yes', 'no']
+    """
+    check_instance("private", private, Votes, hint="give Votes, as votes_of_counts makes them")
+    check_paid_by(mechanism, ledger, budget)
+    asked = _checked_rows(queries, private.shape.n_queries)
+    named = asked if public_rows is None else _named_rows(public_rows, len(asked))
+    votes, made = private.take(asked), private.shape.guarantee
+    if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
+        declaration = {"unit": made.unit, "neighbours": made.relation}
+    check_useful(mechanism, votes.shape)
+    check_choices(choices, ledger, made)
+    return release_labels(
+        Terms(mechanism, votes.shape, budget),
+        votes,
+        ledger,
+        classes=votes.classes,
+        rows=named,
+        request=request,
+        purpose=purpose,
+        declaration=declaration,
+        choices=[choice_fields(choice) for choice in choices],
+        points_sha256=points_sha256,
+    )
+
+
+def release_labels(
+    terms: Terms,
+    private: VoteSource,
+    ledger: Ledger,
+    *,
+    classes: Sequence[Any],
+    rows: IntArray,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+    choices: Sequence[Mapping[str, Any]] = (),
+    points_sha256: str | None = None,
+) -> ReleasedLabels:
+    """Release labels or noisy counts of votes that may not have been cast yet.
+
+    Parameters
+    ----------
+    terms : Terms
+    private : Votes, or callable
+        A callable makes them, after all else was looked at.
+    classes : sequence
+    rows : array of int, shape (n_queries,)
+        Rows of the public pool, distinct.
+    choices : sequence of mapping
+        As a certificate lists them.
+    ledger, request, purpose, declaration, points_sha256
+        As for `release`, whose errors these are.
+    """
+    shape, names = terms.shape, [class_value(value) for value in classes]
+    teachers = shape.n_teachers or 0
+
+    def read(values: IntArray) -> tuple[IntArray, IntArray | None]:
+        found, counts = labels_in(terms.mechanism, shape, values[: shape.n_queries])
+        labels = np.full(shape.n_queries, ABSTAINED)
+        labels[: len(found)] = found  # nothing after a stop
+        return labels, counts
+
+    def described(values: IntArray) -> dict[str, Any]:
+        labels, counts = read(values)
+        fields = describe_released(rows, labels, names, teachers, counts, points_sha256)
+        if EXPECTED_UNCOVERED in terms.public:
+            votes = shape.moved // (2 if shape.guarantee.relation == "replace-one" else 1)
+            beyond = values[shape.n_queries :].ravel()[:votes]
+            fields["values"] = [[int(beyond.sum())]]
+        return fields
+
+    done, certificate = _certified(
+        terms,
+        private,
+        ledger,
+        asked={"rows": _digest(rows), "classes": names, "points_sha256": points_sha256},
+        described=described,
+        request=request,
+        purpose=purpose,
+        declaration=declaration,
+        choices=choices,
+    )
+    labels, counts = read(done.values)
+    return ReleasedLabels(
+        queries=rows,
+        labels=labels,
+        classes=tuple(classes),
+        n_teachers=teachers,
+        sigma=deviation_of_counts(terms.mechanism),
+        noisy_counts=counts,
+        certificate=certificate,
+    )
+
+
+def release_table(
+    terms: Terms,
+    private: VoteSource,
+    ledger: Ledger,
+    *,
+    rows: ArrayLike | None = None,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+    points_sha256: str | None = None,
+) -> ReleasedTable:
+    """Release a table of answers to votes for sets of labels, or for numbers.
+
+    Parameters
+    ----------
+    terms : Terms
+        As `label_terms` and `number_terms` return them.
+    private : Votes, or callable
+        A callable makes them, after all else was looked at.
+    rows : array of int, shape (n_queries,), optional
+        Row of the public pool that each query stands for, distinct; 0, 1, ... by default.
+    ledger, request, purpose, declaration, points_sha256
+        As for `release`, whose errors these are.
+
+    Returns
+    -------
+    ReleasedTable
+        With its certificate.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity : of the shape: one teacher's votes at every query.
+    Price : of `terms.mechanism.event(terms.shape)`, at the budget's epsilon.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> from secretballot.accounting.recipes import Terms
+    >>> rows = np.random.default_rng(0).normal(5.0, 1.0, size=(3, 400))
+    >>> votes, budget = sb.ensemble.number_votes(rows, (0.0, 10.0)), sb.PrivacyBudget(2.0, 1e-6)
+    >>> public = {"method": "votes-of-numbers", "target_range": [0.0, 10.0]}
+    >>> mechanism = sb.accounting.noisy_means(budget, votes.shape)
+    >>> ledger = sb.Ledger.in_memory(dataset="heights", budget=budget)
+    >>> terms = Terms(mechanism, votes.shape, budget, public)
+    >>> table = sb.releasing.release_table(terms, votes, ledger)
+    >>> bool((abs(table.values - 5) < 2).all()), sb.verify_certificate(table.certificate).ok
+    (True, True)
+    """
+    check_useful(terms.mechanism, terms.shape)
+    labels = terms.public.get("labels", [None])
+    sets, n_asked = terms.public.get("ballot") == "sets", terms.n_points
+    named = np.arange(n_asked) if rows is None else _named_rows(rows, n_asked)
+
+    def described(values: IntArray) -> dict[str, Any]:
+        answers = values.reshape(n_asked, -1)
+        if sets and answers.shape[1] == 1:
+            answers = from_set_numbers(answers[:, 0], len(labels))
+        # what is described beside rows and values has no labels
+        fields = describe_released(
+            _NO_ROWS, _NO_ROWS, (), terms.shape.n_teachers or 0, points_sha256=points_sha256
+        )
+        return fields | {"rows": named.tolist(), "values": answers.tolist()}
+
+    _, certificate = _certified(
+        terms,
+        private,
+        ledger,
+        asked={"rows": _digest(named), "points_sha256": points_sha256},
+        described=described,
+        request=request,
+        purpose=purpose,
+        declaration=declaration,
+    )
+    return ReleasedTable(certificate)
+
+
+def _certified(
+    terms: Terms,
+    private: VoteSource,
+    ledger: Ledger,
+    *,
+    asked: Mapping[str, Any],
+    described: Callable[[IntArray], dict[str, Any]],
+    request: str | None,
+    purpose: str,
+    declaration: Mapping[str, object] | None,
+    choices: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Released, dict[str, Any]]:
+    """Return what was released, and its certificate.
+
+    `described` returns what a certificate says of released values, int64 of shape (n_answers,
+    n_columns).
+    """
+    check_paid_by(terms.mechanism, ledger, terms.budget)
+    declared, made = check_declaration(declaration), terms.shape.guarantee
+    if guarantee_of(declared["unit"], declared["neighbours"]) != made:
+        raise ParameterError(
+            f"The votes were made for unit {made.unit!r} under {made.relation!r}, and the"
+            " declaration says otherwise. Nothing was spent."
+        )
+    if "sample" in (declaration or {}):
+        raise ParameterError(
+            "These teachers learned from a secret sample, and answer a stream alone; use"
+            " AgnosticLabeler. Nothing was spent."
+        )
+
+    def certified(done: Released) -> dict[str, Any]:
+        return certificate_of(
+            replace(done, public=dict(terms.public)),
+            described(done.values),
+            declaration=declaration,
+            choices=list(choices) or None,
+        )
+
+    done = releasing.release(
+        terms.shape,
+        private if isinstance(private, Votes) else lambda _: private(),
+        terms.mechanism,
+        ledger,
+        terms.budget,
+        request=uuid.uuid4().hex if request is None else request,
+        public={
+            **terms.public,
+            ASKED: {**asked, "declaration": declaration, "choices": list(choices)},
+        },
+        purpose=purpose,
+        check=lambda planned: check_readable(certified(_widest(planned))),
+    )
+    return done, certified(done)
+
+
+def _widest(planned: Released) -> Released:
+    """Return a release that is planned, with answers as long as any."""
+    mechanism, shape = planned.mechanism, planned.shape
+    assert isinstance(shape, VoteShape)
+    widest = 0 if mechanism.stops_at is None else ABSTAINED
+    most, sigma = shape.n_teachers or MOST, deviation_of_counts(mechanism)
+    if isinstance(mechanism, NoisyMeans):
+        most, sigma = most * (shape.n_classes - 1), mechanism.sigma
+    if sigma is not None:
+        far = int(FARTHEST * sigma)
+        widest = max(-far, most + far, key=lambda n: len(str(n)))
+    return replace(planned, values=np.full(planned.values.shape, widest, dtype=np.int64))
+
+
+# --- numbers and choices that later steps are set by ---
+
+
+def estimate_stability(
+    counts: Votes,
+    ledger: Ledger,
+    *,
+    fraction: float,
+    epsilon: float,
+    request: str | None = None,
+    purpose: str = "",
+) -> Released:
+    """Release how stable the votes on a public pool are.
+
+    All but a share `fraction` are at least so stable, about.
+
+    Parameters
+    ----------
+    counts : Votes
+        Votes of teachers on the pool, of shape (n_points, n_classes); secret. The pool is chosen
+        without looking at them.
+    ledger : Ledger
+    fraction : float
+        Share of the points that may be less stable, in (0, 1).
+    epsilon : float
+        Price; pure, delta is 0.
+    request, purpose
+        As for `secretballot.release`.
+
+    Returns
+    -------
+    Released
+        Its one value is a distance to instability in votes, with discrete Laplace noise of scale 1
+        / epsilon.
+
+    Raises
+    ------
+    ParameterError, BudgetError, LedgerError
+        As for `secretballot.release`; nothing was spent.
+
+    Privacy
+    -------
+    Unit, relation : as the votes were made for.
+    Sensitivity : 1 vote, however many points (`StabilityQuantile`).
+    Price : (epsilon, 0).
+    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as differences 10 puts it right.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
+    >>> votes = sb.votes_of_counts([[3, 97], [60, 40]])
+    >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
+    >>> paid.budget, paid.public["method"], paid.values.shape
+    (PrivacyBudget(epsilon=0.5, delta=0.0), 'stability-quantile', (1, 1))
+    """
+    check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
+    mechanism = StabilityQuantile(epsilon=_loss_of(epsilon), fraction=fraction)
+    check_paid_by(mechanism, ledger, PrivacyBudget(epsilon, 0.0))
+    return releasing.release(
+        counts.shape,
+        counts,
+        mechanism,
+        ledger,
+        PrivacyBudget(epsilon, 0.0),
+        request=uuid.uuid4().hex if request is None else request,
+        public={"method": mechanism.kind},
+        purpose=purpose or "how stable the votes are",
+        check=_check_named,
+    )
+
+
+def choose_by_scores(
+    scores: Callable[[], Scores],
+    n_candidates: int,
+    ledger: Ledger,
+    *,
+    epsilon: float,
+    names: Sequence[str] | None = None,
+    classes: Sequence[object] = (0, 1),
+    beside: Sequence[Mapping[str, Any]] = (),
+    about: Mapping[str, object] | None = None,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+) -> Released:
+    """Choose one candidate by private scores, with probability proportional to exp(score / scale).
+
+    Parameters
+    ----------
+    scores : callable
+        Counts right answers of each candidate, or mistakes below 0, once price, account and a
+        stored answer were looked at; secret. The candidates do not depend on these records, unless
+        paid for.
+    n_candidates : int
+        Public.
+    names : sequence of str, optional
+        What the candidates are called, for the certificate; public and distinct.
+    classes : sequence, optional
+        What the chosen candidate will label public points with, for the certificate.
+    beside : sequence of mapping, optional
+        What that certificate will list under ``choices`` beside this one.
+    about : mapping, optional
+        What the candidates are, as JSON values; public, for the certificate. A stored answer is one
+        about the same.
+    declaration : mapping, optional
+        As for `secretballot.release`; the scores must be counted for its unit and relation.
+    ledger, epsilon, request, purpose
+        As for `estimate_stability`.
+
+    Returns
+    -------
+    Released
+        Its one value is the index of the chosen candidate.
+
+    Raises
+    ------
+    ParameterError, BudgetError, LedgerError
+        As for `secretballot.release`; nothing was spent.
+
+    Privacy
+    -------
+    Unit : as the scores count. One more record may change which record of its user counts: then
+        some scores rise and some fall, and the choice loses up to log((1 + e^(2 epsilon)) / 2) of
+        it. So an account about records takes no scores by user.
+    Relation : add-remove: scale 1 / epsilon, since all scores move one way. Replace-one: 2 /
+        epsilon.
+    Sensitivity : 1 for every score.
+    Price : (epsilon, 0).
+    Source : McSherry and Talwar 2007, Theorem 6; Nandi and Bassily 2020, Algorithm 7.
+    Rounding : upward.
+    """
+    declared = check_declaration(declaration)
+    stated: dict[str, Any] = {
+        "method": EXPONENTIAL,
+        "n_candidates": check_count("n_candidates", n_candidates),
+    }
+    if names is not None:
+        stated["candidates"] = _distinct_names(names, n_candidates)
+
+    def counted(_: object) -> Scores:
+        found = scores()
+        if found.n_candidates != n_candidates:
+            raise ParameterError("The scores are not one for each candidate. Nothing was spent.")
+        return found
+
+    mechanism = ExponentialChoice(epsilon=_loss_of(epsilon))
+    check_paid_by(mechanism, ledger, PrivacyBudget(epsilon, 0.0))
+    return releasing.release(
+        ScoreShape(guarantee=guarantee_of(declared["unit"], declared["neighbours"])),
+        counted,
+        mechanism,
+        ledger,
+        PrivacyBudget(epsilon, 0.0),
+        request=uuid.uuid4().hex if request is None else request,
+        public={**(about or {}), **stated},
+        purpose=purpose or "which candidate is right most often",
+        check=lambda planned: _check_named(planned, declaration, classes, beside),
+    )
+
+
+def reserve_choice(
+    ledger: Ledger,
+    *,
+    epsilon: float,
+    guarantee: Guarantee,
+    request: str,
+    purpose: str,
+    classes: Sequence[object] = (0, 1),
+) -> AnswerStream:
+    """Reserve one choice, or take one up, that is drawn when its candidates are known.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        What the scores will be counted by.
+    ledger, epsilon, request, purpose, classes
+        As for `choose_by_scores`.
+
+    Returns
+    -------
+    AnswerStream
+        Of one answer. The question is what tells later which candidates there were.
+
+    Raises
+    ------
+    ParameterError, BudgetError, LedgerError
+        As for `secretballot.release`; nothing was spent.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity, price : as for `choose_by_scores`; spent from the start, drawn or
+        not.
+    Source : Nandi and Bassily 2020, Algorithms 4 and 7.
+    """
+    mechanism = ExponentialChoice(epsilon=_loss_of(epsilon))
+    check_paid_by(mechanism, ledger, PrivacyBudget(epsilon, 0.0))
+    return releasing.stream(
+        ScoreShape(guarantee=guarantee),
+        mechanism,
+        ledger,
+        PrivacyBudget(epsilon, 0.0),
+        request=request,
+        public={"method": EXPONENTIAL},
+        purpose=purpose,
+        check=lambda planned: _check_named(planned, None, classes),
+    )
+
+
+def _loss_of(epsilon: float) -> float:
+    """Return the loss to draw at for a price of (epsilon, 0).
+
+    Less by a hair, so that its rounded-up delta is 0.
+    """
+    return calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
+
+
+def _check_named(
+    planned: Released,
+    declaration: Mapping[str, object] | None = None,
+    classes: Sequence[object] = (0, 1),
+    beside: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Refuse a number that no certificate could name.
+
+    The one that is tried lists it among its choices, as that of a later release will, and is about
+    a choice among candidates itself, of the same price.
+    """
+    made = planned.shape.guarantee
+    own = ExponentialChoice(epsilon=_loss_of(planned.budget.epsilon))
+    shape = ScoreShape(guarantee=made)
+    public = {"n_candidates": 1, **planned.public, "method": EXPONENTIAL}
+    named = replace(planned, public=public if planned.mechanism == own else planned.public)
+    number = 1 + max((entry["reservation"] for entry in beside), default=0)
+    one = np.zeros(1, dtype=np.int64)
+    check_readable(
+        certificate_of(
+            replace(planned, mechanism=own, shape=shape, event=own.event(shape), public=public),
+            describe_released(one, one, classes, 0) | {"values": [[0]]},
+            declaration=declaration or {"unit": made.unit, "neighbours": made.relation},
+            choices=[*beside, choice_fields(named) | {"reservation": number}],
+        )
+    )
+
+
+def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:
+    given = list(names)
+    if (
+        len(given) != n_candidates
+        or len(set(given)) < len(given)
+        or not all(isinstance(name, str) for name in given)
+    ):
+        raise ParameterError(
+            Parameter("names"),
+            f" is {shown(given)}; give one string for each of the {n_candidates} candidates,"
+            " distinct.",
+        )
+    return given
+
+
+# --- what is refused before it is paid for ---
+
+
+def check_paid_by(mechanism: object, ledger: object, budget: object) -> None:
+    """Refuse, with `ParameterError`, what is no mechanism, no account or no budget."""
+    hint = "give a mechanism, such as noisy_votes returns"
+    check_instance("mechanism", mechanism, Mechanism, hint=hint)
+    check_ledger(ledger)
+    check_instance("budget", budget, PrivacyBudget, hint="give a PrivacyBudget")
+
+
+def check_ledger(ledger: object) -> None:
+    """Refuse anything but a ledger, with `ParameterError`."""
+    hint = "give a Ledger, such as Ledger(path, dataset=..., budget=...)"
+    check_instance("ledger", ledger, Ledger, hint=hint)
+
+
+def check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee) -> None:
+    """Refuse choices that do not add to a release from `ledger` under a guarantee.
+
+    Raises
+    ------
+    ParameterError
+        If one was paid from another ledger, or is about another unit or relation; nothing was
+        spent.
+    """
+    own = account_terms(ledger)
+    # one certificate states one total, so all that it names must be paid from one account
+    for choice in choices:
+        account, paid = account_fields(choice.account), choice.shape.guarantee
+        if any(account[term] != value for term, value in own.items()):
+            raise ParameterError(
+                f"The choice {choice.purpose!r} was paid from another ledger than this release"
+                " would be; use the ledger that paid for it. Nothing was spent."
+            )
+        if not paid.adds_to(made, by_teachers=True):
+            raise ParameterError(
+                f"The choice {choice.purpose!r} was paid for by {paid.unit} under"
+                f" {paid.relation!r}, and the release is by {made.unit} under {made.relation!r};"
+                " choose by the same unit and relation. Nothing was spent."
+            )
+
+
+def account_terms(ledger: Ledger) -> dict[str, Any]:
+    """Return what tells an account from another one, as certificates state it."""
+    return {
+        "kind": ledger.composition,
+        "dataset": ledger.dataset,
+        "unit": ledger.unit,
+        "neighbours": ledger.neighbours,
+        "budget": ledger.budget.to_json(),
+    }
+
+
+def check_readable(certificate: Mapping[str, Any]) -> None:
+    """Refuse a certificate that one of the verifiers would refuse, such as one with classes that
+    are too long.
+
+    The account is shown as it is after a purchase that it admits, as the ledger decides on that.
+    The second verifier plays no games here: they take minutes, and the library has just computed a
+    price of the same events.
+
+    Raises
+    ------
+    ParameterError
+        If one would.
+    """
+    account, choices = certificate["composition"], certificate.get("choices", ())
+    price = dict(zip(("epsilon", "delta"), total_price(certificate), strict=True))
+    whole = {key: max(amount, price[key]) for key, amount in account["budget"].items()}
+    number = 1 + max((choice["reservation"] for choice in choices), default=0)
+    document = {
+        **certificate,
+        "composition": {**account, "budget": whole, "spent_after": whole, "reservation": number},
+        "files": {name: {"sha256": "0" * 64, "bytes": 10**10} for name in _LISTED},
+    }
+    document["digest"] = certificate_digest(document)
+    content = json.dumps(document, indent=2).encode()  # as a release folder has it
+    try:
+        refused = [check.detail for check in verify_certificate(certificate_in(content)).failures]
+    except CertificateError as error:
+        refused = [str(error)]
+    refused += [one.detail for one in check_certificate(content) if one.verdict == REFUSED]
+    if not refused and not most_bytes(document) <= MAX_BYTES:
+        refused = [f"{LABELS_FILE} may have more than {MAX_BYTES // 10**6} MB."]
+    if refused:
+        raise ParameterError(
+            f"The certificate of this release could not be verified. {refused[0]} Nothing was"
+            " spent."
+        )
+
+
+def _digest(rows: IntArray) -> str:
+    """Return what stands for rows of the public pool in the ledger, however many they are."""
+    return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
+
+
+def _checked_rows(queries: ArrayLike | None, n_queries: int) -> IntArray:
+    """Return the rows to ask as int64, distinct and in range."""
+    rows = np.arange(n_queries) if queries is None else np.asarray(queries)
+    rows = _distinct_rows("queries", rows)
+    if not rows.max() < n_queries:
+        raise DataError(f"queries go up to {rows.max()}; rows go from 0 to {n_queries - 1}.")
+    return rows
+
+
+def _named_rows(public_rows: ArrayLike, n_queries: int) -> IntArray:
+    """Return the rows of the public pool that the queries stand for, as int64, distinct."""
+    named = _distinct_rows("public_rows", np.asarray(public_rows))
+    if len(named) != n_queries:
+        raise DataError(
+            f"public_rows names {len(named)} rows for {n_queries} queries; name one row for each"
+            " query."
+        )
+    return named
+
+
+def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+        raise DataError(
+            name_part(name),
+            f" has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers, as"
+            " integers.",
+        )
+    if not rows.min() >= 0:
+        raise DataError(name_part(name), f" has the row {rows.min()}; rows count from 0.")
+    if not rows.max() < MOST_ROWS:
+        raise DataError(
+            name_part(name),
+            f" has the row {rows.max()}; the last one may be {MOST_ROWS - 1}. Nothing was spent.",
+        )
+    if len(np.unique(rows)) < len(rows):
+        raise DataError(
+            name_part(name),
+            " names a row twice; ask each row once and use the stored answer for repeats.",
+        )
+    return rows.astype(np.int64)
