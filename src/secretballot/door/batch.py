@@ -42,9 +42,8 @@ from secretballot.report.certificate.build import (
     describe_released,
     time_and_software,
 )
-from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED
 from secretballot.report.certificate.labels_file import class_value
-from secretballot.report.certificate.terms import VOTES
+from secretballot.report.certificate.methods import EXPECTED_UNCOVERED, VOTES
 
 #: Of the terms, what was asked: no part of a certificate's public settings.
 ASKED = "asked"

@@ -25,7 +25,7 @@ from secretballot.report.certificate.build import (
     choice_fields,
     describe_released,
 )
-from secretballot.report.certificate.chosen import EXPONENTIAL
+from secretballot.report.certificate.methods import EXPONENTIAL
 
 
 def estimate_stability(

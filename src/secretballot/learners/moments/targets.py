@@ -15,7 +15,7 @@ from secretballot.ensemble.vote_tables import checked_labels, checked_range
 from secretballot.exceptions import DataError, Parameter
 from secretballot.learners.training.inputs import class_indices, declared_classes
 from secretballot.learners.training.target_cells import cells_of, columns_of, number_of
-from secretballot.report.certificate.moments import LABELS_MOMENTS, MOMENTS, TARGET_MOMENTS
+from secretballot.report.certificate.methods import LABELS_MOMENTS, MOMENTS, TARGET_MOMENTS
 from secretballot.students.moment_links import ClassesLink, LabelsLink, LineLink, Link
 
 #: A target that a record lacks: it adds nothing but its marks.

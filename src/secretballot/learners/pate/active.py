@@ -48,8 +48,8 @@ from secretballot.learners.training.trained import TrainedTeachers, keep_teacher
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.queries import MarginSampling, QueryStrategy
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.methods import CONFIDENCE
 from secretballot.report.certificate.plan_checks import total_price
-from secretballot.report.certificate.terms import CONFIDENCE
 from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.vault import make_vault

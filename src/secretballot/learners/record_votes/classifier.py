@@ -47,8 +47,8 @@ from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED, RECORD_VOTES
 from secretballot.report.certificate.coverage import coverage_by_votes
+from secretballot.report.certificate.methods import EXPECTED_UNCOVERED, RECORD_VOTES
 from secretballot.report.certificate.terms import stated
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.trial import Teaching, try_student
