@@ -44,10 +44,9 @@ from secretballot.report.certificate.build import (
     choice_fields,
     describe_released,
 )
-from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED
-from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.fields import certificate_in
 from secretballot.report.certificate.labels_file import class_value
+from secretballot.report.certificate.methods import EXPECTED_UNCOVERED, EXPONENTIAL
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.release_files import LABELS_FILE
 from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes

@@ -52,7 +52,7 @@ def test_words_that_cannot_be_are_refused_by_both(
     assert [check.name for check in verify_certificate(folder).failures] == ["fields"]
     assert second.exit_code(second.check_release(str(folder))) == 4
     if about not in ({}, [], None):
-        with pytest.raises(CertificateError, match=r"field about(\.title)? (must|is)"):
+        with pytest.raises(CertificateError, match=r"field about(\.[a-z]+)? is"):
             with_about(make_binary().certificate, about)
 
 
@@ -72,7 +72,7 @@ def test_they_are_written_with_the_files_and_change_nothing_that_was_paid(
         assert verify_certificate(tmp_path / folder).ok
         assert read_release(tmp_path / folder) == read_release(tmp_path / "plain")
         assert differing_files(tmp_path / folder) == []
-    with pytest.raises(CertificateError, match="about must hold one or more of title"):
+    with pytest.raises(CertificateError, match=r"about\.name is unknown"):
         write_release(tmp_path / "refused", released, about={"name": "x"})
     assert not (tmp_path / "refused").exists()
 

@@ -18,7 +18,7 @@ from secretballot.report.certificate.build import (
     certificate_digest,
     describe_released,
 )
-from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
+from secretballot.report.certificate.methods import EXPONENTIAL, is_chosen
 from secretballot.report.certificate.verify import verify_certificate
 
 BUDGET = PrivacyBudget(0.5, 0.0)

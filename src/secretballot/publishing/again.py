@@ -11,11 +11,12 @@ from secretballot.publishing.place import door_certificate
 from secretballot.publishing.release import publish
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
-from secretballot.report.certificate.fields import CERTIFICATE_FILE, read_certificate
+from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.labels_file import read_labels
+from secretballot.report.certificate.methods import has_table
+from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.regular_files import read_regular
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.student.raw_columns import RawRows
 
 _MAX_BYTES = 250 * 10**6  # of a file that is read

@@ -10,7 +10,7 @@ from secretballot.bases import Basis, GraphBasis, KernelBasis, TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.exceptions import DataError
 from secretballot.publishing.job import ReleaseJob
-from secretballot.report.certificate.moments import has_moments
+from secretballot.report.certificate.methods import has_moments
 from secretballot.students import MomentsStudent
 
 

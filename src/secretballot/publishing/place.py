@@ -18,11 +18,8 @@ from secretballot.core.drafts import (
 )
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.build import check_digest
-from secretballot.report.certificate.fields import (
-    CERTIFICATE_FILE,
-    check_optional_fields,
-    read_certificate,
-)
+from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.certificate.models import CERTIFICATE_FILE, certificate_of_json
 from secretballot.report.certificate.regular_files import regular_digest
 from secretballot.report.certificate.release_files import MAX_TOTAL, is_release_file
 
@@ -103,7 +100,7 @@ def _whole_certificate(target: Path) -> dict[str, Any] | None:
     try:
         certificate = read_certificate(target / CERTIFICATE_FILE)
         check_digest(certificate)
-        check_optional_fields(certificate)
+        certificate_of_json(certificate)
     except CertificateError:
         return None
     return certificate

@@ -23,7 +23,7 @@ from secretballot.publishing.job import (
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.story import tell_story
 from secretballot.released import ReleasedTable
-from secretballot.report.certificate.moments import has_moments
+from secretballot.report.certificate.methods import has_moments
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.release.folder import WrittenFiles, write_files
 from secretballot.report.student.export import load_student

@@ -11,13 +11,11 @@ from secretballot._typing import IntArray
 from secretballot._validation import shown
 from secretballot.datasets.tables import class_indices, read_table
 from secretballot.exceptions import CertificateError, DataError, ParameterError
-from secretballot.report.certificate.by_record import is_by_record
-from secretballot.report.certificate.chosen import is_chosen
-from secretballot.report.certificate.fields import CERTIFICATE_FILE, read_certificate
-from secretballot.report.certificate.moments import has_moments
+from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.certificate.methods import has_moments, has_table, is_by_record, is_chosen
+from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.metrics import (
     Metrics,
     PairedDifference,

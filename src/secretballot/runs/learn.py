@@ -29,8 +29,7 @@ from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.queries import STRATEGIES
-from secretballot.report.certificate.by_record import is_by_record
-from secretballot.report.certificate.moments import has_moments
+from secretballot.report.certificate.methods import has_moments, is_by_record
 from secretballot.report.metrics import Metrics
 from secretballot.runs.about import (
     NOTHING_SAID,

@@ -19,7 +19,7 @@ from secretballot.learners.moments.targets import Target
 from secretballot.learners.moments.vectors import Records
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import public_records
-from secretballot.report.certificate.moments import CLASS_WEIGHTS
+from secretballot.report.certificate.methods import CLASS_WEIGHTS
 from secretballot.report.certificate.terms import stated
 from secretballot.runs.moments_forecast import noisy_sums
 from secretballot.students import MomentsStudent

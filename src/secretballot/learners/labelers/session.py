@@ -28,7 +28,7 @@ from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_paid_by
-from secretballot.report.certificate.terms import CONFIDENCE
+from secretballot.report.certificate.methods import CONFIDENCE
 from secretballot.teachers.rows import take_rows
 from secretballot.vault import is_other_ledger, read_secret, write_secret
 

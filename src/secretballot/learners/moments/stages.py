@@ -32,7 +32,7 @@ from secretballot.report.certificate.coverage import (
     Coverage,
     counted_by_marks,
 )
-from secretballot.report.certificate.moments import CLASS_WEIGHTS
+from secretballot.report.certificate.methods import CLASS_WEIGHTS
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
 #: Integers for 1.0 in a residual of the first stage, unless a bound were too long for that.

@@ -13,7 +13,7 @@ from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.exceptions import DataError, Parameter
 from secretballot.learners.training.inputs import class_indices, declared_classes
 from secretballot.learners.training.target_cells import cells_of, columns_of, number_of
-from secretballot.report.certificate.moments import LABELS_MOMENTS, MOMENTS, TARGET_MOMENTS
+from secretballot.report.certificate.methods import LABELS_MOMENTS, MOMENTS, TARGET_MOMENTS
 from secretballot.students.moment_links import (
     Link,
     classes_link,

@@ -21,7 +21,7 @@ from secretballot.learners.training.inputs import class_indices
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import columns_of
 from secretballot.learners.training.trained import check_teacher
-from secretballot.report.certificate.vote_tables import LABEL_VOTES
+from secretballot.report.certificate.methods import LABEL_VOTES
 from secretballot.students import fit_table_student, learns_from_counts
 from secretballot.students.table_students import shares_of_label
 from secretballot.students.trial import Teaching, try_student

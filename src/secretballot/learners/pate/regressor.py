@@ -32,7 +32,7 @@ from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.inputs import refuse_unfit
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import cells_of, number_of
-from secretballot.report.certificate.vote_tables import NUMBER_VOTES
+from secretballot.report.certificate.methods import NUMBER_VOTES
 from secretballot.students import fit_table_student
 from secretballot.students.table_students import default_regressor
 from secretballot.teachers.rows import n_rows, take_rows

@@ -34,8 +34,8 @@ from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.table import private_table
 from secretballot.releasing import release_labels
-from secretballot.report.certificate.by_record import EXPECTED_UNCOVERED, RECORD_VOTES
 from secretballot.report.certificate.coverage import coverage_by_votes
+from secretballot.report.certificate.methods import EXPECTED_UNCOVERED, RECORD_VOTES
 from secretballot.report.certificate.terms import stated
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.trial import Teaching, try_student

@@ -29,7 +29,7 @@ from secretballot.report.certificate.build import (
     describe_released,
 )
 from secretballot.report.certificate.labels_file import class_value
-from secretballot.report.certificate.terms import CONFIDENCE, VOTES
+from secretballot.report.certificate.methods import CONFIDENCE, VOTES
 from secretballot.students.confirmed import predicted_votes
 from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import VaultFiles, keep_in_step

@@ -7,9 +7,10 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.labels_file import quoted_if_needed
+from secretballot.report.certificate.methods import LABEL_VOTES
+from secretballot.report.certificate.models import Certificate
 from secretballot.report.certificate.regular_files import read_regular
-from secretballot.report.certificate.terms import check_terms, stated
-from secretballot.report.certificate.vote_tables import LABEL_VOTES, table_columns
+from secretballot.report.certificate.terms import Terms, stated
 from secretballot.report.wording import count_text
 
 ANSWERS_FILE = "answers.csv"
@@ -34,7 +35,7 @@ def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
-def check_answers(document: Mapping[str, Any], path: Path) -> str:
+def check_answers(certificate: Certificate, terms: Terms, path: Path) -> str:
     """Return a sentence once ``answers.csv`` holds the answers of the certificate, and nothing
     else.
 
@@ -46,10 +47,10 @@ def check_answers(document: Mapping[str, Any], path: Path) -> str:
         If it cannot be read.
     """
     # before so many sets are listed as a stranger's labels have
-    table_columns(document, *check_terms(document))  # type: ignore[arg-type]
-    if read_regular(path, _MAX_BYTES) != answers_bytes(document):
+    terms.drawable(certificate)
+    if read_regular(path, _MAX_BYTES) != answers_bytes(certificate.model_dump(exclude_unset=True)):
         raise CertificateError(f"{ANSWERS_FILE} does not hold the answers of the certificate.")
-    answers = count_text(len(document["released"]["rows"]), "answer")
+    answers = count_text(len(certificate.released.rows), "answer")
     return f"{ANSWERS_FILE} holds the {answers} of the certificate, as paid for."
 
 

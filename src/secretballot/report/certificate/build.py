@@ -9,7 +9,6 @@ again.
 import functools
 import hashlib
 import json
-import math
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,24 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import (
-    NEIGHBOURS,
-    UNITS,
-    check_choice,
-    check_count,
-    check_relation,
-    shown,
-)
+from secretballot._validation import check_count, check_relation, shown
 from secretballot.accounting import Price, PrivacyBudget, delta_upper
 from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
-from secretballot.report.certificate.fields import (
+from secretballot.report.certificate.labels_file import class_value, labels_digest
+from secretballot.report.certificate.models import (
     FORMAT,
     VERSION,
-    check_optional_fields,
-    is_sentence,
+    Part,
+    Relation,
+    Sentence,
+    Unit,
+    certificate_of_json,
 )
-from secretballot.report.certificate.labels_file import class_value, labels_digest
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
 from secretballot.report.certificate.standing import (
     UNSEEN_TEACHERS,
@@ -48,8 +43,6 @@ from secretballot.report.certificate.standing import (
 if TYPE_CHECKING:  # it draws, and certificates are public
     from secretballot.core.releasing import AccountFacts, Released
 
-# "sample" is stated by the shape, so the certificate need not
-_DECLARED = ("unit", "unit_column", "neighbours", "assumptions", "not_protected", "sample")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 
 
@@ -65,13 +58,18 @@ def canonical_json(value: object) -> str:
     """
     try:
         return json.dumps(
-            value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+            value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_number_of
         )
-    except (TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise CertificateError(
             f"The certificate cannot be written as JSON ({error}); give it strings, numbers and"
             " lists only."
         ) from None
+
+
+def _number_of(value: Any) -> Any:
+    """Return a number of numpy's as one of Python's."""
+    return value.item()
 
 
 def certificate_digest(certificate: Mapping[str, object]) -> str:
@@ -229,22 +227,44 @@ def build_certificate(
         "shape": shape.model_dump(mode="json"),
         "public": dict(public),
         "events": [event.model_dump(mode="json")],
-        "price": _price_fields(budget, price, delta),
+        "price": {
+            "epsilon": float(budget.epsilon),
+            "delta": float(budget.delta),
+            "delta_recomputed": float(delta),
+            "method": price.method,
+            "source": price.source,
+            "library": "secretballot",
+            "library_version": _version_of("secretballot"),
+        },
         "composition": dict(composition),
         "noise": dict(noise),
         "software": drawn["software"],
         "released": dict(released),
+        **({} if plan is None else {"plan": plan}),
+        **({"choices": list(choices)} if choices else {}),
     }
-    plain = _as_json_value(certificate | _optional_fields(plan, choices))
-    # what is written passes the checks of the verifier; the digest comes last, since it covers all
-    check_optional_fields(plain)
-    if plan is not None:
-        check_plan(plain)
     if choices:
-        check_choices(plain)
-        plain["assumptions"] = with_choices_named(plain["assumptions"])
-    plain["digest"] = certificate_digest(plain)
-    return dict(plain)
+        certificate["assumptions"] = with_choices_named(certificate["assumptions"])
+    sealed = _sealed(certificate)
+    # what is written passes the checks of the verifier
+    read = certificate_of_json(sealed)
+    if plan is not None:
+        check_plan(read)
+    if choices:
+        check_choices(read)
+    return sealed
+
+
+def _sealed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON values with their digest, which comes last, since it covers all.
+
+    Raises
+    ------
+    CertificateError
+        If something in them cannot be written as JSON.
+    """
+    plain: dict[str, Any] = json.loads(canonical_json({**fields, "digest": ""}))
+    return plain | {"digest": certificate_digest(plain)}
 
 
 def certificate_of(
@@ -341,12 +361,7 @@ def with_about(certificate: Mapping[str, Any], about: Mapping[str, str]) -> dict
     CertificateError
         If a name is none of these, or its value is no such line.
     """
-    if not about:
-        return dict(certificate)
-    rest = {key: value for key, value in certificate.items() if key != "digest"}
-    named = _as_json_value({**rest, "version": VERSION, "about": dict(about)})
-    check_optional_fields(named)
-    return {**named, "digest": certificate_digest(named)}
+    return _rewritten(certificate, about=dict(about)) if about else dict(certificate)
 
 
 def with_files(
@@ -370,19 +385,24 @@ def with_files(
     CertificateError
         If a name or a digest is none.
     """
-    listed = {name: dict(files[name]) for name in sorted(files)}
-    rest = {key: value for key, value in certificate.items() if key != "digest"}
-    bound = _as_json_value({**rest, "version": VERSION, "files": listed})
-    check_optional_fields(bound)
-    return {**bound, "digest": certificate_digest(bound)}
+    return _rewritten(certificate, files={name: dict(files[name]) for name in sorted(files)})
 
 
-def _optional_fields(
-    plan: Mapping[str, object] | None, choices: Sequence[Mapping[str, object]] | None
-) -> dict[str, object]:
-    """Return the fields that are written only when given."""
-    fields: dict[str, object] = {} if plan is None else {"plan": plan}
-    return fields | ({"choices": list(choices)} if choices else {})
+def _rewritten(certificate: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    sealed = _sealed({**certificate, **fields})
+    certificate_of_json(sealed)
+    return sealed
+
+
+class _Declaration(Part):
+    """What is declared of a release; a sample is stated by the shape, so it need not be here."""
+
+    unit: Unit = "record"
+    unit_column: str | None = None
+    neighbours: Relation = "add-remove"
+    assumptions: list[Sentence] | tuple[Sentence, ...] = ()
+    not_protected: list[Sentence] | tuple[Sentence, ...] = ()
+    sample: Any = None
 
 
 def check_declaration(
@@ -397,18 +417,10 @@ def check_declaration(
     ParameterError
         If the declaration has an unknown key or word in it, or its unit cannot have its relation.
     """
-    given = {"assumptions": [UNSEEN_TEACHERS]} if declaration is None else dict(declaration)
-    for key in given:
-        check_choice("A key of declaration", key, _DECLARED)
-    column = given.get("unit_column")
-    if column is not None and not isinstance(column, str):
-        raise ParameterError(
-            Parameter("unit_column"),
-            f" is {shown(column)}; it must be the name of a column, or None.",
-        )
-    unit = check_choice("unit", given.get("unit", "record"), UNITS)
-    neighbours = check_choice("neighbours", given.get("neighbours", "add-remove"), NEIGHBOURS)
-    check_relation(unit, neighbours)
+    given: Mapping[str, Any] = {"assumptions": [UNSEEN_TEACHERS]}
+    stated = _Declaration(**(given if declaration is None else declaration))
+    unit, column = stated.unit, stated.unit_column
+    check_relation(unit, stated.neighbours)
     if column is not None and unit != "user":
         raise ParameterError(
             Parameter("unit_column"),
@@ -419,36 +431,9 @@ def check_declaration(
         # a promise to users names what distinguishes them; ids without a name are called what the
         # parameter is called
         "unit_column": "units" if unit == "user" and column is None else column,
-        "neighbours": neighbours,
-        "assumptions": [
-            *standing_assumptions(mechanism, unit),
-            *_declared_sentences("assumptions", given),
-        ],
-        "not_protected": [
-            *standing_limits(mechanism, unit),
-            *_declared_sentences("not_protected", given),
-        ],
-    }
-
-
-def _declared_sentences(key: str, given: Mapping[str, object]) -> list[str]:
-    sentences = given.get(key, ())
-    if not isinstance(sentences, list | tuple) or not all(map(is_sentence, sentences)):
-        raise ParameterError(
-            f"{key} is {shown(sentences)}; it must be a list of sentences, each on one line."
-        )
-    return list(sentences)
-
-
-def _price_fields(budget: PrivacyBudget, price: Price, delta: float) -> dict[str, object]:
-    return {
-        "epsilon": float(budget.epsilon),
-        "delta": float(budget.delta),
-        "delta_recomputed": float(delta),
-        "method": price.method,
-        "source": price.source,
-        "library": "secretballot",
-        "library_version": _version_of("secretballot"),
+        "neighbours": stated.neighbours,
+        "assumptions": [*standing_assumptions(mechanism, unit), *stated.assumptions],
+        "not_protected": [*standing_limits(mechanism, unit), *stated.not_protected],
     }
 
 
@@ -467,18 +452,3 @@ def time_and_software() -> dict[str, Any]:
         "issued": datetime.now(UTC).isoformat(timespec="seconds"),
         "software": {"python": platform.python_version(), **versions},
     }
-
-
-def _as_json_value(value: Any) -> Any:
-    """Return the value with tuples as lists and numpy scalars as Python numbers, ready for JSON."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _as_json_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_json_value(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        raise CertificateError(
-            f"The certificate holds {value!r}; every number in it must be finite."
-        )
-    return value

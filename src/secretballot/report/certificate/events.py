@@ -1,7 +1,7 @@
-"""The events of a certificate: read within what can be priced, and compared with its queries."""
+"""The event of a certificate: read within what can be priced."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from secretballot.accounting import (
@@ -21,7 +21,6 @@ from secretballot.exceptions import CertificateError
 
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
 SLACK = 1 + 1e-9
-_MAX_EVENTS = 10
 # Beyond any release the door could have made, and more than pricing could do in minutes: a trap for
 # the verifier.
 _MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
@@ -29,24 +28,22 @@ _MAX_LABEL_SIGMA = 1e6  # votes
 _MAX_SCALE = 1e5  # votes
 
 
-def read_events(listed: Sequence[Mapping[str, Any]]) -> list[Event]:
-    """Return the events of a list of JSON objects.
+def read_event(stated: Mapping[str, Any]) -> Event:
+    """Return the event that a JSON object is.
 
     Raises
     ------
     CertificateError
-        If there are more than ten, or one is beyond what is computed with.
+        If it is beyond what is computed with.
     ParameterError
-        If one is of no known kind.
+        If it is of no known kind.
     """
-    if len(listed) > _MAX_EVENTS:
-        raise CertificateError(f"The certificate lists more than {_MAX_EVENTS} events.")
-    events = [event_in(event) for event in listed]
-    if any(_is_beyond(event) for event in events):
+    event = event_in(stated)
+    if _is_beyond(event):
         raise CertificateError(
             "An event has more noise or more queries than this program computes with."
         )
-    return events
+    return event
 
 
 def _is_beyond(event: Event) -> bool:
@@ -66,13 +63,12 @@ def _is_beyond(event: Event) -> bool:
     return False
 
 
-def events_delta(events: Sequence[Event], epsilon: float) -> float:
-    """Return the delta that events cost at `epsilon`; exactly 0 where pure ones add up to it.
+def event_delta(event: Event, epsilon: float) -> float:
+    """Return the delta that an event costs at `epsilon`; exactly 0 where it is a pure one.
 
     `delta_upper` rounds upward and never returns 0, so a pure promise would fail in its seventeenth
     digit.
     """
-    total = math.fsum(one.epsilon * one.count for one in events if isinstance(one, Pure))
-    if all(isinstance(event, Pure) for event in events) and total <= epsilon * SLACK:
+    if isinstance(event, Pure) and event.epsilon * event.count <= epsilon * SLACK:
         return 0.0
-    return delta_upper(events, epsilon)
+    return delta_upper([event], epsilon)

@@ -4,30 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.chosen import EXPONENTIAL
-from secretballot.report.certificate.events import (
-    SLACK,
-    events_delta,
-    read_events,
-)
-from secretballot.report.certificate.terms import (
-    STABILITY,
-    check_event,
-    check_integers,
-    check_public,
-)
+from secretballot.report.certificate.events import SLACK, event_delta
+from secretballot.report.certificate.methods import EXPONENTIAL, STABILITY, Drawable
+from secretballot.report.certificate.models import Certificate, Choice
+from secretballot.report.certificate.terms import Terms, check_integers
 from secretballot.report.wording import count_text, number_text
 
-_SLOW_EVENTS = (
-    "binary-labels",
-    "class-labels",
-    "confident",
-    "sampled",
-)
+_SLOW_EVENTS = ("binary-labels", "class-labels", "confident", "sampled")
 _MAX_SLOW_EVENTS = 10
-_ANY = (-math.inf, math.inf)
 _MAX_LABELS = 5_000  # in all choices: about the time of one large release
 
 
@@ -51,8 +36,8 @@ def stands_alone(certificate: Mapping[str, Any]) -> bool:
     )
 
 
-def check_plan(document: Mapping[str, Any]) -> str:
-    """Return a sentence on the plan of a certificate, whose fields were checked before.
+def check_plan(certificate: Certificate) -> str:
+    """Return a sentence on the plan of a certificate.
 
     Raises
     ------
@@ -61,9 +46,9 @@ def check_plan(document: Mapping[str, Any]) -> str:
     """
     # the same number stands in several places; each pair is compared, so that a forger who changes
     # one of them contradicts another
-    plan, released, rounds = document["plan"], document["released"], document["plan"]["rounds"]
-    planned, used = plan["planned"], plan["used"]
-    if document["shape"].get("n_queries") != planned:
+    plan, released = certificate.plan, certificate.released
+    planned, used, in_rounds = plan.planned, plan.used, sum(plan.rounds)
+    if certificate.shape.get("n_queries") != planned:
         raise CertificateError(
             f"The plan is of {planned} queries, and the mechanism was set up for another number."
         )
@@ -71,28 +56,29 @@ def check_plan(document: Mapping[str, Any]) -> str:
         raise CertificateError(
             f"{used} queries were used of a plan of {planned}; that is too many."
         )
-    if used != released["queries"]:
+    if used != released.queries:
         raise CertificateError(
-            f"The plan says that {used} queries were used; {released['queries']} were released."
+            f"The plan says that {used} queries were used; {released.queries} were released."
         )
-    if sum(rounds) != used:
+    if in_rounds != used:
         raise CertificateError(
-            f"The rounds hold {sum(rounds)} queries together; the plan says that {used} were used."
+            f"The rounds hold {in_rounds} queries together; the plan says that {used} were used."
         )
-    if (plan["left"] == "none") != (used == planned):
+    if (plan.left == "none") != (used == planned):
         raise CertificateError(
-            f"The plan says {plan['left']!r} of what was left; {planned - used} queries were left."
+            f"The plan says {plan.left!r} of what was left; {planned - used} queries were left."
         )
-    if plan["left"] == "returned" and document["composition"]["kind"] != "renyi":
+    if plan.left == "returned" and certificate.composition.kind != "renyi":
         raise CertificateError(
             "The plan says that unused queries were returned; only a Renyi ledger can refund them."
         )
-    asked, turns = count_text(planned, "reserved query"), count_text(len(rounds), "round")
-    return f"{used} of {asked} used, in {turns}; the price is that of the whole reservation."
+    reserved = count_text(planned, "reserved query")
+    turns = count_text(len(plan.rounds), "round")
+    return f"{used} of {reserved} used, in {turns}; the price is that of the whole reservation."
 
 
-def check_choices(document: Mapping[str, Any]) -> str:
-    """Return a sentence on the choices of a certificate, whose fields were checked before.
+def check_choices(certificate: Certificate) -> str:
+    """Return a sentence on the choices of a certificate.
 
     Raises
     ------
@@ -100,74 +86,59 @@ def check_choices(document: Mapping[str, Any]) -> str:
         If a choice costs more than it states, or was not paid for by a reservation of its own.
     """
     # a forger may list choices that take hours to price: their number is bounded before any is
-    choices = document["choices"]
-    reservations = [document["composition"]["reservation"]]
+    choices = certificate.choices
+    if not choices:
+        return "Nothing was chosen with private data."
     _refuse_slow_choices(choices)
     for number, choice in enumerate(choices, 1):
-        cost = events_delta(read_events(choice["events"]), choice["epsilon"])
-        if not cost <= choice["delta"] * SLACK:
+        terms = Terms(choice)
+        cost = event_delta(terms.event, choice.epsilon)
+        if not cost <= choice.delta * SLACK:
             raise CertificateError(
-                f"Choice {number} cost delta {cost:.6g} at epsilon {choice['epsilon']:.6g}; it"
-                f" states {choice['delta']:.6g}."
+                f"Choice {number} cost delta {cost:.6g} at epsilon {choice.epsilon:.6g}; it"
+                f" states {choice.delta:.6g}."
             )
-        _check_outcome(number, choice, document)
-        reservations.append(choice["reservation"])
+        _check_outcome(number, choice, terms, certificate)
+    reservations = [certificate.composition.reservation, *(one.reservation for one in choices)]
     if len(set(reservations)) < len(reservations):
         raise CertificateError(
             "Two of the choices, or a choice and the release, name the same reservation."
         )
-    if not choices:
-        return "Nothing was chosen with private data."
-    epsilon, delta = total_price(document)
+    epsilon, delta = certificate.total_price
     return (
         f"{count_text(len(choices), 'choice')} priced again; release and choices together cost"
         f" epsilon {number_text(epsilon)} and delta {number_text(delta)} (sums)."
     )
 
 
-def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
+def _refuse_slow_choices(choices: Sequence[Choice]) -> None:
     """Refuse more slow events than a release ever has: they would hold up the verifier."""
-    slow = sum(
-        event.get("kind") in _SLOW_EVENTS for choice in choices for event in choice["events"]
-    )
-    if slow > _MAX_SLOW_EVENTS:
+    events = [choice.events[0] for choice in choices]
+    # the games of labels take the longer the more labels they hold; events that state no number
+    # are refused when they are read
+    slow = [event.get("queries") for event in events if event.get("kind") in _SLOW_EVENTS]
+    labels = sum(number for number in slow if isinstance(number, int))
+    if len(slow) > _MAX_SLOW_EVENTS or (len(slow) > 1 and labels > _MAX_LABELS):
         raise CertificateError(
-            f"{slow} choices are label games or relabelled samples, which take seconds each; at"
-            f" most {_MAX_SLOW_EVENTS} are priced."
-        )
-    numbers = [
-        event.get("queries")
-        for choice in choices
-        for event in choice["events"]
-        # the games of labels, which take the longer the more labels they hold
-        if event.get("kind") in _SLOW_EVENTS
-    ]
-    # events that state no number are refused when they are read
-    labels = sum(number for number in numbers if isinstance(number, int))
-    if slow > 1 and labels > _MAX_LABELS:
-        raise CertificateError(
-            f"The choices are games of {labels} labels in all, which take minutes; at most"
-            f" {_MAX_LABELS} are priced."
+            f"{len(slow)} choices are label games or relabelled samples, of {labels} labels, which"
+            f" take seconds each; at most {_MAX_SLOW_EVENTS} are priced, of {_MAX_LABELS} labels."
         )
 
 
-def _check_outcome(number: int, choice: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+def _check_outcome(number: int, choice: Choice, terms: Terms, certificate: Certificate) -> None:
     """Refuse a choice that is about another promise, or states more than the one number, or the
     labels, of its event."""
-    mechanism, shape = check_event(choice)
-    promise = Guarantee(unit=document["unit"], relation=document["neighbours"])
-    by_teachers = isinstance(shape, VoteShape) and shape.n_teachers is not None
-    if not shape.guarantee.adds_to(promise, by_teachers=by_teachers):
+    terms.check_event()
+    guarantee = terms.shape.guarantee
+    if not guarantee.adds_to(certificate.guarantee, by_teachers=terms.by_teachers):
         raise CertificateError(f"Choice {number} is about another unit or relation.")
     # labels are named by their digest alone; of a number, everything that is stated must be what
     # one draw of the priced event can tell
-    if "labels_sha256" in choice:
+    if choice.labels_sha256 is not None:
         return
-    public = choice["public"]
-    if public["method"] not in (STABILITY, EXPONENTIAL):
+    if choice.public["method"] not in (STABILITY, EXPONENTIAL):
         raise CertificateError(
             f"Choice {number} was drawn by no known mechanism; update secretballot."
         )
-    check_public(mechanism, public)
-    low, high = (0, public["n_candidates"] - 1) if public["method"] == EXPONENTIAL else _ANY
-    check_integers([[choice["value"]]], 1, 1, low, high)
+    drawable = terms.drawable(certificate) or Drawable(1, 1)
+    check_integers([[choice.value]], 1, drawable)

@@ -8,14 +8,13 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.answers_file import ANSWERS_FILE
-from secretballot.report.certificate.fields import CERTIFICATE_FILE
+from secretballot.report.certificate.methods import TABLES, has_table
+from secretballot.report.certificate.models import CERTIFICATE_FILE, Certificate
 from secretballot.report.certificate.regular_files import named, regular_digest
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
-from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.wording import count_text
 
 LABELS_FILE = "labels.csv"
-_LISTING = 2  # the first version whose certificates list the files
 _MAX_FILES = 1000
 MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
 
@@ -45,14 +44,8 @@ def values_file(certificate: Mapping[str, Any]) -> str:
     return ANSWERS_FILE if has_table(certificate) else LABELS_FILE
 
 
-def check_files(document: Mapping[str, Any], folder: Path) -> str:
+def check_files(certificate: Certificate, folder: Path) -> str:
     """Return a sentence once the folder holds the listed files, unchanged, and nothing more.
-
-    Parameters
-    ----------
-    document : mapping
-        Certificate whose fields were checked before.
-    folder : path
 
     Raises
     ------
@@ -61,22 +54,22 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
     DataError
         If a file cannot be read or is no regular file.
     """
-    listed = document.get("files")
-    if listed is None or document["version"] < _LISTING:
+    listed = certificate.files
+    if listed is None:
         raise CertificateError(
-            "The certificate does not list the files of its folder, as those of an earlier format"
-            " did not; write the release again with this version (the stored answer costs nothing)."
+            "The certificate does not list the files of its folder; write the release again (the"
+            " stored answer costs nothing)."
         )
     # names and sizes before contents: a forger's folder may hold more than anybody can read
-    values = values_file(document)
+    values = ANSWERS_FILE if certificate.public["method"] in TABLES else LABELS_FILE
     _check_names(set(listed), _names_in(folder), values)
-    if not sum(about["bytes"] for about in listed.values()) <= MAX_TOTAL:
+    if not sum(about.bytes for about in listed.values()) <= MAX_TOTAL:
         raise CertificateError(
             f"The listed files have more than {MAX_TOTAL // 10**9} GB; so much is not read."
         )
     for name, about in listed.items():
         digest, size, beginning = regular_digest(folder / name, MAX_TOTAL)
-        if (digest, size) != (about["sha256"], about["bytes"]):
+        if (digest, size) != (about.sha256, about.bytes):
             raise CertificateError(
                 f"{name} is not the file that was released: its size or SHA-256 is another."
             )
@@ -90,8 +83,8 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
                 f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}."
             )
     # answers stand on the certificate itself, and need no digest
-    digest = listed[values]["sha256"]
-    if values == LABELS_FILE and digest != document["released"]["labels_sha256"]:
+    digest = listed[values].sha256
+    if values == LABELS_FILE and digest != certificate.released.labels_sha256:
         raise CertificateError(f"The certificate states two digests of {LABELS_FILE}.")
     return f"{count_text(len(listed), 'file')} and no other, each the one that was released."
 

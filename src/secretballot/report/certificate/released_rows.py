@@ -9,7 +9,6 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import FARTHEST, MOST_ROWS
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.by_record import LARGEST_COUNT, is_by_record
 from secretballot.report.certificate.labels_file import (
     ABSTAINED,
     LabelsTable,
@@ -17,19 +16,26 @@ from secretballot.report.certificate.labels_file import (
     quoted_if_needed,
     read_labels,
 )
+from secretballot.report.certificate.methods import (
+    LARGEST_COUNT,
+    RECORD_VOTES,
+    noise_of_counts,
+)
+from secretballot.report.certificate.models import Certificate, certificate_of_json
 from secretballot.report.certificate.regular_files import read_regular
-from secretballot.report.certificate.terms import most_abstentions, noise_of_counts, terms_in
+from secretballot.report.certificate.terms import Terms
 
 MAX_BYTES = 250 * 10**6
 
 
-def check_rows(document: Mapping[str, Any], path: Path) -> str:
+def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
     """Return a sentence once every row of ``labels.csv`` is one that the certificate speaks of.
 
     Parameters
     ----------
-    document : mapping
-        Certificate whose fields and mechanism were checked before.
+    certificate : Certificate
+    terms : Terms
+        Of the certificate, checked before.
     path : path
         Of the file.
 
@@ -40,39 +46,36 @@ def check_rows(document: Mapping[str, Any], path: Path) -> str:
     DataError
         If the file cannot be read or is not as a release writes it.
     """
-    released, mechanism = document["released"], terms_in(document)[0]
-    table = read_labels(
-        read_regular(path, MAX_BYTES), released["classes"], released["count_columns"]
-    )
+    released = certificate.released
+    table = read_labels(read_regular(path, MAX_BYTES), released.classes, released.count_columns)
     # an unfit number of rows is named before their values: it is the plainest contradiction
     answered = table.labels != ABSTAINED
     found = len(table.queries), int(np.count_nonzero(answered))
-    if found != (released["queries"], released["answered"]):
+    if found != (released.queries, released.answered):
         raise CertificateError(
             f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says"
-            f" {released['queries']} and {released['answered']}."
+            f" {released.queries} and {released.answered}."
         )
     _check_queries(table.queries)
-    _check_stop(answered, most_abstentions(mechanism))
+    _check_stop(answered, terms.most_abstentions)
     if table.noisy_counts is not None:
-        _check_counts(table, table.noisy_counts, *_reach(document))
+        _check_counts(table, table.noisy_counts, *_reach(certificate, terms))
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
 
 
 def most_bytes(document: Mapping[str, Any]) -> int:
     """Return how many bytes ``labels.csv`` has at most, by a checked certificate; 0 where a release
     has another file."""
-    released = document.get("released", {})
-    if "count_columns" not in released:
-        return 0
-    cells = [quoted_if_needed(class_text(value)) for value in released["classes"]]
+    certificate = certificate_of_json(document)
+    released = certificate.released
+    cells = [quoted_if_needed(class_text(value)) for value in released.classes]
     widths = (len(cell.encode("utf-8", "surrogatepass")) for cell in cells)
     line = len(str(MOST_ROWS)) + max(widths, default=0)
     line += len(",,false\n")
-    if released["count_columns"]:
-        most, far = _reach(document)
-        line += released["count_columns"] * (len(str(int(most + far))) + len(",-"))
-    return int(line * released["queries"])
+    if released.count_columns:
+        most, far = _reach(certificate, Terms(certificate))
+        line += released.count_columns * (len(str(int(most + far))) + len(",-"))
+    return int(line * released.queries)
 
 
 def _check_queries(queries: IntArray) -> None:
@@ -99,10 +102,11 @@ def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | Non
         )
 
 
-def _reach(document: Mapping[str, Any]) -> tuple[int, float]:
+def _reach(certificate: Certificate, terms: Terms) -> tuple[int, float]:
     """Return the largest count that was cast, and how far noise moves one."""
-    most = LARGEST_COUNT if is_by_record(document) else document["released"]["n_teachers"]
-    return most, FARTHEST * (noise_of_counts(terms_in(document)[0]) + 1)
+    by_record = certificate.public["method"] == RECORD_VOTES
+    most = LARGEST_COUNT if by_record else certificate.released.n_teachers
+    return most, FARTHEST * (noise_of_counts(terms.mechanism) + 1)
 
 
 def _check_counts(table: LabelsTable, counts: IntArray, most: int, far: float) -> None:

@@ -13,11 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
-from secretballot.report.certificate.fields import (
-    CERTIFICATE_FILE,
-    certificate_bytes,
-    certificate_in,
-)
+from secretballot.report.certificate.fields import certificate_bytes, certificate_in
+from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.regular_files import named, read_regular
 from secretballot.report.extras import require_extra
 

@@ -5,22 +5,20 @@ that is smaller than they cost. What it cannot know is whether the events are wh
 the digest is not a signature, so take certificates from those you trust, over a channel you trust.
 """
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import FARTHEST, plain_line, shown
-from secretballot.accounting import Event, delta_upper
+from secretballot._validation import plain_line, shown
+from secretballot.accounting import delta_upper
 from secretballot.core.mechanisms import (
     ConfidentLabels,
     ExponentialChoice,
-    Mechanism,
     NoisySums,
     NoisyVotes,
-    Shape,
     TableLabels,
 )
 from secretballot.core.sampler import draws_wrong_noise
@@ -28,28 +26,15 @@ from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.report.certificate.answers_file import ANSWERS_FILE, check_answers
 from secretballot.report.certificate.build import check_digest
-from secretballot.report.certificate.by_record import (
-    EXPECTED_UNCOVERED,
-    LARGEST_COUNT,
-    is_by_record,
-)
-from secretballot.report.certificate.events import (
-    SLACK,
-    read_events,
-)
-from secretballot.report.certificate.fields import (
+from secretballot.report.certificate.events import SLACK
+from secretballot.report.certificate.fields import check_format, read_certificate
+from secretballot.report.certificate.methods import TABLES
+from secretballot.report.certificate.models import (
     CERTIFICATE_FILE,
-    check_fields,
-    check_format,
-    read_certificate,
+    Certificate,
+    certificate_of_json,
 )
-from secretballot.report.certificate.moments import check_moments
-from secretballot.report.certificate.plan_checks import (
-    check_choices,
-    check_plan,
-    stands_alone,
-    total_price,
-)
+from secretballot.report.certificate.plan_checks import check_choices, check_plan, stands_alone
 from secretballot.report.certificate.release_files import (
     LABELS_FILE,
     check_files,
@@ -63,14 +48,7 @@ from secretballot.report.certificate.signature import (
     read_public_key,
 )
 from secretballot.report.certificate.standing import contradict_choices
-from secretballot.report.certificate.terms import (
-    check_integers,
-    check_terms,
-    count_columns_of,
-    noise_of_counts,
-    terms_in,
-)
-from secretballot.report.certificate.vote_tables import has_table, table_columns
+from secretballot.report.certificate.terms import Terms, check_integers
 from secretballot.report.wording import count_text
 
 _LONGEST_DETAIL = 300  # characters
@@ -211,34 +189,48 @@ def verify_certificate(
             return Verification((Check("file", False, str(error)),))
     # each stage may read what the stages before it have checked, so a failure ends it: later
     # checks would read fields that are not there
-    checks: list[Check] = []
+    read, checks = _Read(document), []
     for name, look in _GATES:
-        checks.append(_check_made(name, look, document))
+        checks.append(_check_made(name, look, read))
         if not checks[-1].ok:
             return Verification(tuple(checks))
-    checks += [_check_made(name, look, document) for name, look in _TERMS]
+    checks += [_check_made(name, look, read) for name, look in _TERMS]
     # events that are not those of one mechanism could be many, and take long to price
-    if checks[-1].ok:
-        checks += [_check_made(name, look, document) for name, look in _CONTENTS]
-        checks += [
-            _check_made(name, look, document) for name, look in _OPTIONAL if name in document
-        ]
+    if agree := checks[-1].ok:
+        checks += [_check_made(name, look, read) for name, look in _CONTENTS]
+        checks += [_check_made(name, look, read) for name, look in _OPTIONAL if name in document]
     if key is not None:
         checks.append(
-            _check_made(
-                "signature", lambda found: _checked_signature(found, beside, public), document
-            )
+            _check_made("signature", lambda _: _checked_signature(document, beside, public), read)
         )
     signed = beside is not None and os.path.lexists(beside / SIGNATURE_FILE)
     unasked = (_NO_KEY,) if signed and key is None else ()
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER, *unasked))
-    checks.append(_check_made("files", lambda found: check_files(found, place), document))
     values = values_file(document)
-    holds = check_answers if values == ANSWERS_FILE else check_rows
-    name = values.removesuffix(".csv")
-    checks.append(_check_made(name, lambda found: holds(found, place / values), document))
+    checks.append(_check_made("files", lambda _: check_files(read.certificate, place), read))
+    if agree:
+        holds = check_answers if values == ANSWERS_FILE else check_rows
+        name = values.removesuffix(".csv")
+        checks.append(
+            _check_made(name, lambda _: holds(read.certificate, read.terms, place / values), read)
+        )
     return Verification(tuple(checks), unasked)
+
+
+class _Read:
+    """A certificate, read further from check to check."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = document
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        return certificate_of_json(self.document)
+
+    @cached_property
+    def terms(self) -> Terms:
+        return Terms(self.certificate)
 
 
 def _checked_signature(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
@@ -259,11 +251,9 @@ _NO_FOLDER = (
 )
 
 
-def _check_made(
-    name: str, look: Callable[[Mapping[str, Any]], str], document: Mapping[str, Any]
-) -> Check:
+def _check_made(name: str, look: Callable[[_Read], str], read: _Read) -> Check:
     try:
-        return Check(name, True, look(document))
+        return Check(name, True, look(read))
     except SecretBallotError as error:
         return Check(name, False, str(error))
     except (
@@ -279,31 +269,31 @@ def _check_made(
         return Check(name, False, f"This could not be evaluated ({type(error).__name__}).")
 
 
-def _events_of(document: Mapping[str, Any]) -> list[Event]:
-    return read_events(document["events"])
+def _check_fields(read: _Read) -> str:
+    optional = ("plan", "choices", "files", "about")
+    found = [name for name in optional if name in read.certificate.model_fields_set]
+    also = f"; so {'is' if len(found) == 1 else 'are'} {' and '.join(found)}" if found else ""
+    return f"All required fields are there and in range{also}."
 
 
-def _check_events(document: Mapping[str, Any]) -> str:
-    return f"{count_text(len(_events_of(document)), 'event')}, of known kinds."
-
-
-def _check_price(document: Mapping[str, Any]) -> str:
+def _check_price(read: _Read) -> str:
     # both the promise and the stated price are compared with the price of the events, so that
     # neither can be the smaller number that a reader happens to look at
-    price, epsilon, delta = document["price"], document["epsilon"], document["delta"]
-    if (price["epsilon"], price["delta"]) != (epsilon, delta):
+    certificate, price = read.certificate, read.certificate.price
+    epsilon, delta = certificate.epsilon, certificate.delta
+    if (price.epsilon, price.delta) != (epsilon, delta):
         raise CertificateError("The price is stated at another epsilon or delta than the promise.")
-    recomputed = delta_upper(_events_of(document), epsilon)
+    recomputed = delta_upper([read.terms.event], epsilon)
     if not recomputed <= delta * SLACK:
         raise CertificateError(
             f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was"
             f" {delta:.6g}."
         )
-    if not price["delta_recomputed"] <= delta * SLACK:
+    if not price.delta_recomputed <= delta * SLACK:
         raise CertificateError("The price states a larger delta than the promise.")
-    if not recomputed <= price["delta_recomputed"] * SLACK:
+    if not recomputed <= price.delta_recomputed * SLACK:
         raise CertificateError(
-            f"For its events the certificate states delta {price['delta_recomputed']:.6g}; they"
+            f"For its events the certificate states delta {price.delta_recomputed:.6g}; they"
             f" cost {recomputed:.6g}."
         )
     return (
@@ -312,50 +302,45 @@ def _check_price(document: Mapping[str, Any]) -> str:
     )
 
 
-def _check_mechanism(document: Mapping[str, Any]) -> str:
-    mechanism, shape = check_terms(document)
-    if isinstance(mechanism, NoisySums):
-        check_moments(document, mechanism, shape)  # type: ignore[arg-type]
-    elif is_by_record(document):
-        _check_by_record(document, shape)
-    _check_assumed(document)
-    return "The events are exactly those of the mechanism."
+def _check_event(read: _Read) -> str:
+    return f"One event, of the kind {read.terms.event.kind!r}."
 
 
-def _check_by_record(document: Mapping[str, Any], shape: Any) -> None:
-    """Refuse votes of records that do not fit in a table of these points."""
-    each = 2 if shape.guarantee.relation == "replace-one" else 1
-    votes = shape.moved // each
-    # one cell for each vote of an uncovered record
-    spare = -(-votes // shape.n_classes) if EXPECTED_UNCOVERED in document["public"] else 0
-    if shape.moved % each or not 1 <= votes <= shape.n_queries or shape.spare_rows != spare:
-        raise CertificateError("A record votes at more public points than there are, or at none.")
-    if "plan" in document:
-        raise CertificateError("Votes of records are released as one table, without rounds.")
-
-
-def _check_assumed(document: Mapping[str, Any]) -> None:
-    """Refuse assumptions about the parameters that the list of choices denies."""
-    chosen = bool(document.get("choices"))
-    if contradict_choices(document["assumptions"], chosen=chosen):
+def _check_mechanism(read: _Read) -> str:
+    read.terms.check_release(read.certificate)
+    # assumptions about the parameters that the list of choices denies
+    chosen = bool(read.certificate.choices)
+    if contradict_choices(read.certificate.assumptions, chosen=chosen):
         raise CertificateError(
             f"The certificate lists {'' if chosen else 'no '}choices made with private data, and"
             " its assumptions say otherwise."
         )
+    return "The events are exactly those of the mechanism."
 
 
-def _check_released(document: Mapping[str, Any]) -> str:
-    released, (mechanism, shape) = document["released"], terms_in(document)
-    queries, answered = released["queries"], released["answered"]
-    _check_values(document, mechanism, shape)
-    if has_table(document):
-        return f"{count_text(len(released['rows']), 'answer')}, paid for by the events."
+def _check_released(read: _Read) -> str:
+    released, mechanism, shape = read.certificate.released, read.terms.mechanism, read.terms.shape
+    queries, answered = released.queries, released.answered
+    drawable, rows = read.terms.drawable(read.certificate), released.rows
+    of_table = read.certificate.public["method"] in TABLES
+    if of_table != (rows is not None):
+        raise CertificateError("Tables, and nothing else, name rows of the public pool.")
+    if drawable is None:
+        if released.values is not None:
+            raise CertificateError("Labels and their counts are all that was released.")
+    elif of_table:
+        if not rows or len(set(rows)) < len(rows) or not len(rows) <= drawable.rows:
+            raise CertificateError("rows names none, one twice, or more than were paid for.")
+        check_integers(released.values, len(rows), drawable)
+        return f"{count_text(len(rows), 'answer')}, paid for by the events."
+    else:
+        check_integers(released.values, drawable.rows, drawable)
     # noisy counts cost more than labels alone: what was released must be what the mechanism's
     # events pay for
-    columns = count_columns_of(mechanism, shape)
-    if released["count_columns"] != columns:
+    columns = read.terms.count_columns
+    if released.count_columns != columns:
         raise CertificateError(
-            f"{released['count_columns']} noisy counts for each query were released; the mechanism"
+            f"{released.count_columns} noisy counts for each query were released; the mechanism"
             f" and its events pay for {columns}."
         )
     kinds = NoisyVotes | TableLabels | NoisySums | ExponentialChoice
@@ -371,73 +356,32 @@ def _check_released(document: Mapping[str, Any]) -> str:
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
 
 
-def _check_values(document: Mapping[str, Any], mechanism: Mechanism, shape: Shape) -> None:
-    """Refuse released integers, other than labels and their counts, that no draw can give, or
-    that are more than the events pay for."""
-    released, public = document["released"], document["public"]
-    values, rows = released.get("values"), released.get("rows")
-    if has_table(document):
-        assert isinstance(shape, VoteShape)
-        points, width, low, high = table_columns(document, mechanism, shape)
-        if not isinstance(rows, list) or not all(type(row) is int and row >= 0 for row in rows):
-            raise CertificateError("rows is no list of rows of the public pool.")
-        if not rows or len(set(rows)) < len(rows) or not len(rows) <= points:
-            raise CertificateError("rows names none, one twice, or more than were paid for.")
-        check_integers(values, len(rows), width, low, high)
-        return
-    if rows is not None:
-        raise CertificateError("Only tables name rows of the public pool.")
-    if isinstance(mechanism, NoisySums):
-        check_integers(values, *mechanism.answer_shape(shape), -math.inf, math.inf)
-    elif isinstance(mechanism, ExponentialChoice):
-        check_integers(values, 1, 1, 0, public["n_candidates"] - 1)
-        names = public.get("candidates")
-        if names is not None and not (
-            isinstance(names, list) and len(names) == public["n_candidates"]
-        ):
-            raise CertificateError("The names of the candidates are not one for each of them.")
-    elif EXPECTED_UNCOVERED in public:
-        assert isinstance(shape, VoteShape)
-        votes = shape.moved // (2 if shape.guarantee.relation == "replace-one" else 1)
-        far = FARTHEST * (noise_of_counts(mechanism) + 1)
-        check_integers(values, 1, 1, -votes * far, votes * (LARGEST_COUNT + far))
-    elif values is not None:
-        raise CertificateError("Labels and their counts are all that was released.")
-
-
-def _check_budget(document: Mapping[str, Any]) -> str:
-    composition = document["composition"]
-    shape = terms_in(document)[1]
-    account = Guarantee(unit=composition["unit"], relation=composition["neighbours"])
-    by_teachers = isinstance(shape, VoteShape) and shape.n_teachers is not None
-    if not shape.guarantee.adds_to(account, by_teachers=by_teachers):
+def _check_budget(read: _Read) -> str:
+    certificate, account = read.certificate, read.certificate.composition
+    about = Guarantee(unit=account.unit, relation=account.neighbours)
+    if not read.terms.shape.guarantee.adds_to(about, by_teachers=read.terms.by_teachers):
         raise CertificateError(
-            f"The release is by {document['unit']} under {document['neighbours']!r}, and the"
-            f" dataset's budget by {account.unit} under {account.relation!r}; the one does not add"
+            f"The release is by {certificate.unit} under {certificate.neighbours!r}, and the"
+            f" dataset's budget by {about.unit} under {about.relation!r}; the one does not add"
             " to the other."
         )
-    budget, spent = composition["budget"], composition["spent_after"]
+    budget, spent = account.budget, account.spent_after
     # the account is stated by the ledger, not computed here: it must at least be possible
-    whole = dict(zip(("epsilon", "delta"), total_price(document), strict=True))
-    for key in ("epsilon", "delta"):
-        if not spent[key] <= budget[key] * SLACK:
+    for key, whole in zip(("epsilon", "delta"), certificate.total_price, strict=True):
+        of_budget, of_spent = getattr(budget, key), getattr(spent, key)
+        if not of_spent <= of_budget * SLACK:
             raise CertificateError(
-                f"The {key} spent on the dataset, {spent[key]:.6g}, exceeds {budget[key]:.6g}."
+                f"The {key} spent on the dataset, {of_spent:.6g}, exceeds {of_budget:.6g}."
             )
         # Only plain sums must show this release in full; a Renyi filter may find the whole cheaper.
-        floor = whole[key] if composition["kind"] == "basic" else 0
-        if not floor <= spent[key] * SLACK:
-            choices = ", with its choices," if document.get("choices") else ""
+        if account.kind == "basic" and not whole <= of_spent * SLACK:
+            choices = ", with its choices," if certificate.choices else ""
             raise CertificateError(
                 f"The {key} spent on the dataset is less than this release{choices} cost."
             )
-    kept = (
-        "a durable ledger"
-        if composition["durable"]
-        else "memory only, so earlier runs are not counted"
-    )
-    amount = f"epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} for each {account.unit}"
-    if composition["durable"] and stands_alone(document):
+    kept = "a durable ledger" if account.durable else "memory only, so earlier runs are not counted"
+    amount = f"epsilon {spent.epsilon:.6g} of {budget.epsilon:.6g} for each {account.unit}"
+    if account.durable and stands_alone(read.document):
         return (
             f"Spent by this release: {amount}, by an account of its own; other releases from the"
             " same data are not counted."
@@ -445,14 +389,14 @@ def _check_budget(document: Mapping[str, Any]) -> str:
     return f"Spent on the dataset so far: {amount}, by {kept}."
 
 
-def _check_noise(document: Mapping[str, Any]) -> str:
-    if not document["noise"]["exact"]:
+def _check_noise(read: _Read) -> str:
+    if not read.certificate.noise.exact:
         raise CertificateError("The noise was not exact; the price holds for exact noise only.")
     return "The noise was exact."
 
 
-def _check_software(document: Mapping[str, Any]) -> str:
-    version = document["software"]["opendp"]
+def _check_software(read: _Read) -> str:
+    version = read.certificate.software["opendp"]
     if draws_wrong_noise(version):
         raise CertificateError(
             f"The noise was drawn by OpenDP {shown(version)}, which is known to draw another"
@@ -462,8 +406,12 @@ def _check_software(document: Mapping[str, Any]) -> str:
     return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
 
 
-_GATES = (("format", check_format), ("fields", check_fields))
-_TERMS = (("digest", check_digest), ("events", _check_events), ("mechanism", _check_mechanism))
+_GATES = (("format", lambda read: check_format(read.document)), ("fields", _check_fields))
+_TERMS = (
+    ("digest", lambda read: check_digest(read.document)),
+    ("events", _check_event),
+    ("mechanism", _check_mechanism),
+)
 _CONTENTS = (
     ("price", _check_price),
     ("released", _check_released),
@@ -471,4 +419,7 @@ _CONTENTS = (
     ("noise", _check_noise),
     ("software", _check_software),
 )
-_OPTIONAL = (("plan", check_plan), ("choices", check_choices))
+_OPTIONAL = (
+    ("plan", lambda read: check_plan(read.certificate)),
+    ("choices", lambda read: check_choices(read.certificate)),
+)

@@ -20,8 +20,8 @@ from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.answers_file import ANSWERS_FILE, answers_bytes
 from secretballot.report.certificate.build import with_about, with_files
-from secretballot.report.certificate.fields import CERTIFICATE_FILE
 from secretballot.report.certificate.labels_file import class_text, labels_blocks
+from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.extras import MissingExtraError, require_extra
 from secretballot.report.metrics import Metrics
 from secretballot.report.release.model_card import model_card

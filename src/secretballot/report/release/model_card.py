@@ -5,9 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from secretballot.released import ReleasedLabels, ReleasedTable
-from secretballot.report.certificate.by_record import is_by_record
-from secretballot.report.certificate.chosen import is_chosen
-from secretballot.report.certificate.moments import has_moments
+from secretballot.report.certificate.methods import has_moments, is_by_record, is_chosen
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.metrics import Metrics
 from secretballot.report.release.about_words import about_rows, caution, name_of_data

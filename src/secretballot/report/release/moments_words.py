@@ -8,9 +8,13 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot.bases import TableBasis
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
-from secretballot.report.certificate.moments import CLASS_WEIGHTS, STARTED, has_moments
+from secretballot.report.certificate.methods import (
+    CLASS_WEIGHTS,
+    STARTED,
+    has_moments,
+    is_by_record,
+)
 from secretballot.report.certificate.terms import stated
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
 from secretballot.report.student.raw_columns import encoded_width

@@ -12,14 +12,20 @@ from secretballot._typing import FloatArray
 from secretballot.accounting import CHANCE_BITS, delta_upper, event_in
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels, ReleasedTable
-from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
-from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
-from secretballot.report.certificate.moments import MOMENTS, has_moments
+from secretballot.report.certificate.methods import (
+    CONFIDENCE,
+    EXPONENTIAL,
+    MOMENTS,
+    RECORD_VOTES,
+    has_moments,
+    has_table,
+    is_by_record,
+    is_chosen,
+)
 from secretballot.report.certificate.plan_checks import stands_alone, total_price
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
-from secretballot.report.certificate.terms import CONFIDENCE, stated
+from secretballot.report.certificate.terms import stated
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.extras import require_extra
 from secretballot.report.metrics import Metrics
 from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes

@@ -6,8 +6,7 @@ import numpy as np
 
 from secretballot._rows import take_rows
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.chosen import is_chosen
-from secretballot.report.certificate.moments import has_moments
+from secretballot.report.certificate.methods import has_moments, is_chosen
 from secretballot.report.wording import count_text
 
 _MOST_POINTS = 10_000  # where there are more, every so many-th is tried

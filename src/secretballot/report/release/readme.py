@@ -5,11 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot.released import ReleasedLabels, ReleasedTable
-from secretballot.report.certificate.by_record import is_by_record
-from secretballot.report.certificate.chosen import is_chosen
-from secretballot.report.certificate.moments import has_moments
+from secretballot.report.certificate.methods import has_moments, has_table, is_by_record, is_chosen
 from secretballot.report.certificate.plan_checks import total_price
-from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.release.about_words import about_rows, caution, name_of_data
 from secretballot.report.release.chosen_words import chosen_words
 from secretballot.report.release.moments_words import (

@@ -10,8 +10,8 @@ from secretballot._rows import take_rows
 from secretballot._typing import AnyArray, FloatArray
 from secretballot.released import ReleasedTable, labels_of_table
 from secretballot.report.certificate.answers_file import ANSWERS_FILE
+from secretballot.report.certificate.methods import LABEL_VOTES, NUMBER_VOTES
 from secretballot.report.certificate.terms import stated
-from secretballot.report.certificate.vote_tables import LABEL_VOTES, NUMBER_VOTES
 from secretballot.report.pictures.tables import draw_numbers, draw_shares
 from secretballot.report.table_metrics import LabelsMetrics, NumberMetrics, TableMetrics
 from secretballot.report.wording import count_text, number_text, shown, value_text

@@ -1,0 +1,424 @@
+"""The methods of releases: the public settings of each, and what settings, mechanism, shape and
+released values must say of each other."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from secretballot._validation import FARTHEST
+from secretballot.core.mechanisms import (
+    ConfidentLabels,
+    Mechanism,
+    NoisyMeans,
+    NoisyVotes,
+    Shape,
+)
+from secretballot.core.types import SumShape, VoteShape
+from secretballot.exceptions import CertificateError
+from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
+from secretballot.report.certificate.models import (
+    Digest,
+    Integers,
+    Named,
+    Names,
+    Natural,
+    Part,
+    Positive,
+    missing,
+    rule,
+)
+
+if TYPE_CHECKING:
+    from secretballot.report.certificate.models import Certificate
+
+VOTES = "votes"
+RECORD_VOTES = "record-votes"
+MOMENTS = "record-moments"
+TARGET_MOMENTS = "record-moments-of-a-number"
+LABELS_MOMENTS = "record-moments-of-labels"
+LABEL_VOTES = "votes-of-labels"
+NUMBER_VOTES = "votes-of-numbers"
+EXPONENTIAL = "exponential-choice"
+STABILITY = "stability-quantile"
+SUMS = (MOMENTS, TARGET_MOMENTS, LABELS_MOMENTS)
+TABLES = (LABEL_VOTES, NUMBER_VOTES)
+#: Methods without classes: what they release stands in "released".
+WITHOUT_CLASSES = (TARGET_MOMENTS, LABELS_MOMENTS, *TABLES)
+CONFIDENCE = "confidence"
+#: Of a release whose first stage started from labels that were released before.
+STARTED = "start"
+CLASS_WEIGHTS = "class_weights"
+#: Of votes of records, of which those that the public points do not cover are counted apart: the
+#: share that chance explains. Their noisy votes, of all their cells together, are the one released
+#: value.
+EXPECTED_UNCOVERED = "expected_uncovered"
+#: The counts of votes of records before the noise are at most this, by rule: how many records there
+#: were is private.
+LARGEST_COUNT = 10**12
+ANSWERS_SOME = ("confident-labels",)
+ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
+_MOST_STAGES = 100
+_MOST_LABELS, _MOST_IN_SETS = 10_000, 8
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Range = Annotated[
+    list[Annotated[float, Field(allow_inf_nan=False)]],
+    Field(min_length=2, max_length=2),
+    # finite bounds may lie further apart than the largest double
+    rule(lambda ends: 0 < ends[1] - ends[0] < math.inf, "two numbers, the smaller one first"),
+]
+Stated = tuple["Certificate", Mechanism, Shape]
+
+
+class Drawable(NamedTuple):
+    """Which integers a mechanism can have released: at most so many rows, of so many columns."""
+
+    rows: int
+    columns: int
+    low: float = -math.inf
+    high: float = math.inf
+
+
+class Settings(Part):
+    """Public settings of a method."""
+
+    kinds: ClassVar[tuple[str, ...]]
+    method: str
+
+    def check(self, stated: Any) -> None:
+        """Refuse settings that contradict the certificate, mechanism and shape beside them.
+
+        Raises
+        ------
+        CertificateError
+            If they do.
+        """
+
+    def drawable(self, stated: Any) -> Drawable | None:
+        """Return which integers, other than labels and their counts, may have been released.
+
+        Raises
+        ------
+        CertificateError
+            If the settings and the shape contradict each other.
+        """
+        return None
+
+
+class Votes(Settings):
+    """Labels, or noisy counts, of votes of teachers."""
+
+    kinds = ("noisy-votes", "table-labels", *ANSWERS_SOME, *ABSTAINS)
+    method: Literal["votes"]
+    confidence: Annotated[float, Field(gt=0, lt=1)] = missing
+
+    def check(self, stated: Any) -> None:
+        _require(
+            self.confidence is None or isinstance(stated[1], ConfidentLabels),
+            "Only confident labels are confirmed with a confidence.",
+        )
+
+
+class RecordVotes(Settings):
+    """Noisy counts of votes that records cast for themselves: how many there are is private."""
+
+    kinds = ("noisy-votes",)
+    method: Literal["record-votes"]
+    expected_uncovered: Share = missing
+
+    def check(self, stated: Any) -> None:
+        certificate, _, shape = stated
+        votes = votes_of_one(shape)
+        # one cell for each vote of an uncovered record
+        spare = 0 if self.expected_uncovered is None else -(-votes // shape.n_classes)
+        _require(
+            votes * _moves(shape) == shape.moved
+            and 1 <= votes <= shape.n_queries
+            and shape.spare_rows == spare,
+            "A record votes at more public points than there are, or at none.",
+        )
+        _require(
+            certificate.plan is None,
+            "Votes of records are released as one table, without rounds.",
+        )
+
+    def drawable(self, stated: Any) -> Drawable | None:
+        if self.expected_uncovered is None:
+            return None
+        votes, far = votes_of_one(stated[2]), FARTHEST * (noise_of_counts(stated[1]) + 1)
+        return Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
+
+
+class _Start(Part):
+    certificate: Digest
+    weights: list[int]
+
+
+class _Sums(Settings):
+    """Noisy sums over records, without teachers."""
+
+    kinds = ("noisy-sums",)
+    # beyond, the squares by which a vector's length is found would not fit their integers
+    residual_units: list[Annotated[int, Field(ge=1, le=2**20)]]
+    mark_weight: Natural
+    marks: list[str]
+    expected_uncovered: Share
+    n_records: Positive | None
+    basis: Named
+    basis_sha256: Digest
+    weights: Integers
+    covered_only: list[bool]
+    start: _Start = missing
+    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = missing
+
+    def n_columns(self, certificate: Any) -> int:
+        """Return the columns of the model."""
+        raise NotImplementedError
+
+    def check(self, stated: Any) -> None:
+        certificate, mechanism, shape = stated
+        n_stages, of_labels = len(mechanism.sigmas), certificate.unit == "label"
+        _require(n_stages <= _MOST_STAGES, f"There are more than {_MOST_STAGES} stages.")
+        _require(len(set(mechanism.sigmas)) == 1, "The stages have noise of several sizes.")
+        _require(
+            self.mark_weight <= bound_of(shape) // 4,
+            "A mark adds more than a quarter of the bound.",
+        )
+        # features that are public are the public points: nothing is counted beside
+        counted = [] if of_labels else [UNCOVERED]
+        if self.n_records is None:
+            counted = [RECORDS, UNCOVERED]
+        _require(
+            (self.n_records is None) == (certificate.neighbours == "add-remove")
+            and self.marks == counted
+            and (self.mark_weight == 0) == of_labels,
+            "The sums count records where their number is private and one comes or goes, and those"
+            " that are not covered; the certificate says otherwise.",
+        )
+        n_weights = shape.coordinates - len(self.marks)
+        _require(
+            n_weights > 0 and n_weights % self.n_columns(certificate) == 0,
+            "The coordinates are no whole number for each column of the model.",
+        )
+        per_stage = {len(self.covered_only), len(self.residual_units), len(self.weights)}
+        _require(per_stage == {n_stages}, "The settings are not one of each for each stage.")
+        lists = self.weights if self.start is None else [*self.weights, self.start.weights]
+        _require(
+            all(len(one) == n_weights for one in lists), f"A list of weights has not {n_weights}."
+        )
+        _require(
+            self.start is None or not of_labels,
+            "Sums of labels alone start from nothing; the certificate differs.",
+        )
+        _require(
+            self.class_weights is None
+            or len(self.class_weights) == len(certificate.released.classes),
+            "The weights of classes are no positive number for each class.",
+        )
+
+    def drawable(self, stated: Any) -> Drawable:
+        return Drawable(*stated[1].answer_shape(stated[2]))
+
+
+class Moments(_Sums):
+    """Of which labels of points follow."""
+
+    method: Literal["record-moments"]
+
+    def n_columns(self, certificate: Any) -> int:
+        # of two classes one column says both
+        n_classes = len(certificate.released.classes)
+        return 1 if n_classes == 2 else n_classes
+
+
+class _SumsAlone(_Sums):
+    """Beside which no labels of points are released."""
+
+    def check(self, stated: Any) -> None:
+        super().check(stated)
+        certificate = stated[0]
+        _require(
+            not certificate.released.queries and certificate.unit != "label",
+            "Sums were paid for, and no labels; the certificate lists some.",
+        )
+        _require(
+            self.start is None and self.class_weights is None,
+            "Such sums start from nothing, and have no classes.",
+        )
+
+
+class TargetMoments(_SumsAlone):
+    """Of a number."""
+
+    method: Literal["record-moments-of-a-number"]
+    target_range: Range
+
+    def n_columns(self, certificate: Any) -> int:
+        return 1
+
+
+class LabelsMoments(_SumsAlone):
+    """Of several labels."""
+
+    method: Literal["record-moments-of-labels"]
+    labels: Names
+
+    def n_columns(self, certificate: Any) -> int:
+        return len(self.labels)
+
+
+class _Table(Settings):
+    """Answers that are released values, one for each of some rows of the public pool."""
+
+    def drawable(self, stated: Any) -> Drawable:
+        released = stated[0].released
+        _require(
+            not (released.queries or released.answered or released.count_columns),
+            "The answers are released values, and no labels were released; the certificate lists"
+            " some.",
+        )
+        _require(stated[0].plan is None, "The answers are released as one table, without rounds.")
+        return self.answers(*stated[1:])
+
+    def answers(self, mechanism: Any, shape: Any) -> Drawable:
+        """Return how many rows are paid for, and what may answer each."""
+        raise NotImplementedError
+
+
+class LabelVotes(_Table):
+    """Sets of labels that teachers vote for."""
+
+    kinds = ("noisy-votes",)
+    method: Literal["votes-of-labels"]
+    labels: Names
+    ballot: Literal["labels", "sets"]
+    most_named: Positive | None
+
+    def answers(self, mechanism: NoisyVotes, shape: VoteShape) -> Drawable:
+        n, cap, sets = len(self.labels), self.most_named, self.ballot == "sets"
+        least, most = (2, _MOST_IN_SETS) if sets else (1, _MOST_LABELS)
+        _require(least <= n <= most, "There are too many labels, or too few for sets.")
+        _require(
+            cap is None or (not sets and cap <= n), "most_named is no cap that these labels have."
+        )
+        # a set gives way to another: what is in one of them alone moves
+        rows, moved = (1, 1) if sets else (n, n if cap is None else min(n, 2 * cap))
+        points = shape.n_queries // rows
+        paid = shape.n_queries, shape.moved, shape.n_classes, mechanism.noise
+        _require(
+            paid == (points * rows, points * moved, 2**n if sets else 2, "gaussian"),
+            "The votes are not those of these labels, this ballot and this cap.",
+        )
+        if mechanism.release == "labels":
+            return Drawable(points, n, 0, 1)
+        far = FARTHEST * (mechanism.scale + 1)
+        width = mechanism.answer_shape(shape)[1] * rows
+        return Drawable(points, width, -far, (shape.n_teachers or 0) + far)
+
+
+class NumberVotes(_Table):
+    """Numbers that teachers vote for: the positions of a grid are the classes."""
+
+    kinds = ("noisy-means", "vote-quantiles")
+    method: Literal["votes-of-numbers"]
+    target_range: Range
+
+    def answers(self, mechanism: Mechanism, shape: VoteShape) -> Drawable:
+        _require(
+            shape.moved == shape.n_queries, "A teacher may vote for another number at every point."
+        )
+        steps = shape.n_classes - 1
+        if not isinstance(mechanism, NoisyMeans):
+            return Drawable(shape.n_queries, 1, 0, steps)
+        far = FARTHEST * (mechanism.sigma + 1)
+        return Drawable(shape.n_queries, 1, -far, (shape.n_teachers or 0) * steps + far)
+
+
+class ExponentialSettings(Settings):
+    """A choice among candidates, and further words on them."""
+
+    model_config = ConfigDict(extra="allow")
+    kinds = (EXPONENTIAL,)
+    method: Literal["exponential-choice"]
+    n_candidates: Positive
+    candidates: Any = None
+
+    def drawable(self, stated: Any) -> Drawable:
+        names = self.candidates
+        _require(
+            names is None or (isinstance(names, list) and len(names) == self.n_candidates),
+            "The names of the candidates are not one for each of them.",
+        )
+        return Drawable(1, 1, 0, self.n_candidates - 1)
+
+
+class Quantile(Settings):
+    """A quantile of the distances to instability, of choices alone."""
+
+    kinds = (STABILITY,)
+    method: Literal["stability-quantile"]
+
+
+SETTINGS: TypeAdapter[Any] = TypeAdapter(
+    Annotated[
+        Votes
+        | RecordVotes
+        | Moments
+        | TargetMoments
+        | LabelsMoments
+        | LabelVotes
+        | NumberVotes
+        | ExponentialSettings
+        | Quantile,
+        Field(discriminator="method"),
+    ]
+)
+
+
+def has_table(certificate: Mapping[str, Any]) -> bool:
+    """Return whether teachers voted for sets of labels, or for numbers."""
+    return certificate["public"]["method"] in TABLES
+
+
+def has_moments(certificate: Mapping[str, Any]) -> bool:
+    """Return whether the release is that of noisy sums over records, without teachers."""
+    return certificate["public"]["method"] in SUMS
+
+
+def is_by_record(certificate: Mapping[str, Any]) -> bool:
+    """Return whether the release is one of votes that records cast for themselves."""
+    return bool(certificate["public"]["method"] == RECORD_VOTES)
+
+
+def is_chosen(certificate: Mapping[str, Any]) -> bool:
+    """Return whether the release is a choice among candidates, without teachers."""
+    return bool(certificate["public"]["method"] == EXPONENTIAL)
+
+
+def bound_of(shape: SumShape) -> int:
+    """Return the longest vector of one unit, whose replacement moves a sum by twice as much."""
+    return math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
+
+
+def votes_of_one(shape: VoteShape) -> int:
+    """Return how many votes a record casts, whose replacement moves twice as many."""
+    return shape.moved // _moves(shape)
+
+
+def _moves(shape: Any) -> int:
+    return 2 if shape.guarantee.relation == "replace-one" else 1
+
+
+def noise_of_counts(mechanism: Mechanism) -> float:
+    """Return how far noise on counts reaches usually, in votes."""
+    if not isinstance(mechanism, NoisyVotes):
+        return 0.0
+    # above the standard deviation of Laplace noise
+    return mechanism.scale if mechanism.noise == "gaussian" else 1.5 * mechanism.scale
+
+
+def _require(holds: object, message: str) -> None:
+    if not holds:
+        raise CertificateError(message)
