@@ -11,8 +11,6 @@ import pytest
 from secretballot.accounting import PrivacyBudget, calibrate_pure, price
 from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.types import Guarantee, ScoreShape
-from secretballot.exceptions import ParameterError
-from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
     certificate_digest,
@@ -70,32 +68,17 @@ def test_an_honest_one_verifies(neighbours):
 
 
 FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "more noise than was drawn": lambda d: d["mechanism"].update(epsilon=0.4),
-    "an integer for its loss": lambda d: d["mechanism"].update(epsilon=1),
-    "another relation": lambda d: d["shape"]["guarantee"].update(relation="replace-one"),
     "by user": lambda d: (
         d.update(unit="user", unit_column="id"),
         d["shape"]["guarantee"].update(unit="user"),
     ),
-    "two draws": lambda d: d["events"][0].update(count=2),
     "two events": lambda d: d["events"].append(copy.deepcopy(d["events"][0])),
     "another event": lambda d: d.update(events=[{"kind": "counts", "sigma": 90.0, "shifts": 1}]),
-    "teachers": lambda d: d["released"].update(n_teachers=250),
-    "another method": lambda d: d["public"].update(method="votes"),
-    "no candidates": lambda d: d["public"].update(n_candidates=0),
     "an outcome that is none": lambda d: d["released"].update(values=[[7]]),
     "names of others": lambda d: d["public"].update(candidates=["a", "b"]),
-    "counts": lambda d: d["released"].update(count_columns=1),
-    "abstentions": lambda d: d["released"].update(answered=2),
-    "a smaller promise": lambda d: (d.update(epsilon=0.4), d["price"].update(epsilon=0.4)),
 }
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_forged_one_does_not(forgery):
     assert not verify_certificate(forged(FORGERIES[forgery])).ok
-
-
-def test_without_teachers_there_are_no_counts():
-    with pytest.raises(ParameterError, match="without teachers"):
-        ReleasedLabels(np.arange(3), LABELS, (0, 1), 0, 2.0, np.arange(3))

@@ -59,16 +59,6 @@ def _release(
     return ReleasedLabels(queries, labels, ("no", "yes"), 100, 40.0, counts, certificate)
 
 
-def test_a_declaration_about_labels_says_what_is_public() -> None:
-    declared = check_declaration({"unit": "label", "neighbours": "replace-one"})
-    assert (declared["unit"], declared["neighbours"]) == LABELS
-    left_open = declared["not_protected"]  # type: ignore[union-attr, attr-defined]
-    assert any("only the labels are private" in line for line in left_open)
-    of_records = check_declaration({"unit": "record", "neighbours": "replace-one"})
-    left_open = of_records["not_protected"]  # type: ignore[union-attr, attr-defined]
-    assert not any("only the labels" in line for line in left_open)
-
-
 @pytest.mark.parametrize(
     "declaration", [{"unit": "label"}, {"unit": "label", "neighbours": "add-remove"}]
 )

@@ -36,11 +36,6 @@ def test_values_come_back_unaltered_from_any_reader() -> None:
     assert frame["abstained"].tolist() == [False] * len(AWKWARD)
 
 
-def test_types_of_classes_keep_their_plain_text() -> None:
-    written = text(np.arange(4), np.arange(4), [True, np.int64(3), 0.5, "x"])
-    assert [line.split(",")[1] for line in written.splitlines()[1:]] == ["true", "3", "0.5", "x"]
-
-
 def test_blocks_do_not_change_the_text() -> None:
     n = 70_000
     labels = np.arange(n) % 2
@@ -62,12 +57,6 @@ def test_the_digest_sees_every_value() -> None:
         labels_digest(queries, labels, ["a", "b"]),
     }
     assert len(known) == 6
-
-
-def test_no_queries_give_a_header_alone() -> None:
-    assert text(np.empty(0, int), np.empty(0, int), [0, 1]) == "query,label,abstained\n"
-    header = "query,label,abstained,noisy_count[1]\n"
-    assert text(np.empty(0, int), np.empty(0, int), [0, 1], np.empty(0, int)) == header
 
 
 @pytest.mark.parametrize(
@@ -100,13 +89,6 @@ def test_what_is_written_is_read_back(n_counts: int) -> None:
     assert (table.noisy_counts is None) == (counts is None)
     if counts is not None:
         np.testing.assert_array_equal(table.noisy_counts, counts)
-
-
-def test_no_rows_are_read_back_too() -> None:
-    none = np.empty(0, int)
-    for columns, counts in ((0, None), (1, none), (2, np.empty((0, 2), int))):
-        table = read_labels(text(none, none, ["a", "b"], counts).encode(), ["a", "b"], columns)
-        assert len(table.queries) == len(table.labels) == 0
 
 
 GENUINE = b"query,label,abstained\n3,no,false\n5,,true\n9,yes,false\n"

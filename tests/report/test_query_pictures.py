@@ -1,6 +1,5 @@
-"""Pictures of rounds: as many marks as there are things, files small, the page whole in itself."""
+"""Pictures of rounds: hostile names stay text, and the page is whole in itself."""
 
-import functools
 import json
 import re
 from collections.abc import Callable
@@ -12,11 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot.exceptions import DataError, ParameterError
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.pictures.style import Picture
 from secretballot.report.release import folder as folder_room
 from secretballot.report.release.page import render_page
 from secretballot.report.rounds.pictures import draw_query_pictures
@@ -28,27 +25,6 @@ STRATEGY = {"name": "disagreement"}
 
 def tell(released: ReleasedLabels, X: Any, rounds: list[int], **more: Any) -> QueryStory:
     return make_story(X, released, STRATEGY, rounds, **more)
-
-
-@functools.cache
-def painted(picture: Picture) -> str:
-    """Return the SVG of a picture, which is the same every time."""
-    return picture.inline()
-
-
-def marks(picture: Picture, gid: str) -> int:
-    """Count the marks in the group of an SVG with that id."""
-    text = painted(picture)
-    start = text.find(f'id="{picture.name}-{gid}"')
-    if start < 0:
-        return 0
-    depth, end = 1, start
-    while depth:
-        tag = re.compile(r"<g[ >]|</g>").search(text, end)
-        assert tag is not None
-        depth += -1 if tag[0] == "</g>" else 1
-        end = tag.end()
-    return text[start:end].count("<use ")
 
 
 @pytest.fixture(name="plane")
@@ -96,19 +72,6 @@ def test_the_folder_holds_the_story_and_its_pictures(
     assert QueryStory.from_json(json.loads((written.path / "queries.json").read_text())) == story
     assert "queries-map.svg" in (written.path / "README.txt").read_text()
     assert "queries-map.svg" in (written.path / "report.html").read_text()
-
-
-def test_a_folder_refuses_the_story_of_another_release(
-    tmp_path: Path, make_withheld: Make, make_binary: Make, plane: np.ndarray
-) -> None:
-    story = tell(make_withheld(), plane, [50])
-    with pytest.raises(DataError, match="other queries or answers"):
-        write_release(tmp_path / "release", make_binary(), story=story)
-    with pytest.raises(ParameterError, match="give a QueryStory"):
-        write_release(tmp_path / "release", make_binary(), story={})  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="other queries or answers"):
-        render_page(make_binary(), story=story)
-    assert not list(tmp_path.iterdir())
 
 
 def test_without_matplotlib_the_story_is_still_written(

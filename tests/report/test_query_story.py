@@ -106,29 +106,6 @@ def test_agreement_is_counted_on_the_whole_pool(X_public: np.ndarray, make_withh
     assert 0 < expected < 1
 
 
-def test_what_does_not_fit_together_is_refused(X_public: np.ndarray, make_withheld: Make) -> None:
-    released = make_withheld()
-    with pytest.raises(ParameterError, match="ReleasedLabels only"):
-        make_story(X_public, released.to_json(), STRATEGY, [50])  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="give one of them"):
-        make_story(X_public, released, STRATEGY, [50], agreement=[1.0], students_by_round=[None])
-    for rounds in ([20], [50, 50], []):
-        with pytest.raises(DataError, match="50 were released"):
-            make_story(X_public, released, STRATEGY, rounds)
-    with pytest.raises(ParameterError, match="A round is 0"):
-        make_story(X_public, released, STRATEGY, [50, 0])
-    with pytest.raises(DataError, match="give one each"):
-        make_story(X_public, released, STRATEGY, [20, 30], agreement=[1.0])
-    with pytest.raises(DataError, match="Row 147 was asked of a public pool of 100 rows"):
-        make_story(X_public[:100], released, STRATEGY, [50])
-    with pytest.raises(DataError, match="region does not fit"):
-        make_story(X_public, released, STRATEGY, [50], region=np.zeros(3, dtype=bool))
-    with pytest.raises(DataError, match="explanation holds a value"):
-        make_story(X_public, released, STRATEGY, [50], {"x": float("nan")})
-    with pytest.raises(DataError, match="strategy holds a value"):
-        make_story(X_public, released, {"name": "a", "x": object()}, [50])
-
-
 def test_a_story_of_another_release_is_refused(
     story: QueryStory, make_withheld: Make, make_binary: Make
 ) -> None:

@@ -41,18 +41,6 @@ def test_a_genuine_folder_verifies_by_its_path_and_by_the_file_in_it(folder: Pat
         assert not verification.unchecked
 
 
-def test_a_certificate_alone_says_what_was_not_checked(folder: Path, tmp_path: Path) -> None:
-    alone = tmp_path / "certificate.json"
-    alone.write_bytes((folder / "certificate.json").read_bytes())
-    for given in (alone, certificate(folder)):
-        verification = verify_certificate(given)
-        assert verification.ok
-        assert "were not looked at" in verification.unchecked[0]
-    other = folder / "other.json"
-    (folder / "certificate.json").rename(other)
-    assert verify_certificate(other).unchecked
-
-
 @pytest.mark.parametrize(
     "spoil",
     [

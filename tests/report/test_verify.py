@@ -21,8 +21,6 @@ from made_events import (
 )
 from secretballot.accounting import (
     Event,
-    PrivacyBudget,
-    calibrate_gaussian,
 )
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest
@@ -126,78 +124,25 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
     assert failed(forged(certificate, (("mechanism", "approved"), True))) == {"mechanism"}
 
 
-@pytest.mark.parametrize("factor", [0.5, 0.9, 0.99])
-@pytest.mark.parametrize(
-    "places",
-    [
-        [("epsilon",), ("price", "epsilon")],
-        [("events", 0, "sigma"), ("mechanism", "scale")],
-    ],
-    ids=["epsilon", "sigma"],
-)
-def test_a_forger_with_a_new_digest_cannot_promise_less(
-    make_binary: Make, places: list[Place], factor: float
-) -> None:
-    sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-5), 60)
-    release = make_binary(scale=sigma)
-    assert verify_certificate(release.certificate).ok
-    start = sigma if "sigma" in places[0] else 1.0
-    # The forger states the dearest delta that is still promised.
-    forgery = [
-        *[(place, start * factor) for place in places],
-        (("price", "delta_recomputed"), 1e-5),
-    ]
-    assert failed(forged(release.certificate, *forgery)) == {"price"}
-
-
-def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make) -> None:
-    certificate = make_binary().certificate
-    small = certificate["price"]["delta_recomputed"] / 2
-    places: list[Place] = [
-        ("delta",),
-        ("price", "delta"),
-        ("price", "delta_recomputed"),
-    ]
-    assert failed(forged(certificate, *[(place, small) for place in places])) == {"price"}
-
-
 @pytest.mark.parametrize(
     ("changes", "check"),
     [
-        ([(("mechanism", "scale"), 999.0)], "mechanism"),
         ([(("mechanism", "scale"), 32)], "mechanism"),
-        ([(("mechanism", "kind"), "exact-votes")], "mechanism"),
-        ([(("shape", "n_classes"), 3)], "mechanism"),
-        ([(("shape", "n_teachers"), 249)], "mechanism"),
         ([(("shape", "moved"), 30)], "mechanism"),
-        ([(("shape", "guarantee", "unit"), "record")], "mechanism"),
-        ([(("shape", "spare_rows"), 1)], "mechanism"),
-        ([(("public", "method"), "record-votes")], "mechanism"),
         ([(("public", "confidence"), 0.9)], "mechanism"),
         ([(("released", "values"), [[201]])], "released"),
         ([(("released", "rows"), [1])], "released"),
-        ([(("price", "epsilon"), 2.0)], "price"),
         ([(("price", "delta_recomputed"), 1e-300)], "price"),
         ([(("released", "queries"), 61)], "released"),
-        ([(("released", "answered"), 61)], "released"),
-        ([(("released", "count_columns"), 2)], "released"),
         ([(("released", "count_columns"), 7)], "released"),
         ([(("released", "classes"), ["a", "b", "c"])], "mechanism"),
         ([(("released", "classes"), ["a", "a"])], "fields"),
         ([(("released", "classes"), ["1", 1])], "fields"),
-        ([(("released", "answered"), 59)], "released"),
         ([(("composition", "reservation"), 0)], "fields"),
-        ([(("unit_column",), None)], "fields"),
         ([(("unit_column",), " ")], "fields"),
-        ([(("unit",), "record")], "fields"),
-        ([(("software", "opendp"), "0.14.0")], "software"),
         ([(("software", "opendp"), "0.14.1")], "software"),
         ([(("software",), {})], "fields"),
-        ([(("issued",), "yesterday")], "fields"),
         ([(("purpose",), "x" * 20_000)], "format"),
-        ([(("mechanism", "release"), "labels")], "mechanism"),
-        ([(("mechanism", "release"), "exact votes")], "mechanism"),
-        ([(("shape", "n_queries"), 30)], "mechanism"),
         (
             [
                 (("shape", "n_queries"), 30),
@@ -208,18 +153,12 @@ def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make)
         ),
         ([(("mechanism", "calibration"), "my own")], "mechanism"),
         ([(("price", "delta_recomputed"), 2e-5)], "price"),
-        ([(("composition", "spent_after", "epsilon"), 4.1)], "budget"),
         ([(("composition", "spent_after", "delta"), 4.1e-5)], "budget"),
         ([(("composition", "spent_after", "epsilon"), 0.5)], "budget"),
-        ([(("composition", "budget", "epsilon"), 1.2)], "budget"),
         ([(("composition", "neighbours"), "replace-one")], "budget"),
-        ([(("neighbours",), "replace-one")], "mechanism"),
         ([(("unit",), "record"), (("unit_column",), None)], "mechanism"),
-        ([(("noise", "exact"), False)], "noise"),
-        ([(("events", 0, "kind"), "magic")], "events"),
         ([(("events", 0, "version"), 2)], "events"),
         ([(("events", 0, "sigma"), "32")], "events"),
-        ([(("events", 0, "shifts"), 1.5)], "events"),
         ([(("events", 0, "sigma"), 1e300), (("mechanism", "scale"), 1e300)], "events"),
     ],
 )
@@ -266,14 +205,6 @@ def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
     else:
         with pytest.raises(second.WrongError, match="not the mechanism's"):
             second.certificate.check_mechanism(document)
-
-
-def test_labels_of_three_classes_do_not_pay_for_counts(make_multi: Make) -> None:
-    certificate = make_multi().certificate
-    alone = (("events",), [json_of(class_event(60.0, 40))])
-    assert failed(forged(certificate, alone)) == {"mechanism"}
-    of_labels = (("mechanism", "release"), "labels")
-    assert "released" in failed(forged(certificate, alone, of_labels))
 
 
 def test_a_sparse_vector_does_not_pay_for_counts(make_withheld: Make) -> None:
@@ -330,7 +261,7 @@ def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None
     }
 
 
-@pytest.mark.parametrize("version", [2, 4, True, 3.0, None])
+@pytest.mark.parametrize("version", [2, True, 3.0])
 def test_another_version_is_refused(make_binary: Make, version: object) -> None:
     check = verify_certificate(make_binary().certificate | {"version": version}).failures[0]
     assert check.name == "format"
@@ -382,13 +313,3 @@ def test_files_that_cannot_be_read_fail(tmp_path: Path) -> None:
     huge.touch()
     os.truncate(huge, 60_000_000)
     assert "at most 10 MB" in verify_certificate(huge).failures[0].detail
-
-
-@pytest.mark.parametrize(
-    "document", [{1: 2}, {"format": object()}, {"format": "secretballot/certificate", 1: 2}]
-)
-def test_mappings_that_are_no_json_fail(document: dict[Any, Any]) -> None:
-    assert not verify_certificate(document).ok
-    assert not verify_certificate(
-        document | {"format": "secretballot/certificate", "version": 1}
-    ).ok

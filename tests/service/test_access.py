@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served_places import QUERIES, Place, TestClient, made_place
+from served_places import QUERIES, Place, TestClient
 from test_answering import QUESTIONS, points, problem
 
-from secretballot.exceptions import DataError, LedgerError, ParameterError
+from secretballot.exceptions import DataError, LedgerError
 from secretballot.service import api_keys, audit_log, forward_clock
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
@@ -30,27 +30,6 @@ def test_a_key_is_kept_as_a_hash_and_found_by_its_token(tmp_path: Path) -> None:
     for other in ("", "sb_", wrong, token + "A", token.upper(), f"sb_{'0' * 12}_{'A' * 43}"):
         assert ring.find(other) is None
     assert (key.covers("registry"), key.covers("other")) == (True, False)
-
-
-def test_two_keys_are_never_alike(tmp_path: Path) -> None:
-    ring = KeyRing(tmp_path)
-    tokens = {ring.add("auditor", ["*"])[1] for _ in range(5)}
-    assert len(tokens) == 5
-    assert len(ring.keys()) == 5
-
-
-def test_a_key_of_no_role_or_dataset_is_refused(tmp_path: Path) -> None:
-    ring = KeyRing(tmp_path)
-    for role, datasets, given in (
-        ("owner", ["registry"], {}),
-        ("analyst", [], {}),
-        ("analyst", ["registry"], {"quota": -1}),
-    ):
-        with pytest.raises(ParameterError):
-            ring.add(role, datasets, **given)
-    with pytest.raises(ParameterError, match="There is no key"):
-        ring.revoke("nobody")
-    assert ring.keys() == []
 
 
 def test_wrong_and_revoked_keys_are_told_apart_from_none_by_nothing_else(place: Place) -> None:
@@ -113,13 +92,6 @@ def test_a_key_is_refused_once_its_day_is_over_and_stays_refused_when_the_date_g
     with TestClient(application(place.settings, opened=True)) as client:
         problem(client.post(QUESTIONS, json=body, headers=headers), "no-key")
         assert client.post(QUESTIONS, json=body, headers=lasting).status_code == 200
-
-
-@pytest.mark.parametrize("day", ["2000-01-01", "tomorrow", "20301231", "2030-13-01", "9999-12-31"])
-def test_a_day_that_is_none_or_over_is_refused(day: str, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match=r"expires is .*; give"):
-        KeyRing(tmp_path).add("analyst", ["*"], expires=day)
-    assert KeyRing(tmp_path).keys() == []
 
 
 def test_a_day_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
@@ -313,24 +285,3 @@ def test_two_workers_share_one_count(tmp_path: Path) -> None:
     assert one.check() == 3
     one.close()
     other.close()
-
-
-def test_a_service_of_frames_and_one_of_arrays_stand_side_by_side(tmp_path: Path) -> None:
-    for name in ("arrays", "frames"):
-        (tmp_path / name).mkdir()
-    arrays = made_place(tmp_path / "arrays")
-    made_place(tmp_path / "frames", frames=True)
-    arrays.config.write_text(
-        arrays.config.read_text() + f'\n[datasets.frames]\nvault = "{tmp_path}/frames/vault"\n'
-    )
-    headers = arrays.key(dataset="*")
-    with TestClient(application(arrays.settings, opened=True)) as client:
-        names = [
-            one["name"] for one in client.get("/v1/datasets", headers=headers).json()["datasets"]
-        ]
-        assert names == ["registry", "frames"]
-        row = {"points": [{"age": 1.0, "site": "north"}]}
-        address = QUESTIONS.replace("registry", "frames")
-        assert client.post(address, json=row, headers=headers).status_code == 200
-        problem(client.post(QUESTIONS, json=row, headers=headers), "wrong-points")
-        problem(client.post(address, json=row, headers=arrays.key()), "wrong-dataset")

@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-from served_places import MARKED_NUMBER, MARKER, QUERIES, Place, TestClient, made_place
+from served_places import MARKED_NUMBER, QUERIES, Place, TestClient
 
 import secretballot as sb
 from secretballot.service.app import application
@@ -223,17 +222,6 @@ def test_the_short_way_answers_as_the_framework_would(shared_place: Place) -> No
     asyncio.run(app.service.close())
 
 
-def test_too_many_points_and_too_large_a_body_are_refused(shared_place: Place) -> None:
-    text = shared_place.config.read_text()
-    config = shared_place.config.with_name("small.toml")
-    config.write_text(f"{text}\n[limits]\npoints = 3\nbody_bytes = 500\n")
-    small, key = Place(shared_place.folder, config), shared_place.key()
-    with TestClient(application(small.settings, opened=True)) as client:
-        found = client.post(QUESTIONS, json={"points": points(4)}, headers=key)
-        assert "at most 3" in problem(found, "too-large")["detail"]
-        assert client.post(QUESTIONS, content=b" " * 501, headers=key).status_code == 413
-
-
 def test_a_body_without_end_is_refused_while_it_comes(shared_place: Place) -> None:
     """Of a gigabyte that does not say how large it is, no more is taken than may come."""
     limit = shared_place.settings.limits.body_bytes
@@ -330,21 +318,6 @@ def test_damaged_tables_are_unreadable(shared_place: Place, kind: str) -> None:
         for content in (b"", whole[: len(whole) // 2], b"x" + whole, bytes(len(whole))):
             found = client.post(QUESTIONS, content=content, headers=headers)
             problem(found, "unreadable")
-
-
-def test_frames_are_asked_by_column(tmp_path: Path) -> None:
-    place = made_place(tmp_path, frames=True)
-    key = place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
-        rows = [{"age": 1.5, "site": "north"}, {"site": "south", "age": -1}]
-        said = client.post(QUESTIONS, json={"points": rows}, headers=key)
-        assert said.status_code == 200, said.text
-        turned = [dict(reversed(row.items())) for row in rows]
-        assert client.post(QUESTIONS, json={"points": turned}, headers=key).json() == said.json()
-        for wrong in ({"age": 1}, {"age": 1, "site": "x", "more": 2}, [1, "x"]):
-            found = client.post(QUESTIONS, json={"points": [wrong]}, headers=key)
-            problem(found, "wrong-points")
-        assert MARKER not in said.text
 
 
 def test_an_error_that_nobody_foresaw_is_told_by_nothing_and_logged_by_type_and_place(

@@ -9,7 +9,6 @@ from served_places import QUERIES, Place
 from typer.testing import CliRunner
 
 from secretballot.cli import app
-from secretballot.service.asked_files import points_of_file
 
 
 def test_rows_of_a_file_are_asked_and_the_answers_written(
@@ -35,27 +34,3 @@ def test_rows_of_a_file_are_asked_and_the_answers_written(
     assert said["answers"]["label"][:QUERIES] == table["label"][:QUERIES].tolist()
     assert none.exit_code == 2
     assert "There is no key" in none.stderr
-
-
-class _Described:
-    request = "session"
-
-    def __init__(self, columns: object) -> None:
-        self.columns = columns
-
-
-FRAME = {"kind": "frame", "columns": [["age", "float64", None], ["site", "str", None]]}
-ARRAY = {"kind": "array", "columns": 2, "dtype": "<f8"}
-
-
-def test_a_file_is_read_as_the_teachers_take_it(tmp_path: Path) -> None:
-    file = tmp_path / "points.csv"
-    file.write_text("id,site,age\n7,north,1.5\n8,,\n")
-    frame = points_of_file(file, _Described(FRAME))  # type: ignore[arg-type]
-    assert list(frame) == ["age", "site"]
-    assert frame["age"].tolist()[0] == 1.5
-    assert frame["site"].tolist()[0] == "north"
-    assert frame["site"].isna().tolist() == [False, True]
-    assert frame["age"].isna().tolist() == [False, True]
-    file.write_text("a,b\n1,2\n3,4\n")
-    assert points_of_file(file, _Described(ARRAY)).tolist() == [[1, 2], [3, 4]]  # type: ignore[arg-type]

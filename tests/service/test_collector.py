@@ -63,18 +63,6 @@ def test_what_comes_while_a_group_is_answered_is_the_next_group_in_its_order() -
     assert isinstance(found[3], ProblemError)
 
 
-def test_a_large_request_is_a_group_of_its_own() -> None:
-    recorder = Recorder()
-
-    async def ask() -> None:
-        gathered = collector(recorder)
-        await asyncio.gather(gathered.ask(0, 1), gathered.ask(2, 9), gathered.ask(4, 1))
-        await gathered.close()
-
-    asyncio.run(ask())
-    assert recorder.groups == [[0], [2], [4]]
-
-
 def test_more_than_may_wait_is_refused_at_once() -> None:
     recorder = Recorder()
 
@@ -131,21 +119,6 @@ def test_an_error_that_nobody_foresaw_reaches_everybody_as_a_defect() -> None:
     found = asyncio.run(ask())
     assert [one.kind for one in found] == ["defect", "defect"]
     assert "private" not in found[0].detail
-
-
-def test_a_closed_collector_answers_what_waits_and_takes_nothing_new() -> None:
-    recorder = Recorder()
-
-    async def ask() -> Any:
-        gathered = collector(recorder)
-        task = asyncio.create_task(gathered.ask(0, 1))
-        await asyncio.sleep(0)
-        await gathered.close()
-        with pytest.raises(ProblemError) as refused:
-            await gathered.ask(2, 1)
-        return await task, refused.value.kind
-
-    assert asyncio.run(ask()) == (0, "busy")
 
 
 def test_a_locked_ledger_refuses_and_does_not_queue(place: Place) -> None:

@@ -1,6 +1,5 @@
 """The page for people: what is served, and what a browser shows of it."""
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -112,66 +111,6 @@ class Console:
     def close(self) -> None:
         assert not self.wrong
         self.context.close()
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Place]]:
-    place = made_place(tmp_path_factory.mktemp("console"))
-    with serving(place.config) as service:
-        yield service, place
-
-
-def test_sign_in_ask_until_the_budget_is_spent_and_verify(
-    browser: Any, running: tuple[Running, Place], tmp_path: Path
-) -> None:
-    service, place = running
-    console = Console(browser, service.url)
-    page = console.page
-    console.sign_in("sb_none_none")
-    console.said("A valid key is missing")
-    console.sign_in(place.token())
-    console.said("12 of 12 questions are left")
-    assert page.get_by_role("heading", name="Account").count() == 0  # not an analyst's
-    # by hand, with the keyboard alone
-    page.get_by_label("value 1").focus()
-    page.keyboard.type("1.5")
-    page.keyboard.press("Tab")
-    page.keyboard.type("-2")
-    page.keyboard.press("Enter")
-    console.said("1 of 1 question answered; 11 left.")
-    assert page.get_by_label("value 1").input_value() == "1.5"
-    page.get_by_label("value 1").fill("old")
-    page.get_by_role("button", name="Ask", exact=True).click()
-    console.said('"old" in value 1 is no number')
-    # a file with more rows than there are questions left
-    file = tmp_path / "points.csv"
-    ages = np.arange(15) / 4
-    file.write_text("age,dose\n" + "".join(f'"{age}",0\r\n' for age in ages))
-    page.get_by_label("CSV file").set_input_files(file)
-    page.get_by_role("button", name="Ask all rows").click()
-    console.said("0 of 12 questions are left")
-    console.said("not asked: no question is left")
-    page.get_by_label("value 1").fill("99")
-    page.get_by_role("button", name="Ask", exact=True).click()
-    console.said("are answered, or it is closed")
-    # what was asked stays free
-    page.get_by_label("value 1").fill("1.5")
-    page.get_by_role("button", name="Ask", exact=True).click()
-    console.said("1 of 1 question answered; 0 left.")
-    page.get_by_role("button", name="Verify").click()
-    console.said("The certificate verifies.")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download the certificate").click()
-    document = json.loads(Path(download.value.path()).read_text())
-    assert document["released"]["answered"] == 12
-    # the key is of this tab: it is there after loading anew, and gone after signing out
-    page.reload()
-    console.said("0 of 12 questions are left")
-    page.get_by_role("button", name="Sign out").click()
-    page.get_by_label("Your key").wait_for()
-    page.reload()
-    assert page.get_by_label("Your key").is_visible()
-    console.close()
 
 
 @pytest.fixture(scope="module")

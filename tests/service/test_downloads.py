@@ -12,7 +12,7 @@ from test_answering import QUESTIONS, points, problem
 
 import secretballot as sb
 from secretballot.exceptions import DataError
-from secretballot.service.app import _leaves_at, application
+from secretballot.service.app import application
 from secretballot.service.settings import read_settings
 
 BASE = "/v1/datasets/registry"
@@ -66,21 +66,6 @@ def test_a_release_is_downloaded_as_it_is_and_nothing_else(place: Place) -> None
         application(place.settings, opened=True)
 
 
-def test_the_account_and_the_budget_are_those_of_the_ledger(place: Place) -> None:
-    key = place.key("auditor")
-    with TestClient(application(place.settings, opened=True)) as client:
-        budget = client.get(f"{BASE}/budget", headers=key).json()
-        account = client.get(f"{BASE}/account", headers=key).json()
-        session = client.get(f"{BASE}/sessions/session", headers=key).json()
-    ledger = place.ledger
-    assert budget["spent"]["epsilon"] == ledger.spent().epsilon
-    assert budget["remaining"]["epsilon"] == ledger.remaining().epsilon
-    assert [entry["request"] for entry in account["entries"]] == ["session", "sparse"]
-    assert (account["rows"], account["chain"]) == ledger.head()
-    assert session["price"]["epsilon"] == account["entries"][0]["epsilon"]
-    assert session["classes"] == CLASSES
-
-
 def test_numbers_tell_requests_and_no_value(place: Place) -> None:
     key = place.key("curator", "*")
     with TestClient(application(place.settings, opened=True)) as client:
@@ -120,11 +105,6 @@ def test_answers_leave_on_a_grid_and_in_one_size_where_that_is_asked_for(tmp_pat
             sizes.add(len(found.content))
             assert found.headers["content-length"] == str(len(found.content))
         assert sizes == {1024}
-
-
-def test_the_grid_begins_with_the_request_and_an_answer_takes_its_next_step() -> None:
-    for took, step in ((0.001, 1), (0.25, 1), (0.26, 2), (0.5, 2), (0.51, 3), (7.3, 30)):
-        assert _leaves_at(100.0, 100.0 + took, 0.25) == 100.0 + step * 0.25
 
 
 def test_the_settings_of_the_guide_are_read_and_are_the_defaults(tmp_path: Path) -> None:

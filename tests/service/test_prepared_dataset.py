@@ -127,12 +127,3 @@ def test_a_schema_of_other_teachers_stops_the_start(folder: Path) -> None:
     file.write_text(json.dumps(document))
     with pytest.raises(sb.DataError, match="name the schema that they were prepared with"):
         client_of(folder)
-
-
-def test_the_private_file_in_the_place_of_the_public_one_is_refused(folder: Path) -> None:
-    words = ["prepare", "private.csv", "private.csv", "--target", "ill", "--classes", "no,yes"]
-    words += ["--name", "r", "--epsilon", "1", "--delta", "1e-5", "--questions", "4"]
-    refused = CliRunner().invoke(app, words)
-    assert refused.exit_code == 2
-    assert "The private and the public file are the same" in refused.stderr
-    assert not (folder / "service").exists()

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import secretballot as sb
 from secretballot.cli import app
-from secretballot.exceptions import DataError, ParameterError, ServiceError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.service.app import application
 from secretballot.service.json_logs import JsonLines
 
@@ -99,16 +99,6 @@ def test_a_service_without_a_key_signs_nothing_and_says_so(
     with sb.connect("http://service", place.token()) as session:
         assert session.save_certificate(tmp_path / "out") is None
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["certificate.json"]
-
-
-def test_a_signature_that_is_none_is_not_written(
-    signing: tuple[Place, str], tmp_path: Path, line_to: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line_to(signing[0]).app.service.signatures.signature = lambda text: b"short"
-    session = sb.connect("http://service", signing[0].token())
-    with session, pytest.raises(ServiceError, match="signature of the certificate is none"):
-        session.save_certificate(tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_releases_say_who_signed_them(signing: tuple[Place, str]) -> None:

@@ -29,16 +29,6 @@ def ask(client: TestClient, key: dict[str, str], n: int, start: int = 0) -> http
     return client.post(QUESTIONS, json={"points": points(n, start)}, headers=key)
 
 
-def answered(client: TestClient, key: dict[str, str], n: int) -> dict[str, Any]:
-    """Ask until the service, which may wait for another or for a busy machine, answers."""
-    end = time.monotonic() + 300
-    while (found := ask(client, key, n)).status_code != 200:
-        assert time.monotonic() < end, found.text
-        time.sleep(0.05)
-    document: dict[str, Any] = found.json()
-    return document
-
-
 def refused_everywhere(client: TestClient, place: Place, analyst: dict[str, str]) -> None:
     """Look at all that needs the ledger: the right problem, at once, and no word of the place."""
     curator, began = place.key("curator"), time.monotonic()
@@ -87,31 +77,6 @@ def test_another_version_of_the_program_refuses_and_takes_nothing(
             assert ask(client, key, 4).json()["answers"][:3] == first.json()["answers"]
             # what was refused took nothing of the quota
             assert client.get("/v1/key", headers=key).json()["asked"] == {"registry": 4}
-
-
-def test_a_database_that_hangs_leaves_the_service_as_it_was(
-    postgres_server: Any, tmp_path: Path
-) -> None:
-    import psycopg
-
-    from secretballot.core.ledger.urls import DatabasePlace
-
-    with database_place(postgres_server, tmp_path) as (place, url):
-        place.config.write_text(place.config.read_text() + "\n[limits]\nanswer_seconds = 0.5\n")
-        key = place.key()
-        with TestClient(application(place.settings, opened=True)) as client:
-            first = answered(client, key, 3)
-            with psycopg.connect(**DatabasePlace(url).words) as owner:
-                owner.execute(f'SET search_path TO "{DatabasePlace(url).schema}"')
-                owner.execute("LOCK TABLE account, head IN ACCESS EXCLUSIVE MODE")
-                began = time.monotonic()
-                for start in (0, 20):
-                    problem(ask(client, key, 1, start), "ledger-unavailable")
-                assert time.monotonic() - began < 5
-                assert client.get("/health/ready").status_code == 503
-                owner.rollback()
-            assert answered(client, key, 3)["answers"] == first["answers"]
-        assert sb.LabelingSession.reopen(place.folder / "vault").used in (3, 4)
 
 
 def test_a_ledger_file_of_another_version_is_refused(place: Place) -> None:
