@@ -25,8 +25,8 @@ from secretballot.accounting import event_in, noisy_means, noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.cli import app
 from secretballot.core.types import LARGEST, Guarantee
-from secretballot.releasing import reserve_choice
 from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.releasing import reserve_choice
 from secretballot.report.certificate.build import certificate_digest
 from sessions import session_of
 
