@@ -29,7 +29,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
-from secretballot.aggregation import NoisyVoting
 
 from secretballot import (
     Ledger,
@@ -237,10 +236,12 @@ def private_excess(
     concept, pool, votes = world
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
     shape = teacher_shape(plan, 2, N_TEACHERS)
-    aggregator = NoisyVoting.of(noisy_votes(budget, shape, release=release), shape, budget)
+    noise = noisy_votes(budget, shape, release=release)
     ledger = Ledger.in_memory(dataset="synthetic", budget=budget)
     rounds = plan if release == "counts" else None
-    query_run = label_actively(votes, pool, aggregator, ledger, strategy, round_size=rounds)
+    query_run = label_actively(
+        votes, pool, noise, ledger, budget, strategy, n_queries=plan, round_size=rounds
+    )
     return task.excess(
         concept, fit_student(HypothesisStudent(task.hypotheses), pool, query_run.released)
     )

@@ -22,7 +22,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
-from secretballot.aggregation import NoisyVoting
 from sklearn.linear_model import LogisticRegression
 
 from adult_students import DELTA, STATED_RECORDS, encoded
@@ -36,7 +35,7 @@ from secretballot import (
     train_teachers,
     votes_of_counts,
 )
-from secretballot.accounting import noisy_votes
+from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.datasets import mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_label_queries, choose_teachers
 from secretballot.queries import strategy_by_name
@@ -66,16 +65,17 @@ def released_by(
 ) -> tuple[ReleasedLabels, float]:
     """Return what one run released, and the percentage of its labels that are the plurality,
     which no user learns."""
-    shape = votes.shape.first(plan)
-    aggregator = NoisyVoting.of(noisy_votes(budget, shape, release=release), shape, budget)
+    noise = noisy_votes(budget, votes.shape.first(plan), release=release)
     ledger = Ledger.in_memory(dataset="benchmark", budget=budget)
     rounds = plan if plan == len(pool) else None
     query_run = label_actively(
         votes,
         pool,
-        aggregator,
+        noise,
         ledger,
+        budget,
         strategy_by_name(strategy),
+        n_queries=plan,
         round_size=rounds,
         random_state=run,
     )
@@ -109,7 +109,7 @@ def adult_rows(n_runs: int) -> Iterator[str]:
             for run in range(n_runs)
         ]
         voted = [teachers.vote(pool) for teachers in ensembles]
-        plan = choose_label_queries(budget, K, 2, len(pool))
+        plan = choose_label_queries(budget, teacher_shape(len(pool), 2, K))
         settings = [
             (release, strategy, plan) for release in STUDENTS for strategy in ADULT_STRATEGIES
         ]

@@ -10,10 +10,14 @@ points are asked for each answer, at a threshold of 200 votes.
 import sys
 
 import numpy as np
-from secretballot.aggregation import Aggregator, ConfidentAggregator, NoisyVoting
 
-from secretballot.accounting import PrivacyBudget, noisy_votes, teacher_shape
-from secretballot.core.mechanisms import State
+from secretballot.accounting import (
+    PrivacyBudget,
+    confident_labels,
+    noisy_votes,
+    teacher_shape,
+)
+from secretballot.core.mechanisms import Mechanism, State
 from secretballot.datasets import adult_votes, mnist, mnist_votes
 from secretballot.datasets.uci_adult import ADULT_TARGET, adult
 from secretballot.planning.simulation.seeded_noise import SeededNoise
@@ -36,18 +40,20 @@ def votes_of_adult() -> Votes:
     return adult_votes(), target.str.startswith(">50K").to_numpy().astype(np.int64)
 
 
-def aggregators(
+def mechanisms(
     budget: PrivacyBudget, answers: int, n_classes: int
-) -> dict[str, tuple[Aggregator, int]]:
-    """Return the aggregators that give so many answers at one price, and how many points each
-    asks."""
-    confident = ConfidentAggregator.calibrate(
-        budget, 3 * answers, threshold=THRESHOLD, max_answers=answers, n_classes=n_classes
-    )
+) -> dict[str, tuple[Mechanism, int]]:
+    """Return what gives so many answers at one price, and how many points each asks."""
     shape = teacher_shape(answers, n_classes, TEACHERS)
+    confident = confident_labels(
+        budget,
+        teacher_shape(3 * answers, n_classes, TEACHERS),
+        threshold=THRESHOLD,
+        max_answers=answers,
+    )
 
-    def voting(budget: PrivacyBudget, noise: str) -> tuple[Aggregator, int]:
-        return NoisyVoting.of(noisy_votes(budget, shape, noise=noise), shape, budget), answers
+    def voting(budget: PrivacyBudget, noise: str) -> tuple[Mechanism, int]:
+        return noisy_votes(budget, shape, noise=noise), answers
 
     return {
         "gaussian": voting(budget, "gaussian"),
@@ -58,11 +64,11 @@ def aggregators(
 
 
 def accuracies(
-    aggregator: Aggregator, asked: int, votes: Votes, rng: np.random.Generator, n_runs: int
+    mechanism: Mechanism, asked: int, votes: Votes, rng: np.random.Generator, n_runs: int
 ) -> tuple[float, float]:
     """Return the mean number of answers and the share of them that are right."""
     counts, truth = votes
-    given, right, mechanism = 0, 0, aggregator.core_mechanism(TEACHERS)
+    given, right = 0, 0
     for _ in range(n_runs):
         rows = rng.permutation(len(truth))[:asked]
         shape = teacher_shape(asked, counts.shape[1], TEACHERS)
@@ -83,9 +89,9 @@ def print_accuracies(name: str, votes: Votes, n_runs: int) -> None:
     for epsilon in EPSILONS:
         for answers in ANSWERS:
             cells = []
-            kinds = aggregators(PrivacyBudget(epsilon, DELTA), answers, n_classes)
-            for kind, (aggregator, asked) in kinds.items():
-                given, right = accuracies(aggregator, asked, votes, rng, n_runs)
+            kinds = mechanisms(PrivacyBudget(epsilon, DELTA), answers, n_classes)
+            for kind, (mechanism, asked) in kinds.items():
+                given, right = accuracies(mechanism, asked, votes, rng, n_runs)
                 cells.append(f"{kind} {right:.3f} of {given:.0f}")
             print(f"  epsilon {epsilon:g}, {answers} answers: {'; '.join(cells)}", flush=True)
 

@@ -40,19 +40,17 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
-from secretballot.aggregation import NoisyVoting
 
 from secretballot import (
     Ledger,
     PrivacyBudget,
-    SparseVectorAggregator,
     label_actively,
     release,
     votes_of_counts,
 )
-from secretballot.accounting import WeakSignalWarning
+from secretballot.accounting import WeakSignalWarning, sparse_vector
 from secretballot.accounting.recipes import paper_sigma
-from secretballot.core.mechanisms import NoisyVotes
+from secretballot.core.mechanisms import NoisyVotes, SparseVector
 from secretballot.datasets import TsybakovThresholds
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import DisagreementSampling
@@ -221,20 +219,19 @@ def sparse(cell: Cell, constants: Constants) -> Plan:
     unstable = math.ceil(
         constants.unstable * (m / best) ** ((4 - 2 * cell.tau) / (4 - 3 * cell.tau))
     )
-    threshold = sparse_noise(cell.epsilon, unstable).mechanism.threshold
+    threshold = sparse_noise(cell.epsilon, unstable).threshold
     return Plan(math.ceil(constants.teachers * threshold), m, m, unstable)
 
 
 @cache
-def sparse_noise(epsilon: float, unstable: int) -> SparseVectorAggregator:
+def sparse_noise(epsilon: float, unstable: int) -> SparseVector:
     """Return the sparse vector with the least noise at the budget; finding it takes longer than a
     run.
 
     Its number of queries costs nothing.
     """
-    return SparseVectorAggregator.calibrate(
-        PrivacyBudget(epsilon, DELTA), MOST_QUERIES, max_unstable=unstable
-    )
+    budget = PrivacyBudget(epsilon, DELTA)
+    return sparse_vector(budget, MOST_QUERIES, max_abstentions=unstable)
 
 
 def best_thresholds(
@@ -272,19 +269,26 @@ def private_threshold(
     votes = votes_of_counts(np.column_stack([plan.teachers - ones, ones]), [0, 1], plan.teachers)
     ledger = Ledger.in_memory(dataset="synthetic", budget=cell.budget)
     if cell.learner == "sparse vector":
-        released = release(votes, sparse_noise(cell.epsilon, plan.unstable), ledger)
+        sparse = sparse_noise(cell.epsilon, plan.unstable)
+        released = release(votes, sparse, ledger, cell.budget)
     else:
-        shape = votes.shape.first(plan.labels)
-        paper = NoisyVotes(scale=paper_sigma(cell.budget, plan.labels))
-        noise = NoisyVoting.of(paper, shape, cell.budget)
+        noise = NoisyVotes(scale=paper_sigma(cell.budget, plan.labels))
         if cell.learner == "passive":
-            released = release(votes, noise, ledger)
+            released = release(votes, noise, ledger, cell.budget)
         else:
             slack = {} if plan.slack is None else {"noise_rate": 0.0, "slack_constant": plan.slack}
             asking = DisagreementSampling(Thresholds(), **slack)
             random_state = int(rng.integers(2**31))
             query_run = label_actively(
-                votes, X, noise, ledger, asking, round_size=plan.labels, random_state=random_state
+                votes,
+                X,
+                noise,
+                ledger,
+                cell.budget,
+                asking,
+                n_queries=plan.labels,
+                round_size=plan.labels,
+                random_state=random_state,
             )
             released = query_run.released
     answered = released.labels >= 0

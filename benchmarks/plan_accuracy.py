@@ -38,12 +38,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
 from sklearn.datasets import make_blobs, make_moons
 
 import secretballot as sb
 from adult_students import on_log_scale
-from secretballot.accounting import noisy_votes, teacher_shape
+from secretballot.accounting import noisy_votes, sparse_vector, teacher_shape
+from secretballot.accounting.recipes import Terms
+from secretballot.core.mechanisms import Mechanism
 from secretballot.datasets import (
     ADULT_SCHEMA,
     ADULT_TARGET,
@@ -237,27 +238,31 @@ def from_votes(
     job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int
 ) -> tuple[sb.ReleasedLabels, Any]:
     """Release answers from votes that exist, and train a student."""
-    aggregator: Any
+    mechanism: Mechanism
     if setting.aggregator == "sparse-vector":
         assert setting.max_unstable is not None
-        aggregator = sb.SparseVectorAggregator.calibrate(
-            budget, setting.n_queries, max_unstable=setting.max_unstable, n_classes=job.n_classes
-        )
+        mechanism = sparse_vector(budget, setting.n_queries, max_abstentions=setting.max_unstable)
     else:
         shape = teacher_shape(setting.n_queries, job.n_classes, setting.n_teachers)
-        noise = noisy_votes(budget, shape, release=setting.release)
-        aggregator = NoisyVoting.of(noise, shape, budget)
+        mechanism = noisy_votes(budget, shape, release=setting.release)
     counts = sb.votes_of_counts(job.X, n_teachers=setting.n_teachers)
     ledger = sb.Ledger.in_memory(dataset="digits", budget=budget)
     if setting.strategy == "passive":
         rows = np.sort(
             np.random.default_rng(run).choice(len(job.X), setting.n_queries, replace=False)
         )
-        released = sb.release(counts.take(rows), aggregator, ledger, public_rows=rows)
+        released = sb.release(counts.take(rows), mechanism, ledger, budget, public_rows=rows)
     else:
         strategy = sb.queries.strategy_by_name(setting.strategy)
         released = sb.label_actively(
-            counts, job.X_public, aggregator, ledger, strategy, random_state=run
+            counts,
+            job.X_public,
+            mechanism,
+            ledger,
+            budget,
+            strategy,
+            n_queries=setting.n_queries,
+            random_state=run,
         ).released
     return released, fit_student(default_student(released), job.X_public, released)
 
@@ -328,9 +333,9 @@ def report_stream(job: Job, max_unstable: int, n_runs: int) -> None:
         teacher=teacher_by_name(job.teacher, job.n_classes),
         n_public=len(job.X_public),
     )
-    noise = SparseVectorAggregator.calibrate(
-        STREAM_BUDGET, setting.n_queries, max_unstable=max_unstable, n_classes=job.n_classes
-    )
+    shape = teacher_shape(setting.n_queries, job.n_classes, setting.n_teachers)
+    stream = sparse_vector(STREAM_BUDGET, setting.n_queries, max_abstentions=max_unstable)
+    noise = Terms(stream, shape, STREAM_BUDGET)
     outlooks = [
         forecast(model.votes(setting.n_teachers, job.n_records, fold), noise)
         for fold in range(model.n_folds)

@@ -19,10 +19,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from secretballot.aggregation import NoisyVoting, SparseVectorAggregator
 
 from secretballot.accounting import PrivacyBudget, teacher_shape
-from secretballot.core.mechanisms import NoisyVotes
+from secretballot.core.mechanisms import NoisyVotes, SparseVector, State
 from secretballot.core.noise import ExactNoise
 
 N_TEACHERS = 250
@@ -57,12 +56,13 @@ def main() -> None:
     before = peak_mib()
 
     shape = teacher_shape(n_queries, 2, N_TEACHERS)
-    gaussian = NoisyVoting.of(NoisyVotes(scale=58.7), shape, BUDGET)
-    sparse = SparseVectorAggregator(3.0, 3.0, 46, n_queries, n_queries=n_queries, budget=BUDGET)
+    sparse = SparseVector(
+        threshold_scale=3.0, query_scale=3.0, threshold=46, max_abstentions=n_queries
+    )
     stable = np.tile([N_TEACHERS, 0], (n_queries, 1))
     runs = {
-        "Gaussian labels": lambda: gaussian.answer(counts, N_TEACHERS, noise),
-        "sparse vector, all stable": lambda: sparse.answer(stable, N_TEACHERS, noise),
+        "Gaussian labels": lambda: NoisyVotes(scale=58.7).draw(shape, [counts], noise, State()),
+        "sparse vector, all stable": lambda: sparse.draw(shape, [stable], noise, State()),
     }
     floating = timed(lambda: floating_labels(counts, 58.7, rng))
     print(f"{n_queries} binary queries, {N_TEACHERS} teachers, {os.cpu_count()} cores")

@@ -11,12 +11,11 @@ price depends on the data).
 import sys
 
 import numpy as np
-from secretballot.aggregation import NoisyVoting
 
 from secretballot import Ledger, PrivacyBudget, release, votes_of_counts
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.datasets import adult, adult_votes, mnist, mnist_votes
-from secretballot.learners.pate.defaults import choose_aggregator
+from secretballot.learners.pate.defaults import choose_terms
 
 DELTA = 1e-5
 RUNS = 5
@@ -44,34 +43,21 @@ def main(runs: int) -> None:
             PrivacyBudget(epsilon, DELTA),
             votes_of_counts(counts, range(counts.shape[1])),
         )
-        aggregator = choose_aggregator(
-            "gaussian",
-            budget,
-            n_teachers=votes.shape.n_teachers,
-            n_classes=votes.shape.n_classes,
-            n_public=votes.shape.n_queries,
-            n_queries=n_queries,
-            max_unstable=None,
-            release="labels",
-        )
-        assert isinstance(aggregator, NoisyVoting)
-        assert isinstance(aggregator.mechanism, NoisyVotes)
+        terms = choose_terms("gaussian", budget, votes.shape, n_queries=n_queries)
+        mechanism, n_asked = terms.mechanism, terms.shape.n_queries
+        assert isinstance(mechanism, NoisyVotes)
         agree, right, best = [], [], []
         for run in range(runs):
-            asked = np.random.default_rng(run).choice(
-                votes.shape.n_queries, aggregator.n_queries, replace=False
-            )
-            released = release(
-                votes, aggregator, Ledger.in_memory(dataset=name, budget=budget), queries=asked
-            )
+            asked = np.random.default_rng(run).choice(votes.shape.n_queries, n_asked, replace=False)
+            ledger = Ledger.in_memory(dataset=name, budget=budget)
+            released = release(votes, mechanism, ledger, budget, queries=asked)
             plurality = counts[asked].argmax(axis=1)
             agree.append(np.mean(released.labels == plurality))
             right.append(np.mean(released.labels == truth[asked]))
             best.append(np.mean(plurality == truth[asked]))
         shares = " | ".join(f"{100 * np.mean(values):.1f}" for values in (agree, right, best))
         print(
-            f"| {name} | {epsilon:g} | {aggregator.n_queries} | {aggregator.mechanism.scale:.1f} |"
-            f" {shares} |",
+            f"| {name} | {epsilon:g} | {n_asked} | {mechanism.scale:.1f} | {shares} |",
             flush=True,
         )
 

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+
 import secretballot as sb
 from secretballot.accounting import PrivacyBudget, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyVotes
 from secretballot.core.price import epsilon_upper
+from secretballot.releasing import release_labels
 
 
 def priced(
@@ -60,4 +63,9 @@ def confident(
 
 
 def released(votes: sb.Votes, terms: Terms, ledger: sb.Ledger, **more: Any) -> sb.ReleasedLabels:
-    return sb.release(votes, terms.mechanism, ledger, terms.budget, **more)
+    """Return a release on these terms; interactive ones contradict a student that predicts
+    nothing."""
+    if terms.confidence is None:
+        return sb.release(votes, terms.mechanism, ledger, terms.budget, **more)
+    rows = np.arange(terms.shape.n_queries)
+    return release_labels(terms, votes, ledger, classes=votes.classes, rows=rows, **more)

@@ -3,11 +3,9 @@
 #: Their public classes have an example each.
 PUBLIC_ROOMS = (
     "accounting",
-    "aggregation",
     "audit",
     "bases",
     "datasets",
-    "door",
     "teachers",
     "hypotheses",
     "learners",
@@ -16,6 +14,7 @@ PUBLIC_ROOMS = (
     "queries",
     "records",
     "released",
+    "releasing",
     "report",
     "students",
     "theory",

@@ -74,8 +74,9 @@ def labels_drawn(
     return drawn[:, 0].tolist(), after
 
 
-def told_labels(mechanism: Mechanism, votes: Any, noise: Any, shares: Any = None) -> Any:
+def told_labels(terms: Terms, votes: Any, noise: Any, shares: Any = None) -> Any:
     """Return the labels that a mechanism gives all votes; -1 after a stop."""
+    mechanism = terms.mechanism
     counts = np.asarray(votes).astype(np.int64)
     shape = teacher_shape(len(counts), counts.shape[1], int(counts[0].sum()))
     against = np.zeros_like(counts)

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 import secretballot as sb
 from public_rooms import MORE_ROOMS, PUBLIC_ROOMS
-from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.core.private import RecordSums, Scores, Votes
 from secretballot.core.releasing import AnswerStream
@@ -26,8 +25,6 @@ MODULES = sorted(
     if not module.name.endswith("__main__")
 )
 PRIVATE_THINGS = [
-    aggregation.NoisyVoting,
-    aggregation.SparseVectorAggregator,
     sb.release,
     sb.PATEClassifier,
     sb.PATEMultiLabelClassifier,

@@ -486,8 +486,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     budget, rng = PrivacyBudget(2.0, 1e-6), np.random.default_rng(0)
     ones = rng.integers(0, 101, 20)
     counts = sb.votes_of_counts(np.column_stack([100 - ones, ones]), classes=["no", "yes"])
-    aggregator = calibrated(budget, 20, release="counts", n_teachers=100)
-    released = sb.release(counts, aggregator, Ledger.in_memory(dataset="registry", budget=budget))
+    terms = calibrated(budget, 20, release="counts", n_teachers=100)
+    ledger = Ledger.in_memory(dataset="registry", budget=budget)
+    released = sb.release(counts, terms.mechanism, ledger, budget)
     return write_release(tmp_path_factory.mktemp("original") / "release", released).path
 
 

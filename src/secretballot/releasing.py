@@ -280,7 +280,7 @@ def release_table(
     --------
     >>> from secretballot.accounting.recipes import Terms
     >>> rows = np.random.default_rng(0).normal(5.0, 1.0, size=(3, 400))
-    >>> votes, budget = sb.ensemble.number_votes(rows, (0.0, 10.0)), sb.PrivacyBudget(2.0, 1e-6)
+    >>> votes, budget = sb.teachers.number_votes(rows, (0.0, 10.0)), sb.PrivacyBudget(2.0, 1e-6)
     >>> public = {"method": "votes-of-numbers", "target_range": [0.0, 10.0]}
     >>> mechanism = sb.accounting.noisy_means(budget, votes.shape)
     >>> ledger = sb.Ledger.in_memory(dataset="heights", budget=budget)

@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from secretballot.aggregation import NoisyVoting
 
 import secretballot as sb
 from ledger_backends import DatabaseLedgers
-from noisy_plans import noisy
+from noisy_plans import noisy, priced, released
+from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.core.ledger.rows import UnknownEndError, Writer
 from secretballot.core.noise import ExactNoise
 from secretballot.learners.training.label_stream import LabelStream
-from sessions import stream_of
+from sessions import sparse, stream_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 K = 250
 PLAN = noisy(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6), n_teachers=K)
-SPARSE = sb.SparseVectorAggregator(2.0, 2.0, 60, 2, n_queries=20, delta=1e-6)
+SPARSE = priced(sparse(2.0, 60, 2), 20, K)
 VOTES = sb.votes_of_counts(
     [[K - ones, ones] for ones in (0, 100, 125, 130, 200, 250)], classes=["no", "yes"]
 )
@@ -55,8 +55,8 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def ask(ledger: sb.Ledger, plan: NoisyVoting = PLAN) -> sb.ReleasedLabels:
-    return sb.release(VOTES, plan, ledger, request="one")
+def ask(ledger: sb.Ledger, plan: Terms = PLAN) -> sb.ReleasedLabels:
+    return released(VOTES, plan, ledger, request="one")
 
 
 def taken_up(
@@ -66,7 +66,6 @@ def taken_up(
         plan,
         ledger,
         ["no", "yes"],
-        K,
         request="one",
         teachers=teachers,
         vault=tmp_path / "vault",

@@ -83,8 +83,7 @@ def test_one_call_opens_a_container_and_stands_where_noise_is_added() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr.endswith(("_unseal", "__integers"))
     }
-    door: set[str] = set()
-    assert found == door | {
+    assert found == {
         "core/private.py",
         "core/releasing.py",
         # for the curator, into the vault

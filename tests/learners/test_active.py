@@ -169,8 +169,8 @@ def test_what_is_left_goes_back_into_a_renyi_ledger(tmp_path: Path) -> None:
     whole = sb.Ledger.in_memory(
         dataset="x", budget=sb.PrivacyBudget(3.0, 2e-6), composition="renyi"
     )
-    aggregator = calibrated(BUDGET, 40, n_teachers=50)
-    whole.reserve(aggregator.events(50), BUDGET, request="whole", purpose="")
+    terms = calibrated(BUDGET, 40, n_teachers=50)
+    whole.reserve((terms.mechanism.event(terms.shape),), BUDGET, request="whole", purpose="")
     assert place["ledger"].spent().epsilon == pytest.approx(whole.spent().epsilon / 10)
 
 
@@ -241,17 +241,14 @@ def test_votes_from_elsewhere_are_asked_actively(tmp_path: Path) -> None:
     ones = np.random.default_rng(0).integers(0, 51, 400)
     counts = sb.votes_of_counts(np.column_stack([50 - ones, ones]), classes=["no", "yes"])
     place = durable(tmp_path)
-    aggregator = calibrated(BUDGET, 30, n_teachers=50)
-    walk = sb.label_actively(
-        counts, POOL, aggregator, place["ledger"], sb.queries.ClusterSampling()
-    )
+    mechanism = calibrated(BUDGET, 30, n_teachers=50).mechanism
+    terms = mechanism, place["ledger"], BUDGET, sb.queries.ClusterSampling()
+    walk = sb.label_actively(counts, POOL, *terms, n_queries=30)
     assert len(walk.released.queries) == 30
     assert walk.released.classes == ("no", "yes")
     assert sb.verify_certificate(walk.released.certificate).ok
     with pytest.raises(sb.DataError, match="399 rows"):
-        sb.label_actively(
-            counts, POOL[:-1], aggregator, place["ledger"], sb.queries.ClusterSampling()
-        )
+        sb.label_actively(counts, POOL[:-1], *terms, n_queries=30)
 
 
 def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import secretballot as sb
 import secretballot_verify as second
 from exact_games.worlds import ScriptedNoise
 from made_events import json_of
-from noisy_plans import calibrated
+from noisy_plans import calibrated, confident, priced, released
+from secretballot.accounting import teacher_shape
+from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.label_stream import LabelStream
@@ -23,8 +25,8 @@ from sessions import session_of, stream_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100
-TERMS = sb.ConfidentAggregator(60, 12.0, 9.0, 30, max_answers=8, delta=1e-5)
-CORRECTS = sb.InteractiveAggregator(50, 12.0, 9.0, 30, max_answers=8, confidence=0.8, delta=1e-5)
+TERMS = priced(confident(60, 12.0, 9.0, 8), 30, K, delta=1e-5)
+CORRECTS = priced(confident(50, 12.0, 9.0, 8), 30, K, delta=1e-5, confidence=0.8)
 
 
 def points(n: int, seed: int) -> Any:
@@ -45,8 +47,8 @@ def account(budget: sb.PrivacyBudget | None = None) -> sb.Ledger:
     return sb.Ledger.in_memory(dataset="registry", budget=whole)
 
 
-def stream(aggregator: Any, ledger: sb.Ledger, vault: Path | None = None) -> LabelStream:
-    return stream_of(aggregator, ledger, ["no", "yes"], K, vault=vault)
+def stream(terms: Terms, ledger: sb.Ledger, vault: Path | None = None) -> LabelStream:
+    return stream_of(terms, ledger, ["no", "yes"], vault=vault)
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, noise: list[int]) -> None:
@@ -60,13 +62,13 @@ def scripted(monkeypatch: pytest.MonkeyPatch, noise: list[int]) -> None:
 def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    terms = sb.ConfidentAggregator(60, 12.0, 9.0, 6, max_answers=2, delta=1e-5)
+    terms = priced(confident(60, 12.0, 9.0, 2), 6, K, delta=1e-5)
     scripted(monkeypatch, [0, 0, -40, 0, 0, 0, 0, 0])
-    released = sb.release(votes([40, 90, 90, 10, 95, 5]), terms, account())
-    assert released.labels.tolist() == [0, 1, -1, -1, -1, -1]
-    certificate = released.certificate
+    out = released(votes([40, 90, 90, 10, 95, 5]), terms, account())
+    assert out.labels.tolist() == [0, 1, -1, -1, -1, -1]
+    certificate = out.certificate
     assert (certificate["released"]["queries"], certificate["released"]["answered"]) == (6, 2)
-    assert certificate["events"] == [json_of(terms.events(K)[0])]
+    assert certificate["events"] == [json_of(terms.mechanism.event(terms.shape))]
     assert certificate["price"]["method"] == "losses"
     assert sb.verify_certificate(certificate).ok
 
@@ -81,8 +83,8 @@ def test_predictions_are_refused_before_anything_is_answered() -> None:
         plain.answer(*two, [[0.5, 0.5]] * 2)
     assert opened.stream.used == plain.stream.used == 0
     ledger = account()
-    with pytest.raises(ParameterError, match="threshold is 60, more votes than 40 teachers"):
-        sb.release(votes([10, 30], 40), TERMS, ledger)
+    with pytest.raises(ParameterError, match="at most the number of teachers"):
+        released(votes([10, 30], 40), TERMS, ledger)
     assert ledger.spent().epsilon == 0
 
 
@@ -92,7 +94,7 @@ def test_predictions_are_refused_before_anything_is_answered() -> None:
 def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path: Path) -> None:
     ledger = sb.Ledger(tmp_path / "one.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
     vault = tmp_path / "vault"
-    terms = sb.ConfidentAggregator(90, 5.0, 5.0, 61, max_answers=3, delta=1e-5)
+    terms = priced(confident(90, 5.0, 5.0, 3), 61, K, delta=1e-5)
     asked = [b"%d" % number for number in range(30)]
     first = stream(terms, ledger, vault)
     # two clear votes are answered and two even ones refused: a top of 50 is 40 below the threshold
@@ -130,7 +132,7 @@ def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
     assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
     assert not opened.stream.returns
     with pytest.raises(sb.BudgetError):
-        sb.release(votes([90] * 30), CORRECTS, ledger, request="second")
+        released(votes([90] * 30), CORRECTS, ledger, request="second")
 
 
 # --- sessions
@@ -160,12 +162,11 @@ def test_settings_of_other_aggregators_are_refused() -> None:
         ({"aggregator": "confident", "max_unstable": 3}, "max_unstable is 3"),
         ({"aggregator": "confident", "release": "counts"}, "confident voting gives labels only"),
         ({"aggregator": "interactive"}, "ask in rounds"),
-        ({"aggregator": CORRECTS}, "ask in rounds"),
         ({"aggregator": "confident", "max_answers": 500, "n_queries": 20}, "max_answers is 500"),
     ):
         model = sb.PATEClassifier(n_teachers=K, budget=BUDGET, **settings)
         with pytest.raises(ParameterError, match=words):
-            model.planned_aggregator(300, 2)
+            model.planned_terms(teacher_shape(300, 2, K))
     with pytest.raises(ParameterError, match=r"estimate_epsilon.*max_answers"):
         sb.PATEClassifier(
             n_teachers=K, budget=BUDGET, aggregator="confident", estimate_epsilon=0.1
@@ -231,9 +232,12 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
     run = sb.label_actively(
         counts,
         POOL,
-        CORRECTS,
+        CORRECTS.mechanism,
         account(),
+        CORRECTS.budget,
         sb.queries.ClusterSampling(),
+        n_queries=30,
+        confidence=0.8,
         round_size=10,
         student=LogisticRegression(C=10.0),
     )
@@ -256,25 +260,25 @@ def test_what_is_confirmed_has_the_stated_confidence() -> None:
 # --- what is published
 
 
-def certified(aggregator: Any, times: int) -> dict[str, Any]:
-    return sb.release(votes([90, 10, 50] * times), aggregator, account()).certificate
+def certified(terms: Terms, times: int) -> dict[str, Any]:
+    return released(votes([90, 10, 50] * times), terms, account()).certificate
 
 
 @pytest.mark.parametrize("name", ["confident", "interactive", "laplace", "laplace counts"])
 def test_folders_are_confirmed_by_both_verifiers_and_described(name: str, tmp_path: Path) -> None:
     terms = {
-        "confident": sb.ConfidentAggregator(60, 12.0, 9.0, 10, max_answers=4, delta=1e-5),
-        "interactive": sb.InteractiveAggregator(60, 12.0, 9.0, 10, max_answers=4, delta=1e-5),
+        "confident": priced(confident(60, 12.0, 9.0, 4), 10, K, delta=1e-5),
+        "interactive": priced(confident(60, 12.0, 9.0, 4), 10, K, delta=1e-5, confidence=0.9),
         "laplace": calibrated(sb.PrivacyBudget(1.0, 0.0), 40, n_teachers=100, noise="laplace"),
         "laplace counts": calibrated(
             sb.PrivacyBudget(1.0, 0.0), 40, release="counts", n_teachers=100, noise="laplace"
         ),
     }[name]
-    n = terms.n_queries
+    n = terms.shape.n_queries
     counts = votes(np.where(POOL[:n, 0] > 0.1, 95, 5))
-    released = sb.release(counts, terms, account(), queries=range(n))
+    out = released(counts, terms, account())
     folder = tmp_path / "release"
-    sb.write_release(folder, released, X_public=POOL, student=LogisticRegression())
+    sb.write_release(folder, out, X_public=POOL, student=LogisticRegression())
     assert sb.verify_certificate(folder).ok
     found = second.check_release(str(folder))
     assert second.exit_code(found) == 0, [line for line in found if line.verdict != "ok"]

@@ -15,13 +15,14 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import hockey_stick
-from noisy_plans import calibrated, noisy
+from noisy_plans import calibrated, released
 from secretballot.accounting import (
     WeakSignalWarning,
     calibrate_label_gaussian,
     calibrate_sparse_vector,
     recipes,
     stream_recipes,
+    teacher_shape,
 )
 from secretballot.accounting.error_level import quantile_slack
 from secretballot.core import releasing
@@ -47,10 +48,9 @@ def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> Estima
         "budget": BUDGET,
         "aggregator": "gaussian",
         "release": "labels",
-        "n_classes": 2,
         **settings,
     }
-    return EstimatedSize(n_teachers=n_teachers, n_points=n_points, **given)
+    return EstimatedSize(pool=teacher_shape(n_points, 2, n_teachers), **given)
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def _worst_delta(
 
 
 def _sigmas(plan: EstimatedSize) -> dict[int, float]:
-    sized = {size: plan._aggregator_of_size(size) for size in (1, 2)}
+    sized = {size: plan._terms_of_size(size) for size in (1, 2)}
     return {size: one.mechanism.scale for size, one in sized.items()}  # type: ignore[attr-defined]
 
 
@@ -162,30 +162,28 @@ def test_the_number_of_labels_fits_votes_of_known_margin(share: float) -> None:
     ones = np.where(np.arange(n) < 0.48 * n, k // 2, (k + margin) // 2)
     counts = sb.votes_of_counts(np.column_stack([k - ones, ones]))
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(100.0, 0.0))
-    found = np.sort(
-        [plan.pay(counts, ledger, None, {"unit": "record"}).values.item() for _ in range(40)]
-    )
+    found = np.sort([plan.pay(counts, ledger, None).values.item() for _ in range(40)])
     most, typical = plan.size_by(int(found[-12])), plan.size_by(int(found[20]))
-    exact = choose_label_queries(plan.rest, k, 2, n, margin)
+    exact = choose_label_queries(plan.rest, plan.pool, margin)
     assert most <= exact  # 1 in 20 may plan for more; 12 of 40 would be a chance of 1e-6
     # the slack, and the noise of the median number, in shares of the margin
     lost = 2 * (plan._noise_slack + 4) / margin
     # queries go with the square of the margin
     assert typical >= min(n, 0.9 * exact * (1 - lost) ** 2)
-    sigma = plan._aggregator_of_size(typical).mechanism.scale  # type: ignore[attr-defined]
+    sigma = plan._terms_of_size(typical).mechanism.scale  # type: ignore[attr-defined]
     assert ndtr(margin / (2 * sigma)) >= 0.949
 
 
-@pytest.mark.parametrize("released", [-5, 0, 10, 23])
-def test_too_much_noise_shows_nothing_and_says_so(released: int) -> None:
+@pytest.mark.parametrize("number", [-5, 0, 10, 23])
+def test_too_much_noise_shows_nothing_and_says_so(number: int) -> None:
     plan = _plan()
     with pytest.warns(
         WeakSignalWarning,
-        match=f"is {released} votes of 250 teachers.* a margin of 0.6 K is assumed",
+        match=f"is {number} votes of 250 teachers.* a margin of 0.6 K is assumed",
     ):
-        assert plan.size_by(released) == choose_label_queries(plan.rest, 250, 2, 500)
+        assert plan.size_by(number) == choose_label_queries(plan.rest, plan.pool)
     with pytest.warns(WeakSignalWarning, match="one abstention"):
-        assert _plan(aggregator="sparse-vector").size_by(released) == 1
+        assert _plan(aggregator="sparse-vector").size_by(number) == 1
 
 
 @pytest.mark.parametrize("aggregator", ["gaussian", "sparse-vector"])
@@ -204,10 +202,10 @@ def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be
         event = SPARSE(plan.rest, unstable)
         return event.threshold + quantile_slack(0.1, event, 100, BETA).total
 
-    for released in (needs(2), needs(2) + 1, needs(4) + 1):
-        found = plan.size_by(released)
+    for number in (needs(2), needs(2) + 1, needs(4) + 1):
+        found = plan.size_by(number)
         assert found < 11
-        assert needs(found) < released <= needs(found + 1)
+        assert needs(found) < number <= needs(found + 1)
     assert plan.size_by(599) <= 11  # the whole pool can need no more
 
 
@@ -220,12 +218,12 @@ def test_an_estimated_stream_answers_what_it_was_shown_to() -> None:
     assert np.sort(stability(table))[6] == 599
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     counts = sb.votes_of_counts(table)
-    estimate = plan.pay(counts, ledger, None, {"unit": "record"})
-    aggregator = plan.aggregator_by(estimate)
-    assert aggregator.max_unstable > 5  # type: ignore[attr-defined]
-    released = sb.release(counts, aggregator, ledger, choices=[estimate])
-    assert released.answered[ones == k].mean() > 0.95
-    assert sb.verify_certificate(released.certificate).ok
+    estimate = plan.pay(counts, ledger, None)
+    terms = plan.terms_by(estimate)
+    assert terms.mechanism.stops_at > 5
+    out = released(counts, terms, ledger, choices=[estimate])
+    assert out.answered[ones == k].mean() > 0.95
+    assert sb.verify_certificate(out.certificate).ok
 
 
 @pytest.mark.parametrize(
@@ -238,7 +236,7 @@ def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: fl
     ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
     counts = sb.votes_of_counts(np.tile([200, 50], (5, 1)))
     sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=part)
-    sb.release(counts, calibrated(rest, 5, n_teachers=250), ledger)
+    released(counts, calibrated(rest, 5, n_teachers=250), ledger)
 
 
 # --- in a fit ---
@@ -330,7 +328,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
     target, name = {
         # while the number is drawn: it stays spent
         "stability": (sb.Votes, "_unseal"),
-        "estimate": (EstimatedSize, "aggregator_by"),  # after the number is out
+        "estimate": (EstimatedSize, "terms_by"),  # after the number is out
         "release": (releasing, "noise_source"),  # before the labels are bought
     }[place]
     monkeypatch.setattr(target, name, interrupt)
@@ -382,7 +380,7 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
     [
         ({"n_queries": 50}, "n_queries is given"),
         ({"max_unstable": 3}, "max_unstable is given"),
-        ({"aggregator": noisy(50.0, 20, delta=1e-6, n_teachers=250)}, "an aggregator is given"),
+        ({"aggregator": NoisyVotes(scale=50.0)}, "a mechanism is given"),
         ({"release": "counts"}, "noisy counts of all public points"),
         ({"release": "auto"}, "noisy counts of all public points"),
         ({"estimate_epsilon": 1.0}, "leave something for answers"),

@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import secretballot as sb
 from exact_games.distributions import Distribution, discrete_gaussian_distribution
 from exact_games.games import hockey_stick
-from noisy_plans import calibrated
-from secretballot.accounting import WeakSignalWarning
+from noisy_plans import calibrated, priced
+from secretballot.accounting import WeakSignalWarning, sparse_vector
 from secretballot.core.noise import ExactNoise
 from secretballot.learners.pate import classifier as pate
 
@@ -159,10 +159,15 @@ def test_no_dropped_label_has_any_influence(recipe: str) -> None:
     X_test, _ = _task(100, 3)
     budget = sb.PrivacyBudget(3.0, 1e-3)
     if recipe == "sparse vector":
-        aggregator: Any = sb.SparseVectorAggregator.calibrate(budget, 80, max_unstable=1)
+        terms = priced(sparse_vector(budget, 80, max_abstentions=1), 80, 40, budget=budget)
     else:
-        aggregator = calibrated(budget, 40, n_teachers=40, release=recipe)
-    settings = {"n_teachers": 40, "budget": budget, "aggregator": aggregator}
+        terms = calibrated(budget, 40, n_teachers=40, release=recipe)
+    settings = {
+        "n_teachers": 40,
+        "budget": budget,
+        "aggregator": terms.mechanism,
+        "n_queries": terms.shape.n_queries,
+    }
     first = _model(**settings).fit(X, y, classes=[0, 1])
     for other in _others(y, first.unlabelled_):
         again = _model(**settings).fit(X, other, classes=[0, 1])

@@ -11,7 +11,8 @@ import pytest
 
 import secretballot as sb
 import secretballot_verify as second
-from noisy_plans import calibrated
+from noisy_plans import calibrated, priced
+from noisy_plans import released as given
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
 from secretballot.core.types import Guarantee
@@ -21,6 +22,7 @@ from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.students.moment_links import classes_link
+from sessions import sparse
 from tiny_sums import records_of, sum_of
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -157,20 +159,11 @@ def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> Non
 def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
     X, _ = plane()
     votes = sb.votes_of_teachers(np.tile([0, 1], (40, 12)), classes=[0, 1])
-    aggregator = calibrated(BUDGET, n_queries=40, n_teachers=24)
+    terms = calibrated(BUDGET, n_queries=40, n_teachers=24)
     with pytest.raises(ParameterError, match="does not say which public points"):
-        check_start(sb.release(votes, aggregator, ledger_of()), (0, 1), X[N:])
-    withheld = sb.SparseVectorAggregator(
-        threshold_scale=0.5,
-        query_scale=0.5,
-        threshold=10,
-        max_unstable=2,
-        n_queries=40,
-        budget=sb.PrivacyBudget(200.0, 1e-5),
-    )
-    silent = sb.release(
-        votes, withheld, ledger_of(500.0), points_sha256=points_digest(X[N : N + 40])
-    )
+        check_start(given(votes, terms, ledger_of()), (0, 1), X[N:])
+    withheld = priced(sparse(0.5, 10, 2), 40, 24, budget=sb.PrivacyBudget(200.0, 1e-5))
+    silent = given(votes, withheld, ledger_of(500.0), points_sha256=points_digest(X[N : N + 40]))
     with pytest.raises(ParameterError, match="answers no query"):
         check_start(silent, (0, 1), X[N:])
 

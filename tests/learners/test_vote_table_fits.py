@@ -50,10 +50,10 @@ def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     own = second.price_of(event, certificate["epsilon"], certificate["delta"])
     assert own.upper <= certificate["delta"] * (1 + second.ERROR)
     # as many queries as leave the usual margin right
-    terms = sb.PATEClassifier(
-        n_teachers=K, budget=BUDGET, aggregator="vote-table"
-    ).planned_aggregator(10_000, 2)
-    assert 60 < terms.n_queries < 10_000
+    terms = sb.PATEClassifier(n_teachers=K, budget=BUDGET, aggregator="vote-table").planned_terms(
+        teacher_shape(10_000, 2, K)
+    )
+    assert 60 < terms.shape.n_queries < 10_000
     assert right_chance(terms.mechanism, 0.6 * K, terms.shape) == pytest.approx(0.95, abs=0.01)
 
 
@@ -76,7 +76,7 @@ def test_rounds_ask_by_a_table() -> None:
 def test_more_than_two_classes_are_refused_before_records_are_read() -> None:
     model = sb.PATEClassifier(n_teachers=K, budget=BUDGET, aggregator="vote-table", n_queries=20)
     with pytest.raises(ParameterError, match="n_classes is 3, and a table of chances is for two"):
-        model.planned_aggregator(300, 3)
+        model.planned_terms(teacher_shape(300, 3, K))
 
 
 def test_a_session_gives_the_same_label_again_and_returns_what_it_did_not_use(

@@ -28,7 +28,7 @@ def teachers():
     ("given", "sentence"),
     [
         ({"teachers": None}, "teachers is None; give what train_teachers returned"),
-        ({"mechanism": "gaussian"}, "mechanism is 'gaussian'; give one of"),
+        ({"mechanism": "gaussian"}, "mechanism is 'gaussian'; give a mechanism"),
         ({"budget": 1.0}, "budget is 1.0; give a PrivacyBudget"),
         ({"n_queries": 0}, "n_queries is 0"),
         ({"ledger": "registry.ledger"}, "ledger is 'registry.ledger'; give a Ledger"),
@@ -92,7 +92,7 @@ def test_labelers_say_what_they_take(given, sentence):
 def test_a_ledger_keeps_no_request_that_breaks_its_lists(request_key):
     ledger = account()
     with pytest.raises(sb.ParameterError, match=r"^request "):
-        ledger.reserve(PLAN.events(10), BUDGET, request=request_key, purpose="")
+        ledger.reserve((PLAN.mechanism.event(PLAN.shape),), BUDGET, request=request_key, purpose="")
     assert not ledger.history()
 
 

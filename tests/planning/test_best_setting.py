@@ -120,8 +120,8 @@ def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
     planned, n_right = [], 0
     for release in ("labels", "counts"):
         naive = Setting(250, "gaussian", release, task.n_public)
-        planned.append(world.simulate(naive, noise.aggregator(naive), task.n_records, 0).student)
-    ours = world.simulate(found.setting, noise.aggregator(found.setting), task.n_records, 0).student
+        planned.append(world.simulate(naive, noise.terms(naive), task.n_records, 0).student)
+    ours = world.simulate(found.setting, noise.terms(found.setting), task.n_records, 0).student
     assert ours >= max(planned) - 0.003
     assert ours > min(planned) + 0.02
     sample = world.votes(found.setting.n_teachers, task.n_records, 0)
@@ -197,7 +197,7 @@ def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
     plan = make_plan(replace(TASK, delta=0.0), model)
     assert plan.votes.setting.aggregator == "laplace"
     assert {one.setting.aggregator for one in plan.evaluated} == {"laplace"}
-    noise = Noise(PrivacyBudget(TASK.epsilon, 0.0), 2).aggregator(plan.votes.setting)
+    noise = Noise(PrivacyBudget(TASK.epsilon, 0.0), 2).terms(plan.votes.setting)
     assert noise.mechanism.noise == "laplace"
     assert plan.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
     assert noise.budget.delta == 0

@@ -94,7 +94,7 @@ def test_students_learn_more_from_less_noise() -> None:
     setting = Setting(200, "gaussian", "labels", 500)
     found = [
         model.simulate(
-            setting, Noise(PrivacyBudget(epsilon, 1e-5), 2).aggregator(setting), 20_000, MIDDLE
+            setting, Noise(PrivacyBudget(epsilon, 1e-5), 2).terms(setting), 20_000, MIDDLE
         ).student
         for epsilon in (0.01, 0.1, 1.0, 10.0)
     ]

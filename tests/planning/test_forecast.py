@@ -2,14 +2,9 @@
 
 import numpy as np
 import pytest
-from secretballot.aggregation import (
-    ConfidentAggregator,
-    InteractiveAggregator,
-    SparseVectorAggregator,
-)
 
-from noisy_plans import noisy, priced
-from secretballot.accounting import PrivacyBudget
+from noisy_plans import confident, noisy, priced
+from secretballot.accounting import PrivacyBudget, sparse_vector
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.core.mechanisms import TableLabels
 from secretballot.exceptions import ParameterError
@@ -60,15 +55,14 @@ def test_two_classes_under_much_noise_go_over_into_the_normal_law() -> None:
 
 @pytest.mark.parametrize("release", ["labels", "counts"])
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
-def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: str) -> None:
+def test_label_accuracy_is_what_the_mechanism_gives(n_classes: int, release: str) -> None:
     sample = sample_votes(300, 60, n_classes)
-    aggregator = noisy(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET, n_teachers=60)
+    terms = noisy(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET, n_teachers=60)
     noise, repeats = SeededNoise(np.random.default_rng(1)), 150
     runs = [
-        np.mean(told_labels(aggregator, sample.counts, noise) == sample.truth)
-        for _ in range(repeats)
+        np.mean(told_labels(terms, sample.counts, noise) == sample.truth) for _ in range(repeats)
     ]
-    told = forecast(sample, aggregator)
+    told = forecast(sample, terms)
     error = 0.5 / np.sqrt(300 * repeats)
     assert abs(told.label_accuracy - np.mean(runs)) < 4 * error
     assert told.answered == told.answered_low == told.answered_high == 300
@@ -128,15 +122,15 @@ def test_votes_that_are_right_everywhere_are_worth_their_number() -> None:
 
 def test_a_stream_is_forecast_like_it_runs() -> None:
     sample = sample_votes(500, 1500, 3)
-    aggregator = SparseVectorAggregator.calibrate(BUDGET, 500, max_unstable=9, n_classes=3)
+    terms = priced(sparse_vector(BUDGET, 500, max_abstentions=9), 500, 1500, 3, BUDGET)
     rng = np.random.default_rng(3)
     noise, answered, right = SeededNoise(rng), [], 0
     for _ in range(600):
         rows = rng.integers(500, size=500)
-        labels = told_labels(aggregator, sample.counts[rows], noise)
+        labels = told_labels(terms, sample.counts[rows], noise)
         answered.append(int((labels >= 0).sum()))
         right += int((labels == sample.truth[rows]).sum())
-    told = forecast(sample, aggregator)
+    told = forecast(sample, terms)
     assert abs(told.answered - np.mean(answered)) < 4 * np.std(answered) / np.sqrt(600)
     assert told.label_accuracy == pytest.approx(right / sum(answered), abs=0.02)
     inside = np.mean(
@@ -147,7 +141,7 @@ def test_a_stream_is_forecast_like_it_runs() -> None:
 
 @pytest.mark.parametrize("release", ["labels", "counts"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_laplace_labels_are_as_right_as_the_aggregator_makes_them(
+def test_laplace_labels_are_as_right_as_the_mechanism_makes_them(
     n_classes: int, release: str
 ) -> None:
     sample, rng = sample_votes(4000, 50, n_classes), np.random.default_rng(4)
@@ -186,9 +180,7 @@ def test_labels_of_a_table_are_as_right_as_the_table_makes_them() -> None:
 @pytest.mark.parametrize(("n_classes", "most"), [(2, 400), (3, 150)])
 def test_confident_answers_are_forecast_like_they_come(n_classes: int, most: int) -> None:
     sample = sample_votes(600, 60, n_classes)
-    terms = ConfidentAggregator(
-        50, 9.0, 8.0, 600, max_answers=most, n_classes=n_classes, budget=BUDGET
-    )
+    terms = priced(confident(50, 9.0, 8.0, most), 600, 60, n_classes, BUDGET)
     outlook = forecast(sample, terms)
     noise, given, right = SeededNoise(np.random.default_rng(2)), [], []
     for seed in range(60):
@@ -210,9 +202,7 @@ def test_corrections_are_forecast_for_a_student_of_known_agreement(
     n_classes: int, agreement: float
 ) -> None:
     sample = sample_votes(600, 60, n_classes)
-    terms = InteractiveAggregator(
-        18, 9.0, 8.0, 600, max_answers=600, n_classes=n_classes, budget=BUDGET
-    )
+    terms = priced(confident(18, 9.0, 8.0, 600), 600, 60, n_classes, BUDGET, confidence=0.9)
     outlook = forecast_interactive(sample, terms, agreement)
     ranked = np.argsort(sample.counts, axis=1, kind="stable")
     noise, given, right = SeededNoise(np.random.default_rng(2)), [], []

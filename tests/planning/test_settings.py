@@ -5,18 +5,19 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from secretballot.aggregation import (
-    AbstentionTableAggregator,
-    ConfidentAggregator,
-    InteractiveAggregator,
-    NoisyVoting,
-    SparseVectorAggregator,
-)
 
 from noisy_plans import calibrated
-from secretballot.accounting import PrivacyBudget
+from secretballot.accounting import (
+    PrivacyBudget,
+    check_useful,
+    confident_labels,
+    sparse_vector,
+    table_of_abstentions,
+    teacher_shape,
+)
 from secretballot.accounting.recipes import right_chance
-from secretballot.core.mechanisms import TableLabels
+from secretballot.accounting.stream_recipes import answer_chance
+from secretballot.core.mechanisms import SparseVector, TableLabels
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting, Task
 from secretballot.planning.search.settings import (
@@ -65,13 +66,15 @@ def test_streams_that_nothing_passes_are_not_evaluated() -> None:
     assert [s.max_unstable for s in some] == [1, 3, 10, 30, 100]
     kinds = {}
     for setting in some:
-        aggregator = noise.aggregator(setting)
-        kind = type(aggregator)
-        assert kind in (SparseVectorAggregator, AbstentionTableAggregator)
-        assert aggregator == kind.calibrate(
-            task.budget, setting.n_queries, max_unstable=setting.max_unstable, n_classes=2
-        )
-        aggregator.check_useful(300)
+        terms = noise.terms(setting)
+        most = {"max_abstentions": setting.max_unstable}
+        if isinstance(terms.mechanism, SparseVector):
+            run = sparse_vector(task.budget, setting.n_queries, **most)
+        else:
+            run = table_of_abstentions(task.budget, 300, **most)
+        assert terms.mechanism == run
+        assert terms.shape.n_queries == setting.n_queries
+        check_useful(terms.mechanism, terms.shape)
         kinds[setting.max_unstable] = setting.aggregator
     # the pure sparse vector for one abstention, the table for many
     assert kinds[1] == "sparse-vector"
@@ -104,10 +107,9 @@ def test_the_quick_noise_is_near_that_of_a_run(
     noise = Noise(PrivacyBudget(epsilon, 1e-5), classes)
     setting = Setting(1500, "gaussian", release, n_queries)
     run = calibrated(noise.budget, n_queries, n_classes=classes, n_teachers=1500, release=release)
-    quick = noise.aggregator(setting)
-    assert isinstance(quick, NoisyVoting)
+    quick = noise.terms(setting)
     assert quick.mechanism.scale == pytest.approx(run.mechanism.scale, rel=0.025)
-    assert (quick.n_queries, quick.n_classes, quick.release) == (n_queries, classes, release)
+    assert (quick.shape, quick.mechanism.release) == (run.shape, release)
     assert stated_noise(quick) == quick.mechanism.scale
 
 
@@ -120,18 +122,18 @@ def test_where_labels_are_very_many_the_noise_is_still_that_of_a_run() -> None:
 
 def test_the_stated_margin_of_a_stream_is_answered_nine_times_in_ten() -> None:
     noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
-    aggregator = noise.aggregator(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
-    assert isinstance(aggregator, SparseVectorAggregator)
-    distance = int((stated_noise(aggregator) - 1) // 2)
-    assert aggregator.answer_probability(distance) >= 0.9
-    assert aggregator.answer_probability(distance - 1) < 0.9
+    terms = noise.terms(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
+    assert isinstance(terms.mechanism, SparseVector)
+    distance = int((stated_noise(terms) - 1) // 2)
+    assert answer_chance(terms.mechanism, distance) >= 0.9
+    assert answer_chance(terms.mechanism, distance - 1) < 0.9
 
 
 def test_a_stream_without_noise_that_keeps_the_budget_is_refused() -> None:
     noise = Noise(PrivacyBudget(1.0, 0.0), 2)
     assert noise.event(3) is None
     with pytest.raises(ParameterError, match="No sparse-vector voting"):
-        noise.aggregator(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
+        noise.terms(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
 
 
 def test_no_stream_is_longer_than_can_be_evaluated() -> None:
@@ -150,13 +152,17 @@ def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run(n_classes:
     assert settings[0].max_answers == 5 * n_classes
     noise = Noise(task.budget, n_classes)
     few = settings[0]
-    quick, exact = noise.aggregator(few), noise.calibrated(few)
-    assert isinstance(quick, ConfidentAggregator)
-    assert isinstance(exact, ConfidentAggregator)
-    assert exact.calibration == "tight"
+    quick, exact = noise.terms(few).mechanism, noise.calibrated(few).mechanism
+    run = confident_labels(
+        task.budget,
+        teacher_shape(few.n_queries, n_classes, 200),
+        threshold=160,
+        max_answers=few.max_answers,
+    )
+    assert exact == run
     assert quick.sigma == pytest.approx(exact.sigma, rel=0.06)
     assert quick.threshold_sigma == pytest.approx(exact.threshold_sigma, rel=0.06)
-    assert stated_noise(exact) == exact.sigma
+    assert stated_noise(noise.calibrated(few)) == exact.sigma
     assert not list(confident_settings(Task(20_000, 400, n_classes, 1.0, 0.0), 200))
 
 
@@ -166,14 +172,14 @@ def test_interactive_voting_is_evaluated_in_rounds_with_the_noise_of_confident_v
     assert {(one.threshold, one.strategy) for one in settings} == {(50, "margin")}
     assert all(one.n_queries == 2 * (one.max_answers or 0) < 400 for one in settings)
     noise, few = Noise(task.budget, 2), settings[0]
-    found = noise.calibrated(few), noise.aggregator(few)
+    found = noise.calibrated(few), noise.terms(few)
     same = replace(few, aggregator="confident", strategy="passive")
-    for one, other in zip(found, (noise.calibrated(same), noise.aggregator(same)), strict=True):
-        assert isinstance(one, InteractiveAggregator)
-        assert isinstance(other, ConfidentAggregator)
-        assert (one.sigma, one.threshold_sigma) == (other.sigma, other.threshold_sigma)
-        assert (one.threshold, one.max_answers) == (few.threshold, few.max_answers)
-    assert stated_noise(found[0]) == found[0].sigma
+    for one, other in zip(found, (noise.calibrated(same), noise.terms(same)), strict=True):
+        assert (one.confidence, other.confidence) == (0.9, None)
+        assert one.mechanism == other.mechanism
+        assert one.mechanism.threshold == few.threshold
+        assert one.mechanism.max_answers == few.max_answers
+    assert stated_noise(found[0]) == found[0].mechanism.sigma
     assert not list(interactive_settings(replace(task, delta=0.0), 200))
 
 
@@ -189,7 +195,7 @@ def test_a_table_takes_the_place_of_noise_on_labels_of_two_classes() -> None:
     beside = table_setting(setting, task)
     assert beside == Setting(200, "vote-table", "labels", 40)
     noise = Noise(task.budget, 2)
-    quick, exact = noise.aggregator(beside), noise.calibrated(beside)
+    quick, exact = noise.terms(beside), noise.calibrated(beside)
     assert isinstance(quick.mechanism, TableLabels)
     assert isinstance(exact.mechanism, TableLabels)
     for margin in (10, 60, 120):

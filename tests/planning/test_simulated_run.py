@@ -5,12 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from secretballot.aggregation import InteractiveAggregator, NoisyVoting, SparseVectorAggregator
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from noisy_plans import noisy
+from noisy_plans import confident, noisy, priced
 from secretballot.accounting import PrivacyBudget
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, plurality
@@ -23,6 +22,7 @@ from secretballot.planning.simulation.simulated_run import SimulatedRun, distinc
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.queries import strategy_by_name
 from secretballot.students import NoisyCountsClassifier
+from sessions import sparse
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 K = 100
@@ -40,7 +40,7 @@ class Listening(NoisyVotes):
 
 def listening(n):
     Listening.asked.clear()
-    return NoisyVoting(Listening(scale=1.0), n, n_classes=2, n_teachers=K, budget=BUDGET)
+    return priced(Listening(scale=1.0), n, K, budget=BUDGET)
 
 
 def simulated(n_points=400, n_public=10_000, student=None, marked=False):
@@ -73,26 +73,22 @@ def test_little_noise_teaches_and_much_noise_does_not(release):
 
 
 def test_a_run_is_repeated_by_its_seed():
-    setting, aggregator = Setting(K, "gaussian", "counts", 100), gaussian(60.0, 100, "counts")
-    scores = [simulated().run(setting, aggregator, seed).student for seed in (1, 1, 2, 3)]
+    setting, terms = Setting(K, "gaussian", "counts", 100), gaussian(60.0, 100, "counts")
+    scores = [simulated().run(setting, terms, seed).student for seed in (1, 1, 2, 3)]
     assert scores[0] == scores[1]
     assert len(set(scores)) > 1
 
 
 def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated():
-    aggregator = listening(120)
-    simulated(400, n_public=150, marked=True).run(
-        Setting(400, "gaussian", "labels", 120), aggregator, 0
-    )
+    terms = listening(120)
+    simulated(400, n_public=150, marked=True).run(Setting(400, "gaussian", "labels", 120), terms, 0)
     (asked,) = Listening.asked
     assert len(np.unique(asked[:, 1])) == len(asked) == 120
 
 
 def test_more_queries_than_points_ask_points_again_under_fresh_noise():
-    aggregator = listening(1000)
-    simulated(100, n_public=60, marked=True).run(
-        Setting(100, "gaussian", "labels", 1000), aggregator, 0
-    )
+    terms = listening(1000)
+    simulated(100, n_public=60, marked=True).run(Setting(100, "gaussian", "labels", 1000), terms, 0)
     times = np.bincount(Listening.asked[0][:, 1])
     assert (times > 0).sum() == 60
     assert set(times[times > 0]) == {16, 17}
@@ -117,7 +113,7 @@ def test_the_given_student_is_used():
 
 
 def test_a_sparse_vector_that_stops_at_once_leaves_a_constant_student():
-    never = SparseVectorAggregator(1.0, 1.0, 1000, 1, n_queries=100, budget=BUDGET)
+    never = priced(sparse(1.0, 1000, 1), 100, K, budget=BUDGET)
     score = simulated().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).student
     assert score == (simulated().y_test == 0).mean()
 
@@ -126,7 +122,7 @@ def test_abstentions_are_left_out():
     sure = simulated()
     # even votes are never answered, and the rest is enough to learn from
     sure.sample.counts[::2] = 50
-    careful = SparseVectorAggregator(0.5, 0.5, 20, 300, n_queries=300, budget=BUDGET)
+    careful = priced(sparse(0.5, 20, 300), 300, K, budget=BUDGET)
     assert sure.run(Setting(K, "sparse-vector", "labels", 300, 300), careful, 0).student > 0.87
 
 
@@ -139,9 +135,9 @@ def test_walks_learn(strategy):
 
 
 def test_a_walk_asks_distinct_points_in_rounds():
-    aggregator = listening(65)
+    terms = listening(65)
     simulated(400, n_public=300, marked=True).run(
-        Setting(400, "gaussian", "labels", 65, strategy="margin"), aggregator, 0
+        Setting(400, "gaussian", "labels", 65, strategy="margin"), terms, 0
     )
     sizes = [len(asked) for asked in Listening.asked]
     assert sizes == [3] * 21 + [2]
@@ -151,7 +147,7 @@ def test_a_walk_asks_distinct_points_in_rounds():
 def test_a_walk_learns_from_counts_and_ends_where_a_sparse_vector_stops():
     counts = Setting(K, "gaussian", "counts", 60, strategy="margin")
     assert simulated(200).run(counts, gaussian(10.0, 60, "counts"), 0).student > 0.85
-    never = SparseVectorAggregator(1.0, 1.0, 1000, 4, n_queries=60, budget=BUDGET)
+    never = priced(sparse(1.0, 1000, 4), 60, K, budget=BUDGET)
     stopped = Setting(K, "sparse-vector", "labels", 60, 4, strategy="margin")
     assert simulated(200).run(stopped, never, 0).student == (simulated(200).y_test == 0).mean()
 
@@ -191,7 +187,7 @@ def test_a_run_tells_how_many_of_its_labels_are_right():
         Setting(K, "gaussian", "labels", 80, strategy="margin"), gaussian(0.5, 80), 0
     ).labels
     assert outcomes < everywhere - 0.05  # a strategy asks where it is hard to tell
-    never = SparseVectorAggregator(1.0, 1.0, 1000, 1, n_queries=100, budget=BUDGET)
+    never = priced(sparse(1.0, 1000, 1), 100, K, budget=BUDGET)
     assert simulated().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).labels is None
 
 
@@ -201,7 +197,7 @@ CORRECTING = Setting(
 
 
 def interactive(most):
-    return InteractiveAggregator(25, 9.0, 6.0, 60, max_answers=most, confidence=0.6, budget=BUDGET)
+    return priced(confident(25, 9.0, 6.0, most), 60, K, budget=BUDGET, confidence=0.6)
 
 
 class Drawn(SeededNoise):
@@ -238,9 +234,12 @@ def test_interactive_runs_are_those_of_the_real_learner_under_the_same_noise(
     run = sb.label_actively(
         sb.votes_of_counts(world.sample.counts[public], classes=[0, 1]),
         pool,
-        InteractiveAggregator(25, 9.0, 6.0, 60, max_answers=most, confidence=0.6, delta=1e-5),
+        confident(25, 9.0, 6.0, most),
         sb.Ledger.in_memory(dataset="simulated", budget=PrivacyBudget(1e3, 0.1)),
+        PrivacyBudget(100.0, 1e-5),
         strategy_by_name(strategy),
+        n_queries=60,
+        confidence=0.6,
         random_state=int(rng.integers(2**31)),
     )
     released = run.released

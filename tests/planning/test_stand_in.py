@@ -40,15 +40,15 @@ def model(n=800, seed=0, n_features=4, **settings):
     return StandInModel(X, y, **given)
 
 
-def figures(counts, truth, aggregator):
+def figures(counts, truth, terms):
     """Vote accuracy, share of right votes, mean margin over K, spread of it, accuracy of
     released labels."""
     n_teachers = int(counts[0].sum())
     ordered = np.sort(counts, axis=1)
     margin = (ordered[:, -1] - ordered[:, -2]) / n_teachers
-    asked = slice(aggregator.n_queries)
+    asked = slice(terms.shape.n_queries)
     noise = SeededNoise(np.random.default_rng(0))
-    labels = told_labels(aggregator, counts[asked], noise)
+    labels = told_labels(terms, counts[asked], noise)
     right = counts[np.arange(len(truth)), truth] / n_teachers
     exact = (counts.argmax(axis=1) == truth).mean()
     return [exact, right.mean(), margin.mean(), margin.std(), (labels == truth[asked]).mean()]
@@ -101,13 +101,13 @@ def test_the_student_does_as_well_as_that_of_the_real_run(real, forecast):
 
 def test_a_model_says_the_same_again_and_another_seed_says_something_else():
     setting = Setting(40, "gaussian", "labels", 100)
-    aggregator = noisy(8.0, 100, budget=BUDGET, n_teachers=40)
+    terms = noisy(8.0, 100, budget=BUDGET, n_teachers=40)
     first, second, other = (model(n_trained=20) for _ in range(3))
     other._seed = 9
     assert np.array_equal(first.votes(40, 4000, 1).counts, second.votes(40, 4000, 1).counts)
     assert not np.array_equal(first.votes(40, 4000, 1).counts, other.votes(40, 4000, 1).counts)
     assert not np.array_equal(first.votes(40, 4000, 1).counts, first.votes(40, 4000, 2).counts)
-    scores = [one.simulate(setting, aggregator, 4000, 0).student for one in (first, second)]
+    scores = [one.simulate(setting, terms, 4000, 0).student for one in (first, second)]
     assert scores[0] == scores[1]
 
 
@@ -186,7 +186,7 @@ def test_a_class_that_never_occurs_gets_hardly_a_vote():
 def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None:
     data = synthetic_two_class(1600, n_features=3, bayes_error=0.1, seed=4)
     setting = Setting(40, "gaussian", "labels", 100, strategy="margin")
-    aggregator = noisy(3.0, 100, budget=PrivacyBudget(1.0, 1e-5), n_teachers=40)
+    terms = noisy(3.0, 100, budget=PrivacyBudget(1.0, 1e-5), n_teachers=40)
 
     def labels(n_public: int, rows: slice) -> float:
         model = StandInModel(
@@ -199,7 +199,7 @@ def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None
             n_trained=20,
         )
         return float(
-            np.mean([model.simulate(setting, aggregator, 2000, fold).labels for fold in range(4)])
+            np.mean([model.simulate(setting, terms, 2000, fold).labels for fold in range(4)])
         )
 
     whole, small = labels(1200, slice(None)), labels(600, slice(800))

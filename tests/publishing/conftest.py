@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from noisy_plans import noisy
+from noisy_plans import noisy, released
 from secretballot.released import ReleasedLabels
 
 N_POINTS = 60
@@ -24,8 +24,8 @@ def make_released(points: np.ndarray) -> Callable[..., ReleasedLabels]:
     def make(release: str = "counts", classes: tuple[str, str] = ("no", "yes")) -> ReleasedLabels:
         yes = np.where(points[:, 0] > 0, 180, 20)
         counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), list(classes))
-        aggregator = noisy(12.0, len(points), release=release, delta=1e-6, n_teachers=200)
+        terms = noisy(12.0, len(points), release=release, delta=1e-6, n_teachers=200)
         account = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(90.0, 1e-5))
-        return sb.release(counts, aggregator, account)
+        return released(counts, terms, account)
 
     return make

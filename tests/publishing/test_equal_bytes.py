@@ -65,13 +65,20 @@ def given(tmp_path: Path) -> Path:
     yes = np.where(points[:, 0] > 0, 180, 20)
     counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), ["no", "yes"])
     ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(500.0, 1e-3))
+    terms = {kind: noisy(12.0, 60, release=kind, n_teachers=200) for kind in ("counts", "labels")}
     released: dict[str, Any] = {
-        kind: sb.release(counts, noisy(12.0, 60, release=kind, delta=1e-6, n_teachers=200), ledger)
-        for kind in ("counts", "labels")
+        kind: sb.release(counts, one.mechanism, ledger, one.budget) for kind, one in terms.items()
     }
-    plan = noisy(12.0, 30, release="counts", delta=1e-6, n_teachers=200)
+    plan = noisy(12.0, 30, release="counts", n_teachers=200)
     released["rounds"] = sb.label_actively(
-        counts, points, plan, ledger, sb.queries.MarginSampling(), round_size=5
+        counts,
+        points,
+        plan.mechanism,
+        ledger,
+        plan.budget,
+        sb.queries.MarginSampling(),
+        n_queries=30,
+        round_size=5,
     ).released
     X = np.random.default_rng(1).normal(size=(2000, 3))
     y = np.where(X[:, 0] > 0, "yes", "no")

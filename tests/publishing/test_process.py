@@ -82,8 +82,7 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it(
     assert one.files_ == []
     private = (
         "ensemble",
-        "aggregation",
-        "door",
+        "releasing",
         "datasets",
         "learners",
         "vault",

@@ -16,16 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from secretballot.aggregation import (
-    AbstentionTableAggregator,
-    ConfidentAggregator,
-    InteractiveAggregator,
-    SparseVectorAggregator,
-)
 
 import secretballot_verify as second
 from made_events import abstention_event, json_of, sparse_event
-from noisy_plans import calibrated, noisy, priced
+from noisy_plans import calibrated, confident, noisy, priced
 from secretballot.accounting import (
     PrivacyBudget,
     Stream,
@@ -107,7 +101,7 @@ def votes_shape(n_classes: int, guarantee: Guarantee, n_teachers: int, **more: A
 
 
 def issue(
-    aggregator: Any,
+    terms: Terms,
     labels: np.ndarray,
     counts: np.ndarray | None = None,
     *,
@@ -117,16 +111,11 @@ def issue(
     outcome: int | None = None,
     **more: Any,
 ) -> ReleasedLabels:
-    """Return a release by an aggregator, or by terms, as the door would certify it."""
+    """Return a release as it would be certified."""
     declared = {"unit": unit, "neighbours": neighbours}
-    budget, public, sigma = aggregator.budget, aggregator.public, None
-    if isinstance(aggregator, Terms):
-        mechanism, shape = aggregator.mechanism, aggregator.shape
-        sigma = None if counts is None else mechanism.scale
-    else:
-        sigma = aggregator.sigma_of_counts
-        mechanism = aggregator.core_mechanism(n_teachers)
-        shape = votes_shape(aggregator.n_classes, guarantee_of(unit, neighbours), n_teachers)
+    mechanism, budget, public = terms.mechanism, terms.budget, terms.public
+    sigma = None if counts is None else mechanism.scale
+    shape = terms.shape.changed(guarantee=guarantee_of(unit, neighbours))
     queries, classes = 3 * np.arange(len(labels)), list("abc")[: shape.n_classes]
     values = {} if outcome is None else {"values": [[outcome]]}
     certificate = build_certificate(
@@ -165,8 +154,8 @@ def counted(**more: Any) -> ReleasedLabels:
 
 def tallied() -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(0, 250, (N, 3))
-    aggregator = noisy(30.0, N, n_classes=3, release="counts", budget=BUDGET, n_teachers=250)
-    return issue(aggregator, counts.argmax(axis=1), counts)
+    terms = noisy(30.0, N, n_classes=3, release="counts", budget=BUDGET, n_teachers=250)
+    return issue(terms, counts.argmax(axis=1), counts)
 
 
 def by_record(n_classes: int = 2, neighbours: str = "add-remove", **more: Any) -> ReleasedLabels:
@@ -195,40 +184,39 @@ def uncovered_counted() -> ReleasedLabels:
 def withheld(n_classes: int = 3) -> ReleasedLabels:
     labels = np.arange(N) % n_classes
     labels[[2, *range(8, N)]] = -1
-    aggregator = SparseVectorAggregator(**STREAM, n_queries=N, n_classes=n_classes, budget=BUDGET)
-    return issue(aggregator, labels)
+    terms = priced(stream_mechanism(sparse_event(*STREAM.values()), 250), N, 250, n_classes, BUDGET)
+    return issue(terms, labels)
 
 
 def tabled(n_classes: int = 3) -> ReleasedLabels:
     labels = np.arange(N) % n_classes
     labels[[2, *range(8, N)]] = -1
-    aggregator = AbstentionTableAggregator(
-        15.0, 0.2, 1e-8, 2, n_queries=N, n_classes=n_classes, budget=BUDGET
-    )
-    return issue(aggregator, labels)
+    table = stream_mechanism(abstention_event(15.0, 0.2, 1e-8, 2), 250)
+    terms = priced(table, N, 250, n_classes, BUDGET)
+    return issue(terms, labels)
 
 
-def passed(kind: type[ConfidentAggregator]) -> ReleasedLabels:
+def passed(confidence: float | None = None) -> ReleasedLabels:
     labels = np.where(np.arange(N) % 3 == 0, np.arange(N) % 2, -1)
-    aggregator = kind(160, 120.0, 30.0, N, max_answers=4, delta=1e-5)
-    budget = aggregator.budget
-    assert budget.epsilon < 2
-    return issue(aggregator, labels)
+    mechanism = confident(160, 120.0, 30.0, 4)
+    terms = priced(mechanism, N, 250, delta=1e-5, confidence=confidence)
+    assert terms.budget.epsilon < 2
+    return issue(terms, labels)
 
 
 def by_chances() -> ReleasedLabels:
     weights = (2**52, 15 * 2**48, 14 * 2**48)
-    aggregator = priced(TableLabels(weights=weights), N, 250, delta=1e-5)
-    assert aggregator.budget.epsilon < 1.5
-    return issue(aggregator, np.arange(N) % 2)
+    terms = priced(TableLabels(weights=weights), N, 250, delta=1e-5)
+    assert terms.budget.epsilon < 1.5
+    return issue(terms, np.arange(N) % 2)
 
 
 def pure(release: str) -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(-40, 250, (N, 3))
-    aggregator = calibrated(
+    terms = calibrated(
         PrivacyBudget(1.0, 0.0), N, n_classes=3, release=release, n_teachers=250, noise="laplace"
     )
-    return issue(aggregator, counts.argmax(axis=1), counts if release == "counts" else None)
+    return issue(terms, counts.argmax(axis=1), counts if release == "counts" else None)
 
 
 def relabelled(neighbours: str, stream: Stream | None = None) -> ReleasedLabels:
@@ -250,8 +238,8 @@ def in_rounds() -> ReleasedLabels:
         "left": "kept",
     }
     counts = np.arange(8) * 30
-    aggregator = noisy(20.0, N, release="counts", budget=BUDGET, n_teachers=250)
-    return issue(aggregator, (2 * counts >= 250) * 1, counts, plan=plan, choices=[CHOSEN, COMPARED])
+    terms = noisy(20.0, N, release="counts", budget=BUDGET, n_teachers=250)
+    return issue(terms, (2 * counts >= 250) * 1, counts, plan=plan, choices=[CHOSEN, COMPARED])
 
 
 def chosen() -> ReleasedLabels:
@@ -353,8 +341,8 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "stream of two classes": lambda: withheld(n_classes=2),
     "relabelled": lambda: relabelled("replace-one"),
     "relabelled, add-remove": lambda: relabelled("add-remove"),
-    "confident": lambda: passed(ConfidentAggregator),
-    "interactive": lambda: passed(InteractiveAggregator),
+    "confident": passed,
+    "interactive": lambda: passed(0.9),
     "vote table": by_chances,
     "laplace": lambda: pure("labels"),
     "laplace counts": lambda: pure("counts"),

@@ -4,10 +4,10 @@ import math
 import warnings
 
 import pytest
-from secretballot.aggregation import SparseVectorAggregator
 
-from noisy_plans import calibrated
-from secretballot.accounting import PrivacyBudget, WeakSignalWarning
+from noisy_plans import calibrated, priced
+from secretballot.accounting import PrivacyBudget, WeakSignalWarning, sparse_vector
+from secretballot.accounting.stream_recipes import answer_chance
 from secretballot.exceptions import ParameterError
 from secretballot.runs.caution import (
     CAUTIONS,
@@ -78,18 +78,20 @@ def test_noise_that_drowns_unanimous_votes_is_asked_about() -> None:
         ("labels", 2, ["noise"]),
         ("labels", 2_000, []),
     ):
-        aggregator = calibrated(USUAL, 100, release=release, n_teachers=teachers)
-        found = cautions_of_noise(aggregator, teachers)
+        terms = calibrated(USUAL, 100, release=release, n_teachers=teachers)
+        found = cautions_of_noise(terms)
         assert [caution.name for caution in found] == names, (release, teachers)
 
 
 def test_a_sparse_vector_that_would_hardly_answer_is_asked_about() -> None:
-    aggregator = SparseVectorAggregator.calibrate(USUAL, 1000, max_unstable=1)
-    width = aggregator.mechanism.threshold
+    mechanism = sparse_vector(USUAL, 1000, max_abstentions=1)
+    width = mechanism.threshold
     few, many = 2 * width, 4 * width
-    assert aggregator.answer_probability(math.ceil(few / 2) - 1) < 0.5
-    assert [caution.name for caution in cautions_of_noise(aggregator, few)] == ["noise"]
-    assert not [*cautions_of_noise(aggregator, many)]
+    assert answer_chance(mechanism, math.ceil(few / 2) - 1) < 0.5
+    assert [
+        caution.name for caution in cautions_of_noise(priced(mechanism, 1000, few, budget=USUAL))
+    ] == ["noise"]
+    assert not [*cautions_of_noise(priced(mechanism, 1000, many, budget=USUAL))]
 
 
 def test_no_answer_is_a_no_and_each_name_answers_its_own_question() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pandas as pd
-from secretballot.aggregation import Aggregator, SparseVectorAggregator
 
 import secretballot as sb
-from noisy_plans import noisy
+from noisy_plans import noisy, priced
+from secretballot.accounting.recipes import Terms
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.settings import ServiceSettings, read_settings
-from sessions import session_of
+from sessions import session_of, sparse
 
 CLASSES = ["no", "yes"]
 #: Stand in private records alone: no answer, no file of the service and no log may hold them.
@@ -100,12 +100,12 @@ class InProcess(httpx.BaseTransport):
         self._runner.close()
 
 
-def counts_terms(queries: int = QUERIES) -> Aggregator:
+def counts_terms(queries: int = QUERIES) -> Terms:
     return noisy(9.0, queries, release="counts", delta=1e-6, n_teachers=40)
 
 
-def sparse_terms(queries: int = QUERIES) -> Aggregator:
-    return SparseVectorAggregator(0.5, 0.5, 12, 3, n_queries=queries, delta=1e-4 * 3)
+def sparse_terms(queries: int = QUERIES) -> Terms:
+    return priced(sparse(0.5, 12, 3), queries, 40, delta=1e-4 * 3)
 
 
 def made_place(
