@@ -544,7 +544,7 @@ def test_confident_labels_are_refused_answered_and_ended():
 @pytest.mark.parametrize(
     ("counts", "predicted", "label"),
     [
-        # tops 4 and 2 by class 1, and labels of class 0: the price knows the votes' own label alone
+        # the top is class 1's, of 4 votes, and the label is that of the votes by themselves
         ([[5, 4, 0]], [[5, 0, 0]], 0),
         ([[5, 4]], [[3, 0]], 0),
         # what is predicted below 0 raises no top
