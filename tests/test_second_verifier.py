@@ -309,6 +309,10 @@ LABELS = {"kind": "noisy-votes", "noise": "gaussian", "scale": 3.0, "release": "
 TABLE_LABELS = {"kind": "table-labels", "weights": [2**52, 2**51]}
 SPARSE = {"kind": "sparse-vector", "threshold_scale": 8.0, "query_scale": 11.5, "threshold": 176}
 SPARSE |= {"max_abstentions": 5}
+#: Chances of an answer, of 2^62, that rise as fast as order and charge allow.
+WEIGHTS = [46116860176891904, 177648939741216768, 449582252205015040, 862528358750093312]
+ABSTAINS = {"kind": "abstention-table", "order": 3.0, "charge": 0.75, "false_answer": 0.01}
+ABSTAINS |= {"weights": "".join(f"{one:016x}" for one in WEIGHTS), "max_abstentions": 2}
 PASSING = {"kind": "confident-labels", "threshold": 7, "threshold_sigma": 9.0, "sigma": 9.0}
 PASSING |= {"max_answers": 3}
 NOISY_SUMS = {"kind": "noisy-sums", "sigmas": [80.0, 80.0]}
@@ -320,7 +324,11 @@ SOUND: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (TABLE_LABELS, VOTES | {"n_teachers": 6}),
     (PASSING, VOTES | {"n_classes": 3}),
     (SPARSE, VOTES),
-    ({"kind": "relabelled-sample", "stream": SPARSE}, VOTES | {"sample": SAMPLE}),
+    (ABSTAINS, VOTES | {"n_classes": 3}),
+    *(
+        ({"kind": "relabelled-sample", "stream": stream}, VOTES | {"sample": SAMPLE})
+        for stream in (SPARSE, ABSTAINS)
+    ),
     ({"kind": "noisy-means", "sigma": 9.0}, VOTES | {"n_classes": 50}),
     ({"kind": "vote-quantiles", "epsilon": 0.5, "rank": 4}, VOTES | {"n_classes": 50}),
     ({"kind": "stability-quantile", "epsilon": 0.5, "fraction": 0.5}, VOTES),
@@ -369,6 +377,40 @@ def event_of_terms(mechanism: dict[str, Any], shape: dict[str, Any]) -> Event:
             {"kind": "relabelled-sample", "stream": SPARSE},
             VOTES | {"sample": SAMPLE | {"sampled": 101}},
         ),
+        # teachers, and no records, learn from a sample
+        (
+            {"kind": "relabelled-sample", "stream": SPARSE},
+            VOTES | {"sample": SAMPLE, "n_teachers": None},
+        ),
+        *(
+            (mechanism, shape)
+            for change in (
+                # chances rise too fast, at one distance, or at all of them; or a charge is too low
+                {"weights": "".join(f"{one + 2**32:016x}" for one in WEIGHTS)},
+                *(
+                    {
+                        "weights": "".join(
+                            f"{one + 2**32 * (place == broken):016x}"
+                            for place, one in enumerate(WEIGHTS)
+                        )
+                    }
+                    for broken in range(len(WEIGHTS))
+                ),
+                {"weights": f"{2**61:016x}"},
+                {"weights": f"{WEIGHTS[0]:016x}{0:016x}"},
+                {"weights": f"{WEIGHTS[0]:016x}{2**62 - 1:016x}"},
+                {"charge": 0.75 - 1e-8},
+                {"order": 3.0 + 1e-8},
+                {"false_answer": 0.00999999},
+            )
+            for mechanism, shape in (
+                (ABSTAINS | change, VOTES),
+                (
+                    {"kind": "relabelled-sample", "stream": ABSTAINS | change},
+                    VOTES | {"sample": SAMPLE},
+                ),
+            )
+        ),
         *(
             (TABLE_LABELS | {"weights": weights}, VOTES | {"n_teachers": 6})
             for weights in (
@@ -391,7 +433,7 @@ OTHERS = (0, -1, True, None, "x", 2.5, [], [2**52], [1.0], {}, {"sigma": 3}, SPA
 
 def test_both_programs_read_the_same_terms() -> None:
     rng, read = random.Random(5), 0
-    for _ in range(5000):
+    for _ in range(6000):
         terms = json.loads(json.dumps(rng.choice(SOUND)))
         inner = [value for term in terms for value in term.values() if isinstance(value, dict)]
         place = rng.choice([*terms, *inner])

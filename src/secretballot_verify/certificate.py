@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -409,6 +410,7 @@ def check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
         asked = mechanism["stream"]["kind"] in _STREAM_SHAPE and shape["n_classes"] == 2
         require(asked, "A relabelled sample is asked a stream, of two classes.")
         require(shape["guarantee"]["unit"] != "user", "A relabelled sample is of single records.")
+    check_abstentions(mechanism.get("stream", mechanism))
     if kind == "table-labels":
         require(shape["n_classes"] == 2, "A table of chances is for two classes.")
         check_chances(mechanism["weights"], teachers)
@@ -428,6 +430,32 @@ def check_chances(weights: list[int], n_teachers: int) -> None:
     require(least, "The minority's label has a chance of more than one half, or never less.")
     coin = n_teachers % 2 == 1 or weights[0] == _HALF
     require(coin, "An even vote is no fair coin in the table.")
+
+
+def check_abstentions(mechanism: dict[str, Any]) -> None:
+    """Refuse a table of abstentions that breaks an inequality which its price rests on (section 14
+    of prices.md): between neighbours, an abstention charged, the moment of its order is at most 1,
+    both ways."""
+    if mechanism["kind"] != "abstention-table":
+        return
+    text, whole = mechanism["weights"], 2**62
+    weights = [int(text[place : place + 16], 16) for place in range(0, len(text), 16)]
+    within = all(0 < weight < whole for weight in weights)
+    require(within, "A table of abstentions has a chance of 0 or 1.")
+    tie = Fraction(weights[0], whole) <= Fraction(mechanism["false_answer"])
+    require(tie, "The table answers at a tie more often than it states.")
+    with localcontext(Context(prec=60, Emin=-(10**9), Emax=10**9)):
+        order, charge = Decimal(mechanism["order"]), Decimal(mechanism["charge"])
+        logs = [(Decimal(one).ln(), Decimal(whole - one).ln()) for one in weights]
+        # logarithms and powers are right to fifty digits
+        most = whole * (1 - Decimal(10) ** -46)
+        for here, there in pairwise(logs):
+            for (s, f), (t, g) in ((here, there), (there, here)):
+                answered = order * s + (1 - order) * t
+                refused = order * f + (1 - order) * g - charge
+                # a power far above the whole ends it, before it is computed
+                kept = max(answered, refused) < 50 and answered.exp() + refused.exp() <= most
+                require(kept, "The table of abstentions breaks an inequality of its price.")
 
 
 def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 import random
 import time
 
+import numpy as np
 import pytest
 from mpmath import mp, mpf
 
@@ -31,7 +32,7 @@ from secretballot.accounting import (
     price,
 )
 from secretballot.core.price import round_up
-from secretballot.core.renyi import ORDERS
+from secretballot.core.renyi import ORDERS, bernoulli, delta_of, epsilon_of
 from secretballot.core.streams import false_answer, laplace_above
 from secretballot.exceptions import ParameterError
 
@@ -265,6 +266,15 @@ def test_failures_under_much_noise_stay_above_the_truth(scale: float, apart: flo
             gone = (1 - a) ** 2 * (1 - b) ** 2 / ((a - b) * (1 - a * b))
             truth = gone * (powers[0] - powers[1])
             assert truth * (1 - mpf(10) ** -11) <= false_answer(event) <= truth * (1 + 1e-11)
+
+
+def test_what_is_no_number_bounds_nothing() -> None:
+    nan, orders = np.array([math.nan, 1.0]), np.array([2.0, 3.0])
+    assert epsilon_of(nan, orders, 0.1) == math.inf
+    assert not delta_of(nan, orders, np.array([1.0]))[0] <= 1
+    half = np.array([0.5])
+    assert not bernoulli(half, half, nan[:1], orders)[0] < math.inf
+    assert round_up(math.nan) == math.inf
 
 
 def test_no_tail_is_ever_nothing() -> None:

@@ -532,6 +532,24 @@ def test_confident_labels_are_refused_answered_and_ended():
     assert found[1] == State(1)
 
 
+@pytest.mark.parametrize(
+    ("counts", "predicted", "label"),
+    [
+        # the top is class 1's, of 4 votes, and the label is that of the votes by themselves
+        ([[5, 4, 0]], [[5, 0, 0]], 0),
+        ([[5, 4]], [[3, 0]], 0),
+        # what is predicted below 0 raises no top
+        ([[3, 6]], [[0, -9]], None),
+    ],
+)
+def test_predictions_lower_the_highest_count_and_touch_nothing_else(counts, predicted, label):
+    given, shape = (np.array(counts), np.array(predicted)), votes(len(counts[0]))
+    mechanism = CONFIDENT.changed(threshold=7 if label is None else 4)
+    found, state = mechanism.draw(shape, given, ScriptedNoise([0] * 9), START)
+    assert found.tolist() == [[-1 if label is None else label]]
+    assert state == State(int(label is not None))
+
+
 def test_nothing_leaves_64_bits_and_all_answers_can_be_stored():
     most, far = 10**12, 2**62
     counts = np.array([[most, 0], [0, most]])

@@ -19,7 +19,7 @@ from secretballot.core.events import Counts
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.ledger.rows import UnknownEndError
-from secretballot.core.mechanisms import NoisySums, NoisyVotes, SparseVector
+from secretballot.core.mechanisms import NoisySums, NoisyVotes, SparseVector, State
 from secretballot.core.price import PrivacyBudget
 from secretballot.core.private import RecordSums, Votes
 from secretballot.core.types import Guarantee
@@ -226,6 +226,29 @@ def test_what_was_drawn_and_not_stored_stands_in_no_frame(monkeypatch: Any) -> N
         with pytest.raises(LedgerError, match="no space") as caught:
             call()
         assert_tells_nothing(caught.value)
+
+
+class Telling(NoisyVotes):
+    """Says that it draws noise, and gives the votes."""
+
+    def _draw(self, shape: Any, given: Sequence[Any], noise: Any, state: State) -> Any:
+        return given[0][:, 1:], state
+
+    def _event(self, shape: Any) -> Any:
+        return Counts(sigma=1e6, shifts=1)
+
+
+def test_what_is_drawn_and_priced_is_the_mechanism_that_is_stored() -> None:
+    ledger, private = account(), votes(*[7742] * 6)
+    for _ in range(2):
+        found = released(private, Telling(**dict(COUNTS)), ledger)
+        assert (found.values != 9871).any()  # all are with probability 1e-10
+        assert found.event == COUNTS.event(private.shape)
+        assert type(found.mechanism) is NoisyVotes
+    wrong = COUNTS.model_copy(update={"scale": 1e-9}), LABELS.model_copy(update={"noise": "none"})
+    for mechanism in wrong:
+        with pytest.raises(SecretBallotError):
+            released(private, mechanism, account(), request="other")
 
 
 # --- stages ---

@@ -311,7 +311,7 @@ def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
     best, step = found[method], 1e-9
     # what is reserved at this price must pass `delta_upper`, whose orders follow the epsilon
     while math.isfinite(best) and not _price_at_epsilon(kinds, best).delta <= target:
-        best, step = best * (1 + step), 2 * step
+        best, step = max(best * (1 + step), step * 1e-9), 2 * step
     return Price(best, target, method, _source(method))
 
 

@@ -572,11 +572,10 @@ class _Request:
         *,
         streams: bool = False,
     ) -> None:
-        self.shape, self.mechanism, self.ledger = shape, mechanism, ledger
-        self.budget, self.request, self.purpose = budget, request, purpose
-        self.streams = streams
+        self.ledger, self.budget, self.request = ledger, budget, request
+        self.purpose, self.streams = purpose, streams
         try:
-            self.event = mechanism.event(shape)
+            mechanism.event(shape)
         except ValidationError as error:
             raise fault_of(error) from None
         sample = getattr(shape, "sample", None)
@@ -586,8 +585,12 @@ class _Request:
                 " this is another; draw a new sample for it. Nothing was spent."
             )
         self.terms = _terms(mechanism, shape, public, streams=streams)
-        self.n_answers, self.n_columns = mechanism.answer_shape(shape)
-        self.n_stages = len(mechanism.sigmas) if isinstance(mechanism, NoisySums) else 1
+        # what is priced and drawn is what is stored, whatever class the caller's mechanism has
+        self.mechanism = mechanism_in(self.terms["mechanism"])
+        self.shape = shape_in(self.mechanism, self.terms["shape"])
+        self.event = self.mechanism.event(self.shape)
+        self.n_answers, self.n_columns = self.mechanism.answer_shape(self.shape)
+        self.n_stages = len(self.mechanism.sigmas) if isinstance(self.mechanism, NoisySums) else 1
         self.rows_of_stage = self.n_answers // self.n_stages
 
     # --- before the purchase ---

@@ -52,7 +52,8 @@ def epsilon_of(divergences: FloatArray, orders: FloatArray, delta: float) -> flo
     """Return the smallest epsilon >= 0 at `delta` that bounds on Renyi divergences give."""
     if not delta > 0:
         return math.inf
-    return max(0.0, float((divergences + lost_epsilon(orders, delta)).min()))
+    found = float((divergences + lost_epsilon(orders, delta)).min())
+    return math.inf if math.isnan(found) else max(0.0, found)
 
 
 def response(epsilon: float, orders: FloatArray) -> FloatArray:
@@ -104,7 +105,7 @@ def bernoulli(p: FloatArray, rest: FloatArray, gap: FloatArray, orders: FloatArr
         forward = moment_above(p, (1 - order) * up, rest, (1 - order) * down)
         backward = moment_above(p + gap, (order - 1) * up, rest - gap, (order - 1) * down)
         worst = float(np.max(np.maximum(forward, backward)))
-        found[i] = math.log1p(worst) / (order - 1) if worst > 0 else 0.0
+        found[i] = 0.0 if worst <= 0 else math.log1p(worst) / (order - 1)  # nan stays
     return found
 
 
