@@ -550,8 +550,6 @@ def _connect_to_ray(engine: str) -> None:
             " ray.init() before.",
         )
     try:
-        if address == "auto":
-            address = _recorded_address()
         # where nobody listens Ray itself would try for minutes
         if address != "auto":
             host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -566,18 +564,3 @@ def _connect_to_ray(engine: str) -> None:
             " --head`, or call ray.init() before."
         )
     raise _unreachable(engine, problem)
-
-
-def _recorded_address() -> str:
-    """Return where the last Ray of this machine is said to be, "auto" where Ray does not say.
-
-    Raises
-    ------
-    ConnectionError
-        If there is none.
-    """
-    try:
-        from ray._private.services import canonicalize_bootstrap_address_or_die
-    except ImportError:
-        return "auto"
-    return str(canonicalize_bootstrap_address_or_die("auto"))
