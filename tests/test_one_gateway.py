@@ -53,10 +53,8 @@ CATCHES = {
         "teachers/executors.py:_connect_to_ray",
         "teachers/executors.py:_dask_workers",
         "teachers/executors.py:_done_by",
-        "teachers/executors.py:alive",
         "teachers/executors.py:run_task",
-        "teachers/executors.py:cancel_task",
-        "teachers/executors.py:pass_on",
+        "teachers/executors.py:submit",
     },
     "what cannot be pickled is refused, or not kept": {
         "teachers/executors.py:of",

@@ -148,15 +148,11 @@ def test_no_ray_is_started(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
-    monkeypatch.setattr(executors, "_recorded_address", lambda: "auto")
     refused(r"no Ray answers at auto .*start one with `ray start --head`")
     assert addresses == ["auto"]  # an address never starts one
     monkeypatch.setenv("RAY_ADDRESS", "local")
     refused("RAY_ADDRESS=local, which would start a Ray")
-    # one that died and is still on record
     monkeypatch.delenv("RAY_ADDRESS")
-    monkeypatch.setattr(executors, "_recorded_address", lambda: "127.0.0.1:9")
-    refused(r"no Ray answers at 127\.0\.0\.1:9")
     refused(r"no Ray answers at ray://127\.0\.0\.1:9", engine="ray://127.0.0.1:9")
     assert addresses == ["auto"]
 

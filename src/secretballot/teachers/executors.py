@@ -210,6 +210,11 @@ def interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _cancel_all(executor: Executor, tasks: Iterable[Future[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+
+
 @dataclass(frozen=True)
 class Workers:
     """An executor, and how to wait for it.
@@ -225,7 +230,7 @@ class Workers:
     submitting : callable
         Context in which tasks are handed over.
     stop : callable
-        Called with an executor whose tasks nobody wants any more.
+        Called with an executor, and its tasks that nobody wants any more.
     here : bool
         Whether it is processes of this machine, which start for work that repays their start alone.
     """
@@ -234,7 +239,7 @@ class Workers:
     n_slots: int
     alive: Callable[[], bool] = lambda: True
     submitting: Callable[[], AbstractContextManager[Any]] = interrupts_ignored
-    stop: Callable[[Any], None] = lambda executor: None
+    stop: Callable[[Any, set[Future[Any]]], None] = _cancel_all
     here: bool = False
 
     def results(
@@ -278,10 +283,8 @@ class Workers:
                     yield found.value()
         finally:
             # an error, Ctrl-C, or a caller that wants no more
-            for future in running:
-                future.cancel()
             if running:
-                self.stop(executor)
+                self.stop(executor, running)
 
     def _some_done(self, running: set[Future[Any]]) -> set[Future[Any]]:
         """Wait until at least one is done and return those that are."""
@@ -394,7 +397,8 @@ def workers_of(engine: Any, n_jobs: int | None = None) -> Workers | None:
     return Workers(
         partial(loky.get_reusable_executor, max_workers=n_workers),
         n_workers,
-        stop=lambda pool: pool.shutdown(wait=True, kill_workers=True),
+        # at once: cancelled tasks would be in its way
+        stop=lambda pool, tasks: pool.shutdown(wait=True, kill_workers=True),
         here=True,
     )
 
@@ -546,8 +550,6 @@ def _connect_to_ray(engine: str) -> None:
             " ray.init() before.",
         )
     try:
-        if address == "auto":
-            address = _recorded_address()
         # where nobody listens Ray itself would try for minutes
         if address != "auto":
             host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -562,18 +564,3 @@ def _connect_to_ray(engine: str) -> None:
             " --head`, or call ray.init() before."
         )
     raise _unreachable(engine, problem)
-
-
-def _recorded_address() -> str:
-    """Return where the last Ray of this machine is said to be, "auto" where Ray does not say.
-
-    Raises
-    ------
-    ConnectionError
-        If there is none.
-    """
-    try:
-        from ray._private.services import canonicalize_bootstrap_address_or_die
-    except ImportError:
-        return "auto"
-    return str(canonicalize_bootstrap_address_or_die("auto"))
