@@ -3,7 +3,6 @@
 import pytest
 
 import secretballot as sb
-from made_events import label_event
 from noisy_plans import calibrated
 from secretballot.exceptions import ParameterError
 from secretballot.learners.training.label_stream import LabelStream
@@ -21,16 +20,6 @@ def made_for(unit: str, neighbours: str) -> sb.Votes:
 
 def account(**more: str) -> sb.Ledger:
     return sb.Ledger.in_memory(dataset="d", budget=BUDGET, **more)
-
-
-def test_an_answer_that_is_given_whole_spends_all_that_was_reserved() -> None:
-    ledger = account(composition="renyi")
-    number = ledger.reserve([label_event(60.0, 100, 100)], BUDGET, request="r", purpose="")
-    spent = ledger.spent()
-    with pytest.raises(ParameterError, match="used goes with parts"):
-        ledger.commit(number, b"a hundred labels", used=[])
-    ledger.commit(number, b"a hundred labels")
-    assert ledger.spent() == spent
 
 
 def test_a_stream_takes_votes_of_its_own_promise_alone() -> None:

@@ -41,8 +41,11 @@ class _Noise:
 
 def size_of(ledger: sb.Ledger, request: str) -> tuple[int, int]:
     """Return the bytes of the answer, and of the file that holds it."""
-    answer = ledger.released(request)
-    assert answer is not None
+    entry = ledger.entry(request)
+    assert entry is not None
+    assert entry.state == "committed"
+    with ledger.reading(entry.id) as page:
+        answer = b"".join(body for _, body in page.parts())
     assert ledger.path is not None
     return len(answer), ledger.path.stat().st_size
 
