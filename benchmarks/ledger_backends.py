@@ -76,10 +76,11 @@ def works_of(place: str, append: Callable[[], int]) -> dict[str, Callable[[], in
 
     def purchase() -> int:
         request = f"r{next(numbers)}"
-        ledger.commit(
-            ledger.reserve([Pure(epsilon=1e-3, count=1)], PRICE, request=request, purpose=""),
-            ANSWER,
-        )
+        events = [Pure(epsilon=1e-3, count=1)]
+        number = ledger.reserve(events, PRICE, request=request, purpose="")
+        with ledger.answering(number, closes=True) as page:
+            page.add([(b"0", ANSWER)])
+            page.commit({})
         return 2
 
     def answers(group: int) -> int:

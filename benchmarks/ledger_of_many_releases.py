@@ -1,97 +1,104 @@
-"""How long `secretballot ledger show` and a reservation take when a ledger holds many releases.
+"""How long a ledger takes when it holds many releases, or one release of many answers.
 
-Each release is two rows, a reservation and its closing with an answer of 300 bytes. `show` is the
-whole command in a process of its own, imports included; beside it the same command with a ledger
-that holds nothing. `reserve` is measured twice: with a handle that lives already, and with a new
-one, as a command has it. Beside each median stands that of the processor's time alone, which other
-programs on the machine lengthen less. Give the number of releases, 100,000 by default.
+Each release is three rows: a reservation, an answer of 300 bytes and the closing. `open` is a new
+handle, `reserve` and `answer` are durable transactions of a handle that lives already, beside a
+bare append to an SQLite file under the same settings, which is the floor on this disk;
+TMPDIR=/dev/shm takes the disk away. `show` is the whole command in a process of its own. Give the
+number of releases, 100,000 by default.
 """
 
-import hashlib
 import os
-import resource
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from ledger_throughput import ANSWER, BUDGET, EVENTS, PRICE
+from secretballot.accounting import Counts, PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.rows import Closing, Purchase
+from secretballot.core.ledger.rows import Closing, Intention, Purchase, Row
 
+BUDGET = PrivacyBudget(100.0, 2e-5)
+EVENTS = (Counts(sigma=50_000.0, shifts=1),)
+PRICE = PrivacyBudget(5e-4, 1e-10)
+ANSWER = bytes(300)
 TURNS = 9
 
 
-def filled(path: Path, releases: int, composition: str) -> Ledger:
-    """Return a ledger that holds so many releases, written in one transaction."""
+def filled(path: Path, releases: int, answers: int, composition: str) -> Ledger:
+    """Return a ledger that holds so many releases of so many answers, written in one
+    transaction."""
     ledger = Ledger(path, dataset="benchmark", budget=BUDGET, composition=composition)
-    purchase = Purchase(EVENTS, None, PRICE.epsilon, PRICE.delta)
-    terms, costs = purchase.encode(), ledger._own_book.filter.costs(purchase.grant)
-    closed = Closing(hashlib.sha256(ANSWER).hexdigest()).encode()
-    with ledger._own_book.writing() as writer:
+    purchase = Purchase(events=EVENTS, **PRICE.to_json())
+    terms, body = purchase.encode(), Intention(purpose="", terms={}).encode().encode()
+    costs, closed = ledger._own_book.filter.costs(EVENTS, PRICE), Closing(facts={}).encode()
+    with ledger._own_book.writing() as rows:
         for number in range(1, releases + 1):
-            totals = writer.seen.totals.plus(costs)
             key = f"old{number}".encode()
-            writer.add("reserve", number, 0, key=key, terms=terms, totals=totals)
-            writer.add("close", number, 1, terms=closed, body=ANSWER)
+            reserved = Row(0, "reserve", number, 0, key, terms, body)
+            rows.add([reserved], rows.seen.totals.plus(costs))
+            parts = range(1, answers + 1)
+            rows.add([Row(0, "part", number, k, b"%d" % k, body=ANSWER) for k in parts])
+            rows.add([Row(0, "close", number, answers + 1, terms=closed)])
     return ledger
 
 
-def seconds(work: Callable[[int], object]) -> tuple[float, float]:
-    """Return the median time of a few turns, on the clock and on the processor."""
-    clock, busy = [], []
-    for turn in range(TURNS):
-        start, used = time.perf_counter(), processor()
-        work(turn)
-        clock.append(time.perf_counter() - start)
-        busy.append(processor() - used)
-    return median(clock), median(busy)
+def append_to(path: Path) -> Callable[[], object]:
+    """Return one durable append to a bare file."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = PERSIST")
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, body BLOB)")
+    return lambda: connection.execute("INSERT INTO rows (body) VALUES (?)", (ANSWER,))
 
 
-def processor() -> float:
-    """Return the processor's time of this process and of those that it waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+def works_of(place: Path, ledger: Ledger) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Give what is measured, by its name."""
+    requests, bought = iter(range(10**9)), list[int]()
+
+    def reserve() -> None:
+        request = f"new{next(requests)}"
+        bought.append(ledger.reserve(EVENTS, PRICE, request=request, purpose=""))
+
+    def answer() -> None:
+        with ledger.answering(bought.pop(), closes=True) as page:
+            page.add([(b"0", ANSWER)])
+            page.commit({})
+
+    words = [sys.executable, "-m", "secretballot", "ledger", "show", str(place)]
+    yield "bare append", append_to(place.with_suffix(".bare"))
+    yield "open", lambda: Ledger.open_existing(place)
+    yield "reserve", reserve
+    yield "answer", answer
+    yield "show", lambda: subprocess.run(words, check=True, capture_output=True)
 
 
-def show(path: Path) -> Callable[[int], object]:
-    words = [sys.executable, "-m", "secretballot", "ledger", "show", str(path)]
-    return lambda _: subprocess.run(words, check=True, capture_output=True)
-
-
-def measure(folder: Path, releases: int, composition: str) -> None:
-    place = folder / f"{composition}.sqlite"
-    ledger = filled(place, releases, composition)
-    empty = folder / f"{composition}-empty.sqlite"
-    Ledger(empty, dataset="benchmark", budget=BUDGET, composition=composition)
-
-    def reserve(handle: Callable[[], Ledger], name: str) -> tuple[float, float]:
-        return seconds(
-            lambda turn: handle().reserve(EVENTS, PRICE, request=f"{name}{turn}", purpose="")
-        )
-
-    found = {
-        "show, empty": seconds(show(empty)),
-        "show": seconds(show(place)),
-        "reserve": reserve(lambda: ledger, "living"),
-        "reserve, new handle": reserve(lambda: Ledger.open_existing(place), "new"),
-    }
-    words = "; ".join(
-        f"{name} {1000 * clock:.0f} ({1000 * busy:.0f}) ms" for name, (clock, busy) in found.items()
-    )
-    size = place.stat().st_size / 1e6
-    print(f"{composition}, {releases:,} releases, {size:.0f} MB: {words}", flush=True)
+def seconds(work: Callable[[], object], turns: int = TURNS) -> float:
+    """Return the median time of a few turns."""
+    found = []
+    for _ in range(turns):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return median(found)
 
 
 def main() -> None:
     releases = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    with tempfile.TemporaryDirectory() as folder:
-        for composition in ("basic", "renyi"):
-            measure(Path(folder), releases, composition)
+    for composition in ("basic", "renyi"):
+        for many, answers in ((0, 0), (releases, 1), (1, releases)):
+            with tempfile.TemporaryDirectory() as folder:
+                place = Path(folder) / "ledger.sqlite"
+                ledger = filled(place, many, answers, composition)
+                found = {name: seconds(work) for name, work in works_of(place, ledger)}
+                found["history"] = seconds(ledger.history, 1)
+                found["check"] = seconds(ledger.check, 1)
+                shown = ", ".join(f"{name} {1000 * spent:.1f}" for name, spent in found.items())
+                print(f"{composition}, {many:,} releases of {answers:,}: ms {shown}", flush=True)
 
 
 if __name__ == "__main__":

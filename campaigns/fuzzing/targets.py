@@ -543,7 +543,9 @@ def _genuine_ledger(folder: Path) -> bytes:
             purpose="a purpose",
         )
         if number:
-            ledger.commit(bought, b"an answer")
+            with ledger.answering(bought, closes=True) as page:
+                page.add([(b"0", b"an answer")])
+                page.commit({})
     return place.read_bytes()
 
 

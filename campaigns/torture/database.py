@@ -14,6 +14,7 @@ import secretballot as sb
 from campaigns.postgres_server import PostgresServer
 from secretballot.accounting import Pure
 from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.rows import repeated
 
 PRICE = sb.PrivacyBudget(0.001, 1e-9)
 #: Purchases that one ledger admits, and questions to its one plan, which is the first of them.
@@ -138,8 +139,20 @@ def _buy(ledger: Ledger, request: str, note: int) -> None:
     )
     answer = os.urandom(8).hex()
     os.write(note, f"drawn {request} {answer}\n".encode())
-    ledger.commit(bought, answer.encode())
+    _store(ledger, bought, answer.encode())
     os.write(note, f"answered {request} {answer}\n".encode())
+
+
+@repeated
+def _store(ledger: Ledger, bought: int, answer: bytes) -> None:
+    with ledger.answering(bought, closes=True) as page:
+        page.add([(b"0", answer)])
+        page.commit({})
+
+
+def _answer_of(ledger: Ledger, bought: int) -> str:
+    with ledger.reading(bought) as page:
+        return (page.last() or b"").decode()
 
 
 def _ask(ledger: Ledger, question: bytes, note: int) -> None:
@@ -174,7 +187,7 @@ def _faults_in(place: str, notes: Path, counts: Counter[str]) -> list[str]:
     faults += [
         f"lost: {name}"
         for name, answers in noted["answered"].items()
-        if {(ledger.released(name) or b"").decode()} != answers
+        if name not in history or {_answer_of(ledger, history[name].id)} != answers
     ]
     faults += [
         f"lost or different: {question}"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from ledger_answers import answer
 from made_events import counts_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.cli import app
@@ -19,7 +20,7 @@ def ledger(tmp_path: Path) -> Path:
     number = book.reserve(
         [counts_event(100.0, 1)], PrivacyBudget(0.5, 1e-6), request="one", purpose="learn"
     )
-    book.commit(number, b"public answer")
+    answer(book, number, b"public answer")
     return path
 
 

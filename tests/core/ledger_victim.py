@@ -20,6 +20,9 @@ from typing import Any
 
 import psycopg
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from ledger_answers import answer, answer_of
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.events import Pure
 from secretballot.core.ledger import Ledger, postgres
@@ -94,9 +97,9 @@ def settle(place: Place) -> None:
     """Wait until a server has done what a victim told it last: that one held the head, or the name
     of the account, before it wrote anything."""
     if isinstance(place, DatabasePlace):
-        with postgres._single_connection(place, "") as connection:
-            postgres._lock_name(connection, place)
-            if postgres._is_there(connection):
+        store = postgres.PostgresStore(place)
+        with store._begun("", store._lock) as (connection, _):
+            if postgres._one_row(connection, postgres._IS_THERE) == (True,):
                 connection.execute("SELECT take_head()")
 
 
@@ -106,7 +109,7 @@ def state_of(path: Place, request: str) -> dict[str, object]:
     ledger = Ledger.open_existing(path)
     entries = {entry.request: entry for entry in ledger.history()}
     found = entries.get(request)
-    released = ledger.released(request)
+    released = answer_of(ledger, request)
     ledger.check()
     return {
         "spent": ledger.spent().epsilon,
@@ -122,7 +125,7 @@ def buy_and_answer(
 ) -> None:
     number = buy(ledger, request, 0.0001, room=len(answer_to(request)) if claimed else 0)
     say("drawn")  # from here on noise may have been drawn
-    ledger.commit(number, answer_to(request))
+    answer(ledger, number, answer_to(request))
     say("answered")  # from here on the answer may have left
 
 
@@ -163,6 +166,9 @@ class Mortal(sqlite3.Connection):
     def execute(self, sql: str, *arguments: object) -> sqlite3.Cursor:
         return Mortal.around(sql, lambda: super(Mortal, self).execute(sql, *arguments))
 
+    def executemany(self, sql: str, rows: Any) -> sqlite3.Cursor:
+        return Mortal.around(sql, lambda: super(Mortal, self).executemany(sql, rows))
+
 
 _ALIKE = (  # many of each
     "CREATE TRIGGE",
@@ -181,8 +187,8 @@ def statements(path: Place, _: int) -> object:
         request, steps = f"r{len(seen)}", len(seen)
 
         def work(say: Callable[[str], None], request: str = request, steps: int = steps) -> None:
-            ledger = Ledger.open_existing(path)
             Mortal.possess(steps)
+            ledger = Ledger.open_existing(path)
             buy_and_answer(ledger, request, say)
 
         said, ended = fork(work)
@@ -230,7 +236,7 @@ def room_for_answers(path: Place, _: int) -> object:
             ) -> None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (full, full))
                 try:
-                    Ledger.open_existing(path).commit(number, bytes(size))
+                    answer(Ledger.open_existing(path), number, bytes(size))
                     say("stored")
                 except LedgerError as error:
                     say(str(error))
@@ -305,7 +311,7 @@ def _books_against(path: Place, said: list[list[str]]) -> dict[str, object]:
         "spent": ledger.spent().epsilon,
         "entries": len(states),
         "unpaid": len(drawn - states.keys()),
-        "lost": sum(ledger.released(request) != answer_to(request) for request in answered),
+        "lost": sum(answer_of(ledger, request) != answer_to(request) for request in answered),
     }
 
 
@@ -365,7 +371,7 @@ def out_of_space(path: Place, _: int) -> object:
     for limit in (0, 512, size):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         try:
-            ledger.commit(number, bytes(50_000))
+            answer(ledger, number, bytes(50_000))
         except LedgerError as error:
             said.append(str(error))
         try:
@@ -375,7 +381,7 @@ def out_of_space(path: Place, _: int) -> object:
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     files = sorted(os.listdir(path.parent))
     before = ledger.spent().epsilon
-    ledger.commit(number, bytes(50_000))
+    answer(ledger, number, bytes(50_000))
     return {"said": said, "files": files, "spent": before, "state": ledger.history()[0].state}
 
 

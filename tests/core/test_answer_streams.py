@@ -158,7 +158,7 @@ def test_a_ledger_that_cannot_store_gives_no_answer(
     def full(*_: object) -> None:
         raise sb.LedgerError("no space")
 
-    monkeypatch.setattr(rows.Writer, "add_parts", full)
+    monkeypatch.setattr(rows.Rows, "add", full)
     with pytest.raises(sb.LedgerError, match="no space"):
         stream.answer(votes(0), names(0))
     monkeypatch.undo()
@@ -298,9 +298,11 @@ def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
             return connection
 
         monkeypatch.setattr(sqlite, "connect", connect_to_small_disk)
+        small = sb.Ledger.open_existing(tmp_path / name)
+        full = opened(sparse(1), small, tmp_path / f"{name} vault", queries=100)
         asked = votes(*[EVEN if row == unstable_at else SURE for row in range(80)])
         with contextlib.suppress(sb.LedgerError):
-            stream.answer(asked, names(*range(80)))
+            full.answer(asked, names(*range(80)))
         monkeypatch.setattr(sqlite, "connect", connect)
         return stream.used
 
@@ -373,7 +375,7 @@ def _die(*_: object) -> None:
 def crash_in_a_draw(stream: AnswerStream, first: int, *ones: int) -> None:
     """Draw, keep the state in the vault, and die before the answers are in the ledger."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows.Writer, "add_parts", _die)
+        patch.setattr(rows.Rows, "add", _die)
         with pytest.raises(_CrashError):
             stream.answer(votes(*ones), names(*range(first, first + len(ones))))
 

@@ -1,7 +1,6 @@
 """The ledger as an account: what may be bought, what stays spent, and what a handle is."""
 
 import copy
-import hashlib
 import multiprocessing
 import os
 import pickle
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import BaseEstimator, clone
 
+from ledger_answers import answer, answer_of
 from ledger_backends import DatabaseLedgers, Ledgers
 from made_events import counts_event, pure_event
 from secretballot.accounting import (
@@ -81,7 +81,7 @@ def test_reserve_spends_at_once_and_numbers_from_one(ledger: Ledger) -> None:
 def test_every_state_counts_as_spent(ledger: Ledger) -> None:
     for request in "abc":
         buy(ledger, request)
-    ledger.commit(1, b"answer")
+    answer(ledger, 1)
     ledger.forfeit(2, "broken off")
     assert [entry.state for entry in ledger.history()] == ["committed", "forfeited", "reserved"]
     assert ledger.spent().epsilon == 0.75
@@ -96,7 +96,6 @@ def test_reserve_refuses_when_over_budget_and_spends_nothing(ledger: Ledger) -> 
         buy(ledger, "e")
     assert ledger.spent().epsilon == 1.0
     assert len(ledger.history()) == 4
-    assert ledger.released("e") is None
 
 
 def test_reserve_refuses_when_delta_alone_is_over_budget(ledger: Ledger) -> None:
@@ -124,7 +123,7 @@ def test_forfeit_refunds_nothing(ledger: Ledger) -> None:
 def test_reserve_refuses_events_that_cost_more_than_their_price(
     ledger: Ledger, events: tuple[Event, ...]
 ) -> None:
-    with pytest.raises(BudgetError, match="calibrate them to the price"):
+    with pytest.raises(BudgetError, match="calibrate it again"):
         ledger.reserve(events, PRICE, request="a", purpose="")
     assert ledger.history() == []
 
@@ -168,45 +167,31 @@ def test_renyi_composition_admits_more_small_releases_than_basic() -> None:
 
 
 def test_committed_request_gives_back_the_same_bytes(ledger: Ledger) -> None:
-    answer = bytes(range(256))
-    number = buy(ledger, "a")
-    assert ledger.released("a") is None
-    ledger.commit(number, answer)
-    assert ledger.released("a") == answer
-    assert ledger.history()[0].released_sha256 == hashlib.sha256(answer).hexdigest()
+    content = bytes(range(256))
+    answer(ledger, buy(ledger, "a"), content)
+    assert answer_of(ledger, "a") == content
 
 
-def test_empty_answer_is_an_answer(ledger: Ledger) -> None:
-    ledger.commit(buy(ledger, "a"), b"")
-    assert ledger.released("a") == b""
-
-
-@pytest.mark.parametrize(
-    ("close", "message"),
-    [
-        (lambda ledger: None, "interrupted, and stays spent"),
-        (lambda ledger: ledger.commit(1, b"x"), "use the stored answer"),
-        (lambda ledger: ledger.forfeit(1, "why"), "forfeited and stays spent"),
-    ],
-)
+@pytest.mark.parametrize("close", [answer, lambda ledger, n: ledger.forfeit(n, "why"), None])
 def test_request_is_bought_once(
-    ledger: Ledger, close: Callable[[Ledger], None], message: str
+    ledger: Ledger, close: Callable[[Ledger, int], None] | None
 ) -> None:
-    buy(ledger, "a")
-    close(ledger)
-    with pytest.raises(LedgerError, match=message):
+    number = buy(ledger, "a")
+    if close is not None:
+        close(ledger, number)
+    with pytest.raises(LedgerError, match="already and stays spent"):
         buy(ledger, "a")
     assert ledger.spent().epsilon == 0.25
 
 
 @pytest.mark.parametrize(
-    "first", [lambda ledger: ledger.commit(1, b"x"), lambda ledger: ledger.forfeit(1, "why")]
+    "first", [lambda ledger: answer(ledger, 1), lambda ledger: ledger.forfeit(1, "why")]
 )
 def test_reservation_is_closed_once(ledger: Ledger, first: Callable[[Ledger], None]) -> None:
     buy(ledger, "a")
     first(ledger)
     before = ledger.history()
-    for second in (lambda: ledger.commit(1, b"other"), lambda: ledger.forfeit(1, "other")):
+    for second in (lambda: answer(ledger, 1, b"other"), lambda: ledger.forfeit(1, "other")):
         with pytest.raises(LedgerError, match="closed once"):
             second()
     assert ledger.history() == before
@@ -214,7 +199,7 @@ def test_reservation_is_closed_once(ledger: Ledger, first: Callable[[Ledger], No
 
 def test_closing_an_unknown_reservation_is_refused(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="no reservation 1"):
-        ledger.commit(1, b"x")
+        answer(ledger, 1)
     with pytest.raises(LedgerError, match="no reservation 7"):
         ledger.forfeit(7, "why")
 
@@ -236,7 +221,6 @@ def test_history_tells_everything_public(ledger: Ledger) -> None:
         "forfeited",
         "the disk broke",
     )
-    assert entry.released_sha256 is None
     assert entry.closed_at is not None
     times = [datetime.fromisoformat(at) for at in (entry.reserved_at, entry.closed_at)]
     assert times[0] <= times[1]
@@ -251,7 +235,6 @@ def test_history_tells_everything_public(ledger: Ledger) -> None:
     [
         {"events": ()},
         {"events": ("pure",)},
-        {"price": (0.25, 1e-9)},
         {"request": ""},
         {"request": "  "},
         {"request": "a\0b"},
@@ -267,21 +250,6 @@ def test_reserve_refuses_bad_arguments(ledger: Ledger, arguments: dict[str, obje
     with pytest.raises(ParameterError):
         ledger.reserve(given.pop("events"), given.pop("price"), **given)
     assert ledger.history() == []
-
-
-@pytest.mark.parametrize("released", ["text", None, 3, bytearray(b"x")])
-def test_commit_refuses_anything_but_bytes(ledger: Ledger, released: object) -> None:
-    buy(ledger, "a")
-    with pytest.raises(ParameterError, match="must be bytes"):
-        ledger.commit(1, released)
-    assert ledger.history()[0].state == "reserved"
-
-
-@pytest.mark.parametrize("number", [0, -1, 1.0, True, "1", None])
-def test_closing_refuses_what_is_no_number_of_a_reservation(ledger: Ledger, number: object) -> None:
-    buy(ledger, "a")
-    with pytest.raises(ParameterError):
-        ledger.commit(number, b"x")
 
 
 @pytest.mark.parametrize(
@@ -321,40 +289,26 @@ def test_file_is_private_to_its_owner(path: Path) -> None:
 def test_reopening_needs_no_budget_and_finds_everything(place: str) -> None:
     first = Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
     buy(first, "a")
-    first.commit(1, b"answer")
+    answer(first, 1, b"answer")
     for again in (Ledger(place, dataset="registry"), Ledger.open_existing(place)):
         assert again.history() == first.history()
         assert (again.dataset, again.budget, again.composition) == ("registry", BUDGET, "renyi")
-        assert again.released("a") == b"answer"
+        assert answer_of(again, "a") == b"answer"
 
 
 def test_terms_are_fixed_at_creation(place: str) -> None:
     Ledger(place, dataset="registry", budget=BUDGET)
     Ledger(place, dataset="registry", budget=BUDGET, composition="basic")
-    with pytest.raises(LedgerError, match="is the account of 'registry', not of 'other'"):
-        Ledger(place, dataset="other", budget=BUDGET)
-    with pytest.raises(LedgerError, match="budget is fixed at creation"):
-        Ledger(place, dataset="registry", budget=PrivacyBudget(2.0, 1e-5))
-    with pytest.raises(LedgerError, match="fixed at creation"):
-        Ledger(place, dataset="registry", composition="renyi")
-
-
-def test_unit_and_relation_are_fixed_at_creation(place: str) -> None:
-    Ledger(place, dataset="registry", budget=BUDGET, unit="user", neighbours="replace-one")
-    for again in (
-        Ledger(place, dataset="registry"),
-        Ledger(place, dataset="registry", unit="user", neighbours="replace-one"),
-        Ledger.open_existing(place),
+    for other in (
+        {"dataset": "other"},
+        {"budget": PrivacyBudget(2.0, 1e-5)},
+        {"composition": "renyi"},
+        {"unit": "user"},
+        {"neighbours": "replace-one"},
     ):
-        assert (again.unit, again.neighbours) == ("user", "replace-one")
-    with pytest.raises(
-        LedgerError, match="has unit 'user' and 'record' was given; it is fixed at creation"
-    ):
-        Ledger(place, dataset="registry", unit="record")
-    with pytest.raises(
-        LedgerError, match="has neighbours 'replace-one' and 'add-remove' was given; it is fixed"
-    ):
-        Ledger(place, dataset="registry", neighbours="add-remove")
+        (name,) = other
+        with pytest.raises(LedgerError, match=f"has {name} .* was given; it is fixed at creation"):
+            Ledger(place, **{"dataset": "registry", **other})
 
 
 PROMISES = [
@@ -400,22 +354,10 @@ def test_labels_are_replaced_and_never_removed(place: str) -> None:
     Ledger(place, dataset="registry", budget=BUDGET, unit="label", neighbours="replace-one")
     again = Ledger(place, dataset="registry", unit="label")
     assert (again.unit, again.neighbours) == ("label", "replace-one")
-    with pytest.raises(
-        ParameterError, match="unit 'label' does not go with neighbours 'add-remove'"
-    ):
+    with pytest.raises(ParameterError, match="Labels are replaced"):
         again.check_promise("label", "add-remove")
     with pytest.raises(LedgerError, match="it is fixed at creation"):
         Ledger(place, dataset="registry", unit="label", neighbours="add-remove")
-
-
-@pytest.mark.parametrize(
-    "bad", [("household", "add-remove"), ("record", "swap"), (None, "add-remove")]
-)
-def test_unknown_units_and_relations_are_refused(
-    ledger: Ledger, bad: tuple[object, object]
-) -> None:
-    with pytest.raises(ParameterError):
-        ledger.check_promise(*bad)
 
 
 def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
@@ -590,6 +532,6 @@ def test_two_handles_see_each_other(place: str) -> None:
     one, two = (Ledger(place, dataset="registry", budget=BUDGET) for _ in range(2))
     assert buy(one, "a") == 1
     assert buy(two, "b") == 2
-    two.commit(1, b"x")
-    assert one.released("a") == b"x"
+    answer(two, 1, b"x")
+    assert answer_of(one, "a") == b"x"
     assert one.spent() == two.spent()

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ledger_answers import answer, answer_of
+from ledger_answers import answer as give
 from made_events import pure_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger, rows, sqlite
@@ -34,7 +36,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ledger = Ledger(place, dataset="registry", budget=BUDGET)
     for request in ("answered", "forfeited", "open"):
         buy(ledger, request)
-    ledger.commit(1, b"answer")
+    answer(ledger, 1)
     ledger.forfeit(2, "broken off")
     with ledger.answering(3) as page:
         page.add([(b"first", b"0"), (b"second", b"1")])
@@ -166,7 +168,7 @@ def test_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(os, "link", refuse)
     with pytest.raises(
-        LedgerError, match=r"could not be made or reached \(Operation not supported\)"
+        LedgerError, match=r"could not be made or reached.*\(Operation not supported\)"
     ):
         Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     assert os.listdir(tmp_path) == []
@@ -381,40 +383,31 @@ def test_reservation_that_this_version_cannot_read_is_refused(
 # --- what happens under a living handle ---
 
 
-@pytest.mark.parametrize("kept_open", [False, True])
-def test_older_copy_put_back_is_noticed_by_a_living_handle(path: Path, kept_open: bool) -> None:
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_older_copy_put_back_is_noticed_by_a_living_handle(path: Path, others: int) -> None:
     copy = path.with_suffix(".copy")
     shutil.copy(path, copy)
     living = Ledger(path, dataset="registry")
-    if kept_open:
-        living.keep_open()
-        living.spent()
     buy(living, "new")
     assert living.spent().epsilon == 0.4
     shutil.copy(copy, path)
+    for number in range(others):  # after one, SQLite's counter of commits is the one it knows
+        buy(Ledger(path, dataset="registry"), f"other {number}")
     for use in (living.spent, living.history, lambda: buy(living, "newer")):
         with pytest.raises(LedgerError, match="lost entries, or was replaced by an older copy"):
             use()
 
 
-@pytest.mark.parametrize("kept_open", [False, True])
-def test_file_taken_away_is_not_made_again(path: Path, kept_open: bool) -> None:
+def test_file_taken_away_is_not_made_again(path: Path) -> None:
     living = Ledger(path, dataset="registry")
-    if kept_open:
-        living.keep_open()
-        living.spent()
     path.unlink()
-    with pytest.raises(LedgerError, match="cannot be opened; check that the file is still there"):
+    with pytest.raises(LedgerError, match="There is no ledger at"):
         buy(living, "new")
     assert not path.exists()
 
 
-@pytest.mark.parametrize("kept_open", [False, True])
-def test_other_ledger_put_in_place_is_noticed(path: Path, kept_open: bool) -> None:
+def test_other_ledger_put_in_place_is_noticed(path: Path) -> None:
     living = Ledger(path, dataset="registry")
-    if kept_open:
-        living.keep_open()
-        living.spent()
     other = path.with_name("other.sqlite")
     Ledger(other, dataset="registry", budget=BUDGET)
     os.replace(other, path)
@@ -436,7 +429,7 @@ def test_locked_ledger_says_so_after_the_wait(
         with pytest.raises(LedgerError, match="is locked by another program"):
             buy(ledger, "new")
         with pytest.raises(LedgerError, match="is locked by another program"):
-            ledger.commit(3, b"x")
+            answer(ledger, 3)
         if lock == "EXCLUSIVE":
             assert "is locked" in refusal(path)
         other.execute("ROLLBACK")
@@ -470,15 +463,14 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
     before = ledger.history()
     with monkeypatch.context() as full:
         full.setattr(sqlite, "connect", connect_to_full_disk)
-        with pytest.raises(
-            LedgerError, match="the disk is full; the answer was not stored, and what was reserved"
-        ):
-            ledger.commit(3, bytes(100_000), parts=2)
+        small = Ledger.open_existing(path)
         with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
-            ledger.reserve([pure_event(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
+            answer(small, 3, bytes(100_000))
+        with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
+            small.reserve([pure_event(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
     assert ledger.history() == before
-    ledger.commit(3, bytes(100_000), parts=2)
-    assert Ledger.open_existing(path).released("open") == bytes(100_000)
+    answer(ledger, 3, bytes(100_000))
+    assert answer_of(Ledger.open_existing(path), "open") == bytes(100_000)
 
 
 def test_answer_larger_than_sqlite_takes_is_refused(
@@ -493,7 +485,7 @@ def test_answer_larger_than_sqlite_takes_is_refused(
 
     monkeypatch.setattr(sqlite, "connect", connect_with_small_limit)
     with pytest.raises(LedgerError, match="cannot hold a value this large"):
-        ledger.commit(3, bytes(20_000), parts=2)
+        answer(Ledger.open_existing(path), 3, bytes(20_000))
     assert ledger.history()[2].state == "reserved"
 
 
@@ -516,14 +508,10 @@ def test_foreign_journal_mode_that_stays_is_refused(
     assert len(Ledger.open_existing(path).history()) == 3
 
 
-def test_a_ledger_that_is_kept_open_is_opened_once(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_opened_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened, connect = list[Path | None](), sqlite.connect
     monkeypatch.setattr(sqlite, "connect", lambda place: opened.append(place) or connect(place))
     ledger = Ledger(path, dataset="registry")
-    ledger.keep_open()
-    opened.clear()
     for number in range(5):
         buy(ledger, f"new {number}")
         assert ledger.spent().epsilon > 0
@@ -535,9 +523,8 @@ def test_a_ledger_that_is_kept_open_is_opened_once(
     assert opened == [path, path]
 
 
-def test_a_ledger_that_is_kept_open_serves_both_sides_of_a_fork(path: Path) -> None:
+def test_a_handle_serves_both_sides_of_a_fork(path: Path) -> None:
     ledger = Ledger(path, dataset="registry")
-    ledger.keep_open()
     buy(ledger, "before")
     child = os.fork()
     if not child:
@@ -580,6 +567,10 @@ class FailingConnection:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
+    def executemany(self, statement: str, rows: Any) -> Any:
+        self._writes = True
+        return self._connection.executemany(statement, rows)
+
     def execute(self, statement: str, *values: Any) -> Any:
         self._writes = not statement.startswith("BEGIN") and (
             self._writes or statement.startswith(("INSERT", "PRAGMA user_version ="))
@@ -610,9 +601,9 @@ def test_what_failed_at_its_end_is_looked_up_and_paid_once(
     number = buy(ledger, "a")
     assert ledger.head()[0] == 1
     failures[:] = [done]
-    ledger.commit(number, b"answer")
+    answer(ledger, number, b"answer")
     assert failures == []
-    assert ledger.released("a") == b"answer"
+    assert answer_of(ledger, "a") == b"answer"
     assert (ledger.releases(), ledger.spent().epsilon) == (1, 0.1)
     ledger.check()
 
@@ -626,32 +617,32 @@ def test_a_disk_that_goes_on_failing_leaves_the_end_unknown_or_says_that_nothing
 
     def store() -> None:
         if answer:
-            ledger.commit(number, b"answer")
+            give(ledger, number, b"answer")
         else:
             buy(ledger, "b")
 
     failures[:] = [False] * 2
-    with pytest.raises(LedgerError, match="not stored" if answer else "nothing was changed"):
+    with pytest.raises(LedgerError, match="nothing was changed"):
         store()
     failures[:] = [True] * 2
     with pytest.raises(LedgerError, match=r"it is unknown whether that was stored.*charged once"):
         store()
     assert ledger.spent().epsilon == (0.1 if answer else 0.2)
-    assert ledger.released("a") == (b"answer" if answer else None)
+    assert answer_of(ledger, "a") == (b"answer" if answer else None)
 
 
 def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_path: Path) -> None:
     """Who wrote it may have been killed before the last write to the disk was done."""
     path = tmp_path / "l.sqlite"
     ledger = Ledger(path, dataset="d", budget=BUDGET)
-    ledger.commit(buy(ledger, "a"), b"answer")
+    answer(ledger, buy(ledger, "a"), b"answer")
 
     def writes() -> int:
         return int.from_bytes(path.read_bytes()[24:28], "big")  # SQLite's counter of commits
 
     before, other = writes(), Ledger(path, dataset="d", budget=BUDGET)
-    assert ledger.released("a") == b"answer"
-    assert other.released("b") is None
+    assert answer_of(ledger, "a") == b"answer"
+    assert answer_of(other, "b") is None
     assert writes() == before
-    assert other.released("a") == other.released("a") == b"answer"
+    assert answer_of(other, "a") == answer_of(other, "a") == b"answer"
     assert writes() == before + 1

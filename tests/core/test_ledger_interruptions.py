@@ -2,7 +2,7 @@
 afterwards: one test for each state, in a file and in a database."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from ledger_backends import DatabaseLedgers
 from noisy_plans import noisy, priced, released
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
-from secretballot.core.ledger.rows import UnknownEndError, Writer
+from secretballot.core.filters import Totals
+from secretballot.core.ledger.rows import Row, Rows, UnknownEndError
 from secretballot.core.noise import ExactNoise
 from secretballot.learners.training.label_stream import LabelStream
 from sessions import sparse, stream_of
@@ -100,15 +101,14 @@ def in_a_draw(patch: pytest.MonkeyPatch) -> None:
 
 def at_a_row(kind: str) -> Callable[[pytest.MonkeyPatch], None]:
     """Die before a row of a kind is written."""
-    name = "add_parts" if kind == "part" else "add"
-    real = getattr(Writer, name)
+    real = Rows.add
 
-    def add(self: Writer, *given: Any, **named: Any) -> None:
-        if kind == "part" or given[0] == kind:
+    def add(self: Rows, added: Sequence[Row], totals: Totals | None = None) -> None:
+        if any(row.kind == kind for row in added):
             die()
-        real(self, *given, **named)
+        real(self, added, totals)
 
-    return lambda patch: patch.setattr(Writer, name, add)
+    return lambda patch: patch.setattr(Rows, "add", add)
 
 
 def paid_once(ledger: sb.Ledger, epsilon: float = 1.0) -> None:
@@ -259,10 +259,14 @@ def unknown_end(ledger: sb.Ledger, patch: pytest.MonkeyPatch, *ends: bool | None
     """Let the ends of the next transactions that write be unknown, done or not done; None is one
     that cannot even begin. Return those to come."""
     store, coming = ledger._own_book._store, list(ends)
-    real: Callable[..., AbstractContextManager[Any]] = store.writing
+    real: Callable[..., AbstractContextManager[Any]] = store.transaction
 
     @contextmanager
-    def writing(**given: Any) -> Iterator[Any]:
+    def transaction(**given: Any) -> Iterator[Any]:
+        if not given["write"]:
+            with real(**given) as reading:
+                yield reading
+            return
         if coming and coming[0] is None:
             raise sb.LedgerError("The ledger cannot be reached.")
         ended: bool | None = None
@@ -277,7 +281,7 @@ def unknown_end(ledger: sb.Ledger, patch: pytest.MonkeyPatch, *ends: bool | None
         if ended is not None:
             raise UnknownEndError.of("The ledger broke off", "Nothing was changed.")
 
-    patch.setattr(store, "writing", writing)
+    patch.setattr(store, "transaction", transaction)
     return coming
 
 
@@ -349,20 +353,20 @@ def test_two_absences_in_a_row_are_an_error_and_nothing_is_spent(
 ) -> None:
     # each look takes one transaction that ends as it should
     store = ledger._own_book._store
-    real, count = store.writing, [0]
+    real, count = store.transaction, [0]
 
     @contextmanager
-    def writing(**given: Any) -> Iterator[Any]:
-        count[0] += 1
+    def transaction(**given: Any) -> Iterator[Any]:
+        count[0] += given["write"]
         try:
-            with real(**given) as transaction:
-                yield transaction
-                if count[0] in (1, 3):
+            with real(**given) as begun:
+                yield begun
+                if given["write"] and count[0] in (1, 3):
                     raise _UndoError
         except _UndoError:
             raise UnknownEndError.of("The ledger broke off", "Nothing was changed.") from None
 
-    monkeypatch.setattr(store, "writing", writing)
+    monkeypatch.setattr(store, "transaction", transaction)
     with pytest.raises(sb.LedgerError, match=r"Nothing was changed\."):
         ask(ledger)
     assert count[0] == 4

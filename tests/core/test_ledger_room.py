@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ledger_answers import answer, answer_of
 from made_events import pure_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger, sqlite
@@ -31,9 +32,9 @@ def test_an_answer_whose_room_was_claimed_needs_no_more_pages(
         return connection
 
     monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
-    ledger.commit(number, bytes(size))
+    answer(Ledger.open_existing(str(ledger.path)), number, bytes(size))
     monkeypatch.undo()
-    assert Ledger.open_existing(str(ledger.path)).released("one") == bytes(size)
+    assert answer_of(ledger, "one") == bytes(size)
     ledger.check()
 
 
@@ -49,27 +50,27 @@ def test_a_disk_too_full_for_the_answer_sells_nothing(
         return connection
 
     monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
+    full = Ledger.open_existing(str(ledger.path))
     with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
-        ledger.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=1_000_000)
+        full.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=1_000_000)
     monkeypatch.undo()
     assert ledger.spent().epsilon == 0
 
 
 def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: Path) -> None:
     kept = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    kept.keep_open()
     other = Ledger.open_existing(tmp_path / "ledger.sqlite")
     for number in range(1, 4):
         kept.reserve([pure_event(0.001, 1)], PRICE, request=f"{number}", purpose="", room=5_000)
-        kept.commit(number, bytes(5_000))
-        assert len(kept._own_book._store._kept) == 1
+        answer(kept, number, bytes(5_000))
+        assert len(kept._own_book._store._resting._kept) == 1
         # as another process would see it: locks are of connections
         with closing(sqlite3.connect(tmp_path / "ledger.sqlite", timeout=0)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
-        assert other.released(f"{number}") == bytes(5_000)
+        assert answer_of(other, f"{number}") == bytes(5_000)
     with pytest.raises(LedgerError, match="closed once"):
-        kept.commit(3, b"x")
+        answer(kept, 3, b"x")
     other.reserve([pure_event(0.001, 1)], PRICE, request="last", purpose="")
 
 
@@ -88,7 +89,7 @@ def test_room_is_given_back_by_every_end_and_in_time(
         return ledger.reserve([pure_event(0.001, 1)], PRICE, request=request, purpose="", room=100)
 
     ledger.forfeit(claimed("one"), "for the test")
-    ledger.commit(claimed("two"), b"x")
+    answer(ledger, claimed("two"), b"x")
     assert rooms() == 0
     with monkeypatch.context() as long_ago:
         long_ago.setattr(
@@ -128,7 +129,8 @@ def test_an_answer_is_stored_on_a_disk_that_filled_up_after_the_purchase(
         with pytest.raises(OSError, match="No space"):
             fill(disk / "filler")
         os.truncate(disk / "filler", max(0, (disk / "filler").stat().st_size - left))
-        ledger.commit(number, bytes(400_000))
-        assert Ledger.open_existing(disk / "ledger.sqlite").released("one") == bytes(400_000)
+        answer(ledger, number, bytes(400_000))
+        assert answer_of(Ledger.open_existing(disk / "ledger.sqlite"), "one") == bytes(400_000)
     finally:
+        del ledger  # its connection rests
         subprocess.run(["umount", disk], check=True)

@@ -233,6 +233,12 @@ class Mortal(sqlite3.Connection):
         Mortal.step()
         return cursor
 
+    def executemany(self, sql: str, rows: Any) -> sqlite3.Cursor:
+        Mortal.step()
+        cursor = super().executemany(sql, rows)
+        Mortal.step()
+        return cursor
+
 
 def statements(folder: Path, kind: str, n_events: int) -> Books:
     """Kill at the first step of an ask, the second, ... until it survives; then the next ask."""

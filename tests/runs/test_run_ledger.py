@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ledger_answers import answer
 from made_events import counts_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
@@ -68,7 +69,7 @@ def test_more_than_is_left_is_refused_early(tmp_path: Path) -> None:
     with pytest.raises(BudgetError, match="epsilon 0 and delta 0 are left"):
         refuse_beyond(ledger, BUDGET, "another")
     refuse_beyond(ledger, BUDGET, "r")  # paid already: goes on
-    ledger.commit(number, b"answer")
+    answer(ledger, number, b"answer")
     refuse_beyond(ledger, BUDGET, "r")  # answered already: costs nothing
 
 
@@ -88,7 +89,7 @@ def test_a_run_goes_on_under_its_key_unless_that_was_forfeited(
         if ending:
             number = ledger.reserve(EVENTS, BUDGET, request=of.format(key), purpose="")
             if ending == "commit":
-                ledger.commit(number, b"answer")
+                answer(ledger, number, b"answer")
             if ending == "forfeit":
                 ledger.forfeit(number, "broken off")
         if ending == "forfeit":
@@ -185,7 +186,7 @@ def test_a_full_account_says_so_before_anything_is_done(tmp_path: Path) -> None:
     run, folder = Paid(tmp_path / "p"), RunFolder(tmp_path / "out", {"verb": "learn"})
     ledger = open_ledger(tmp_path / "p.ledger", dataset="d", budget=BUDGET, **PROMISE)
     number = ledger.reserve(EVENTS, PrivacyBudget(0.5, 5e-7), request="r", purpose="")
-    ledger.commit(number, b"answer")
+    answer(ledger, number, b"answer")
     state = state_of_account(run, folder, "record")
     assert (state.exists, state.admits, state.releases) == (True, False, 1)
     assert state.left is not None
@@ -211,7 +212,7 @@ def test_an_interrupted_run_goes_on_with_the_account_that_it_began_with(
     with suppress(KeyboardInterrupt), first:
         ledger = ledger_of_run(run, first, "record", Watch())
         number = ledger.reserve(EVENTS, BUDGET, request=first.request, purpose="")
-        ledger.commit(number, b"answer")
+        answer(ledger, number, b"answer")
         raise KeyboardInterrupt
     monkeypatch.delenv("SECRETBALLOT_LEDGER")
     again = RunFolder(tmp_path / "out", {"verb": "learn"})

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from secretballot.core.errors import BudgetError, DataError, LedgerError, ParameterError
+from secretballot.core.errors import DataError, LedgerError, ParameterError
 from secretballot.core.events import Event
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage, LedgerEntry
@@ -624,21 +624,9 @@ class _Request:
     def check_admitted(self, check: Callable[[Released], object] | None) -> None:
         """Refuse what can be refused before anything is spent or made."""
         by_teachers = isinstance(self.shape, VoteShape) and self.shape.n_teachers is not None
-        own, account = self.shape.guarantee, self.ledger.guarantee
-        if not own.adds_to(account, by_teachers=by_teachers):
-            raise LedgerError(
-                f"The ledger of {self.ledger.dataset!r} is about {account.unit}s under"
-                f" {account.relation!r}, and this release is about {own.unit}s under"
-                f" {own.relation!r}, which does not add to that; use another ledger. Nothing was"
-                " spent."
-            )
+        own = self.shape.guarantee
+        self.ledger.check_promise(own.unit, own.relation, by_teachers=by_teachers)
         self.priced = price((self.event,), epsilon=self.budget.epsilon)
-        if not self.priced.delta <= self.budget.delta:
-            raise BudgetError(
-                f"The mechanism costs delta {self.priced.delta:.6g} at epsilon"
-                f" {self.budget.epsilon:.6g}, more than its budget's {self.budget.delta:.6g};"
-                " calibrate it again. Nothing was spent."
-            )
         noise = noise_source()
         self.ledger.check_admits((self.event,), self.budget)
         if check is not None:

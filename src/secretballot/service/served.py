@@ -382,8 +382,6 @@ class ServedDataset:
             )
             for name in settings.sessions
         }
-        for served in self.sessions.values():
-            served.session.ledger.keep_open()
         self.ledger = next(iter(self.sessions.values())).session.ledger
         others = {served.session.ledger.account for served in self.sessions.values()}
         if len(others) > 1:

@@ -5,44 +5,36 @@ connection, behind the lock: found, the call goes on; absent, the work is done o
 nobody can look, `UnknownEndError` says so.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 from secretballot.core.errors import (
-    COMPOSITIONS,
-    NEIGHBOURS,
-    UNITS,
     BudgetError,
     LedgerError,
     Parameter,
     ParameterError,
-    check_choice,
-    check_count,
     check_name,
-    check_relation,
-    name_part,
     shown,
 )
-from secretballot.core.events import BinaryLabels, ClassLabels, Counts, Event
-from secretballot.core.filters import Totals, filter_for
+from secretballot.core.events import Event
+from secretballot.core.filters import Totals
 from secretballot.core.ledger import rows, sqlite
 from secretballot.core.ledger.rows import (
     Account,
     BrokenOffError,
     Closing,
+    Intention,
     Progress,
     Purchase,
-    Reader,
     Row,
+    Rows,
     Store,
     UnknownEndError,
-    Writer,
     in_brief,
     repeated,
 )
@@ -53,18 +45,8 @@ from secretballot.core.types import Guarantee
 State = Literal["reserved", "committed", "forfeited"]
 Place = Path | DatabasePlace
 
-LONGEST_REQUEST = (
-    240  # characters; more than a name has, since learners make several keys of one name
-)
-_NOT_STORED = "the answer was not stored, and what was reserved for it stays spent"
-_KNOWN = {
-    "committed": "was answered already; use the stored answer, which is public",
-    "reserved": (
-        "is being drawn or was interrupted, and stays spent; ask under another key to pay for it"
-        " again"
-    ),
-    "forfeited": "was forfeited and stays spent; ask under another key to pay for it again",
-}
+# characters; more than a name has, since learners make several keys of one name
+LONGEST_REQUEST = 240
 
 
 class Amount(NamedTuple):
@@ -101,14 +83,10 @@ class LedgerEntry:
         Reserved: being drawn, or interrupted.
     reserved_at, closed_at : str
         UTC, ISO 8601; `closed_at` is None while reserved.
-    released_sha256 : str or None
-        SHA-256 of the released bytes, in hexadecimal, once committed.
     reason : str or None
         Why it was forfeited.
     parts : int
-        Answers given one by one so far; 0 where the answer is given as a whole.
-    queries : int or None
-        How many answers were reserved, where that was stated.
+        Answers, or stages of one, that were stored so far.
     terms : dict
         Public, as JSON values: what a request that goes on must state again.
     facts : dict or None
@@ -137,13 +115,33 @@ class LedgerEntry:
     state: State
     reserved_at: str
     closed_at: str | None
-    released_sha256: str | None
     reason: str | None
     parts: int
-    queries: int | None = None
     terms: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] | None = None
     spent_after: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def of(cls, found: Rows, first: Row, last: Row) -> Self:
+        """Return an entry from the first and the last row of a reservation."""
+        purchase, intention = found.purchase(first), found.intention(first)
+        ended = found.closing(last) if last.kind == "close" else None
+        return cls(
+            id=first.reservation,
+            request=first.key.decode(),
+            purpose=intention.purpose,
+            events=purchase.events,
+            epsilon=purchase.epsilon,
+            delta=purchase.delta,
+            state="reserved" if not ended else "forfeited" if ended.reason else "committed",
+            reserved_at=first.at,
+            closed_at=last.at if ended else None,
+            reason=ended.reason if ended else None,
+            parts=last.number - (ended is not None),
+            terms=intention.terms,
+            facts=ended.facts if ended else None,
+            spent_after=found.spent_after(first),
+        )
 
 
 # --- an account that is open ---
@@ -163,25 +161,18 @@ class _Book:
         self.where, self._store = store.where, store
         self.after_commit: dict[str, Callable[[int, str], object]] = {}
         self._lasting = 0  # rows that are known to survive a power cut
-        with store.reading() as transaction:
+        with store.transaction(write=False) as transaction:
             store.check(transaction, pages=False)
-            self.account = account = rows.account_in(transaction, self.where)
-            try:
-                budget = PrivacyBudget(account.epsilon, account.delta)
-                self.filter = filter_for(account.composition, budget, account.filter_order)
-            except (ParameterError, TypeError, ValueError, LookupError, RecursionError) as error:
-                raise LedgerError(
-                    f"{self.where} composes releases in a way unknown to this program:"
-                    f" {in_brief(error)}"
-                ) from error
+            self.account = rows.account_in(transaction, self.where)
+            self.digest, self.filter = self.account.digest, self.account.filter()
             # replaced whole, never changed in place: threads read it without a lock
-            self._seen = self._reader(transaction).start()
+            self._seen = self._rows(transaction, None).seen
 
-    def _reader(self, transaction: rows.Transaction) -> Reader:
-        return Reader(transaction, self.account.digest, self.filter, self.where)
+    def _rows(self, transaction: rows.Transaction, known: Progress | None) -> Rows:
+        return Rows(transaction, self.digest, self.filter, self.where, known)
 
     @contextmanager
-    def reading(self) -> Iterator[tuple[Reader, Progress]]:
+    def reading(self) -> Iterator[Rows]:
         """Give a transaction that only reads, and the rows checked up to its state.
 
         Raises
@@ -190,18 +181,15 @@ class _Book:
             If the account cannot be read or trusted.
         """
         known = self._seen  # taken before the transaction starts: never newer than what that sees
-        with self._store.reading() as transaction:
-            reader = self._reader(transaction)
-            self._seen = seen = reader.follow(known)
-            yield reader, seen
+        with self._store.transaction(write=False) as transaction:
+            found = self._rows(transaction, known)
+            self._seen = found.seen
+            yield found
 
     @contextmanager
-    def writing(
-        self, *, closes: int | None = None, after: str = "nothing was changed"
-    ) -> Iterator[Writer]:
-        """Give a transaction that may write; parameters are those of `Store.writing`.
-
-        At the end it is durable, or nothing is changed.
+    def writing(self, *, closes: int | None = None) -> Iterator[Rows]:
+        """Give a transaction that may write, in which the room of a reservation that it closes is
+        free. At the end it is durable, or nothing is changed.
 
         Raises
         ------
@@ -212,19 +200,18 @@ class _Book:
         LedgerError
             If the account cannot be read, trusted or, at the end, written.
         """
-        known, writer, began, ended = self._seen, None, 0, False
+        known, found, began, ended = self._seen, None, 0, False
         try:
-            with self._store.writing(closes=closes, after=after) as transaction:
-                reader = self._reader(transaction)
-                self._seen = seen = reader.follow(known)
-                writer, began = Writer(reader, seen), seen.position
-                yield writer
-                writer.check_end()
+            with self._store.transaction(write=True, closes=closes) as transaction:
+                found = self._rows(transaction, known)
+                self._seen, began = found.seen, found.seen.position
+                yield found
+                found.check_end()
                 ended = True
         except UnknownEndError as error:
-            if writer is None or not ended or not self._is_stored(writer.seen, error):
+            if found is None or not ended or not self._is_stored(found.seen, error):
                 raise
-        written = writer.seen
+        written = found.seen
         if written.position > began:  # a commit without writes makes nothing certain
             self._lasting = written.position
         self._seen = written
@@ -241,29 +228,21 @@ class _Book:
         BrokenOffError
             If nothing was stored.
         """
-        found = None
+        stored = None
         try:
-            with self._store.writing() as transaction:
-                found = self.has_row(transaction, written.position, written.chain.hex())
-                if found:
+            with self._store.transaction(write=True) as transaction:
+                # an account that went on from what was seen before
+                stored = self._rows(transaction, self._seen).has(written.position, written.chain)
+                if stored:
                     transaction.confirm_earlier()
         except LedgerError:
-            if found is not False:  # else nothing is to be made certain of
+            if stored is not False:  # else nothing is to be made certain of
                 return False
-        if not found:
+        if not stored:
             raise BrokenOffError(unknown.otherwise)
         return True
 
-    def has_row(self, transaction: rows.Transaction, position: int, chain: str) -> bool:
-        """Return whether the row at a position has this SHA-256, in hexadecimal; that of no row is
-        the account's."""
-        if not position:
-            return chain == self.account.digest.hex()
-        select = "SELECT chain FROM entry WHERE position = ?"
-        row = transaction.execute(select, (position,)).fetchone()
-        return row is not None and isinstance(row[0], bytes) and row[0].hex() == chain
-
-    def make_lasting(self, seen: Progress) -> None:
+    def make_lasting(self, position: int) -> None:
         """Make certain that the rows up to there survive a power cut, before an answer among them
         is given out: who wrote them may have ended before the last write to the disk did.
 
@@ -272,14 +251,10 @@ class _Book:
         LedgerError
             If nothing can be written.
         """
-        if seen.position > self._lasting:
-            with self._store.writing() as transaction:
+        if position > self._lasting:
+            with self._store.transaction(write=True) as transaction:
                 transaction.confirm_earlier()
-            self._lasting = seen.position
-
-    def keep_open(self) -> None:
-        """Keep what a transaction needs at hand for the next ones."""
-        self._store.keep_open()
+            self._lasting = max(position, self._lasting)
 
     def check_all(self) -> None:
         """Check every page and every row of the account, from the first one on.
@@ -289,77 +264,106 @@ class _Book:
         LedgerError
             If it is damaged, or a row was edited, removed or added by hand.
         """
-        with self.reading() as (reader, _):
-            self._store.check(reader.transaction, pages=True)
-            reader.check_all()
+        with self.reading() as found:
+            self._store.check(found.transaction, pages=True)
+            found.check_all()
+
+    def check_admitted(self, purchase: Purchase, totals: Totals) -> Totals:
+        """Return the sums with a purchase, or refuse it with `BudgetError`."""
+        events, price, rule = purchase.events, purchase.price, self.filter
+        after = totals.plus(rule.costs(events, price))
+        if rule.admits(totals, events, price):
+            return after
+        budget, spent, with_it = rule.budget, rule.spent(totals), rule.spent(after)
+        sums = " in Renyi divergences of one order, which is how it adds up," * bool(rule.order)
+        raise BudgetError(
+            f"A release at epsilon {price.epsilon:g}, delta {price.delta:g} does not fit the ledger"
+            f" of {in_brief(self.account.dataset)!r}: of its budget ({budget.epsilon:g},"
+            f" {budget.delta:g}), ({spent[0]:g}, {spent[1]:g}) is spent, and with the release it"
+            f" would be{sums} ({with_it[0]:g}, {with_it[1]:g}); ask for a smaller release. Nothing"
+            " was spent."
+        )
 
 
 class AnswerPage:
     """The answers of one reservation, held against everyone else until the transaction ends where
     some may be added.
 
-    What is added here is on the disk when the transaction ends, and not at all if it does not:
-    draw, add, leave, and only then return an answer to the world.
+    What is added here is on the disk when the block of the page ends, and not at all if it does
+    not, and what is read here is on the disk then, whoever wrote it: draw, add, leave, and only
+    then return an answer to the world.
 
     Parameters
     ----------
-    reader : Reader
-        Inside a transaction.
+    found : Rows
+        Inside a transaction, which must be one that writes where answers are added.
     reservation : int
         Number of a reservation that is there.
-    writer : Writer, optional
-        Where the reservation is open and answers may be added.
+
+    Attributes
+    ----------
+    furthest : int
+        Position of the last row of which an answer was read.
     """
 
-    def __init__(self, reader: Reader, reservation: int, writer: Writer | None = None) -> None:
-        self._reader: Reader | None = reader
-        self._reservation, self._writer = reservation, writer
+    def __init__(self, found: Rows, reservation: int) -> None:
+        self._found: Rows | None = found
+        self._reservation, self.furthest = reservation, 0
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Let go of the ledger.
 
         The transaction is over, and a row that was added now would be checked by nobody.
         """
-        self._reader = None
+        self._found = None
 
     @property
-    def _open(self) -> Reader:
-        if self._reader is None:
+    def _rows(self) -> Rows:
+        if self._found is None:
             raise LedgerError(
                 f"The answers of reservation {self._reservation} are no longer held; ask for them "
                 "again, and use them inside of the with."
             )
-        return self._reader
+        return self._found
+
+    def _read(self, found: Iterable[Row]) -> list[tuple[bytes, bytes]]:
+        read = [row for row in found if row.kind == "part"]
+        self.furthest = max([self.furthest, *(row.position for row in read)])
+        return [(row.key, row.body) for row in read]
 
     @property
     def count(self) -> int:
         """Number of answers given so far."""
-        return self._open.last_number(self._reservation)[0]
+        return self._rows.last_number(self._reservation)[0]
 
     @property
     def closed(self) -> bool:
         """Whether the reservation is settled: stored answers are all that comes."""
-        return self._open.last_number(self._reservation)[1]
+        return self._rows.last_number(self._reservation)[1]
 
     def find(self, questions: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the stored answers to those of `questions` that were asked before."""
-        return {row.key: row.body for row in self._open.answers(self._reservation, list(questions))}
+        return dict(self._read(self._rows.answers(self._reservation, list(questions))))
 
     def parts(self) -> list[tuple[bytes, bytes]]:
         """Return every (question, answer), in the order in which they were answered."""
-        return [(row.key, row.body) for row in self._open.parts(self._reservation)]
+        return self._read(self._rows.walk("number", 1, "AND reservation = ?", self._reservation))
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
-        reader, number = self._open, self.count
-        row = reader.one("reservation = ? AND number = ?", self._reservation, number)
-        return None if row is None or not number else row.body
+        which = "reservation = ? AND number = ?"
+        found = self._read(self._rows.all(which, self._reservation, self.count))
+        return found[0][1] if found else None
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
-        first = self.count + 1
-        assert self._writer is not None
-        self._writer.add_parts(self._reservation, first, parts)
+        number, first = self._reservation, self.count + 1
+        self._rows.add(
+            [
+                Row(0, "part", number, place, question, body=answer)
+                for place, (question, answer) in enumerate(parts, first)
+            ]
+        )
 
     def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
         """Close the reservation with the answers that were given.
@@ -369,15 +373,21 @@ class AnswerPage:
         facts : mapping
             Public, as JSON values, of what drew them.
         used : tuple of Event, optional
-            What the answers given cost by themselves, where the rest goes back into the budget.
+            What all answers given cost by themselves, where the rest goes back into the budget.
         """
-        writer, totals = self._writer, None
-        assert writer is not None
-        if used is not None:
-            totals = writer.reader.after_closing(writer.seen.totals, self._reservation, used)
-        ended = Closing(facts=dict(facts), used=used)  # type: ignore[arg-type]  # pydantic checks
-        number = self.count + 1
-        writer.add("close", self._reservation, number, terms=ended.encode(), totals=totals)
+        self._close(Closing(facts=dict(facts), used=used))  # type: ignore[arg-type]
+
+    def forfeit(self, reason: str) -> None:
+        """Close the reservation without further answers, for a public reason; it stays spent."""
+        self._close(Closing(reason=reason))
+
+    def _close(self, ended: Closing) -> None:
+        found, number = self._rows, self._reservation
+        totals = found.seen.totals
+        if ended.used is not None:
+            totals = found.after_closing(totals, number, ended.used)
+        text, place = ended.encode(), self.count + 1
+        found.add([Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
 
 
 class Ledger:
@@ -435,8 +445,8 @@ class Ledger:
     -------
     Unit, relation : as fixed at creation. Under "add-remove" an account about records also takes
         releases by user; under "replace-one" one about labels takes releases by record. Any other
-        unit or relation is refused by `check_promise`, which the door asks before it reserves. What
-        makes a user (which column) is not known here, and must be the same for every release.
+        unit or relation is refused by `check_promise`, before anything is reserved. What makes a
+        user (which column) is not known here, and must be the same for every release.
     Price : the releases of all reservations together, chosen adaptively and even overlapping in
         time (Haney et al. 2023, arXiv:2309.05901), satisfy the budget, by the filter that is asked
         inside the transaction that reserves. A reservation is admitted only if `delta_upper`
@@ -465,6 +475,9 @@ class Ledger:
     ['committed']
     """
 
+    _place: Place | None
+    _opened: _Book | None  # a handle that was pickled is opened when it is used
+
     def __init__(
         self,
         path: str | os.PathLike[str] | DatabasePlace,
@@ -475,21 +488,29 @@ class Ledger:
         unit: str | None = None,
         neighbours: str | None = None,
     ) -> None:
-        _check_terms(dataset, budget, composition, unit, neighbours)
         place = _place_of(path)
-        if not self.exists(place):
+        store, terms = _store_at(place), (composition, unit, neighbours)
+        if not repeated(store.exists)():
             if budget is None:
                 raise LedgerError(
                     f"There is no ledger at {_name_of(place)}; give a budget to make one, or the"
                     " right path."
                 )
-            account = _new_account(dataset, budget, composition, unit, neighbours)
+            account = _new_account(dataset, budget, *terms)
             try:
-                _create(place, account)
+                store.create(account)
             except (BrokenOffError, UnknownEndError):  # one that is there by now is left
-                _create(place, account)
-        self._hold_place(place, dataset, None)
-        _refuse_other_terms(self._own_book, budget, composition, unit, neighbours)
+                store.create(account)
+        self._hold(place, repeated(_Book)(store))
+        names = ("dataset", "budget", "composition", "unit", "neighbours")
+        for name, value in zip(names, (dataset, budget, *terms), strict=True):
+            fixed = getattr(self._own_book.account, name)
+            if value is not None and value != fixed:
+                raise LedgerError(
+                    f"{self._own_book.where} has {name} {in_brief(fixed)!r} and"
+                    f" {in_brief(value)!r} was given; it is fixed at creation, so leave it out or"
+                    " give the same, or the path of the right ledger."
+                )
 
     @classmethod
     def in_memory(
@@ -508,17 +529,10 @@ class Ledger:
         ParameterError
             If an argument is of the wrong type or out of range.
         """
-        _check_terms(dataset, budget, composition, unit, neighbours)
-        if budget is None:
-            raise ParameterError(
-                Parameter("budget"),
-                " is None; a ledger in memory is always new and needs a PrivacyBudget.",
-            )
-        account = _new_account(dataset, budget, composition, unit, neighbours)
         # not by the constructor, which makes or opens an account in some place
-        ledger = cls.__new__(cls)
-        ledger._hold_place(None, dataset, None)
-        ledger._opened = _Book(sqlite.SqliteStore(None, account))
+        ledger, store = cls.__new__(cls), sqlite.SqliteStore(None)
+        store.create(_new_account(dataset, budget, composition, unit, neighbours))
+        ledger._hold(None, _Book(store))
         return ledger
 
     @classmethod
@@ -531,8 +545,8 @@ class Ledger:
             If there is none, or it cannot be opened, read or trusted.
         """
         ledger = cls.__new__(cls)
-        ledger._hold_place(_place_of(path), None, None)
-        ledger._dataset = ledger._own_book.account.dataset
+        place = _place_of(path)
+        ledger._hold(place, repeated(_Book)(_store_at(place)))
         return ledger
 
     @staticmethod
@@ -546,10 +560,7 @@ class Ledger:
         LedgerError
             If the database cannot be asked.
         """
-        place = _place_of(path)
-        if isinstance(place, Path):
-            return os.path.lexists(place)
-        return bool(repeated(_postgres(place).has_account)(place))
+        return repeated(_store_at(_place_of(path)).exists)()
 
     @staticmethod
     def grant(path: str | os.PathLike[str] | DatabasePlace, role: str) -> None:
@@ -564,14 +575,8 @@ class Ledger:
             If there is no such ledger or role, it is not this role's to grant, or the other one
             could change rows anyway.
         """
-        _check_text("role", role)
-        place = _place_of(path)
-        if isinstance(place, Path):
-            raise LedgerError(
-                f"The ledger {place} is a file, whose rights are those of the file system; give the"
-                " URL of a PostgreSQL database."
-            )
-        _postgres(place).grant_writer(place, role)
+        check_name("role", role)
+        _store_at(_place_of(path)).grant(role)
 
     # --- the account ---
 
@@ -594,18 +599,18 @@ class Ledger:
     @property
     def dataset(self) -> str:
         """Name of the private dataset."""
-        return self._dataset if self._dataset is not None else self._own_book.account.dataset
+        return self._dataset
 
     @property
     def account(self) -> str:
         """What tells this account from every other one: the SHA-256 of its terms, in
         hexadecimal."""
-        return self._own_book.account.digest.hex()
+        return self._account
 
     @property
     def budget(self) -> PrivacyBudget:
         """All that may ever be spent."""
-        return self._own_book.filter.budget
+        return self._own_book.account.budget
 
     @property
     def composition(self) -> str:
@@ -614,7 +619,7 @@ class Ledger:
 
     @property
     def unit(self) -> str:
-        """Whose data the total is a promise about: "record" or "user"."""
+        """Whose data the total is a promise about: "record", "user" or "label"."""
         return self._own_book.account.unit
 
     @property
@@ -625,49 +630,34 @@ class Ledger:
     @property
     def guarantee(self) -> Guarantee:
         """Whose data it is about, and how neighbouring datasets differ."""
-        return Guarantee(unit=self.unit, relation=self.neighbours)  # type: ignore[arg-type]
+        own = self._own_book.account
+        return Guarantee(unit=own.unit, relation=own.neighbours)
 
-    def check_promise(self, unit: str, neighbours: str) -> None:
+    def check_promise(self, unit: str, neighbours: str, *, by_teachers: bool = True) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
-        promises.
+        promises (`Guarantee.adds_to`).
 
         Raises
         ------
         ParameterError
             If the unit or the relation is unknown.
         LedgerError
-            If they are others than the ledger's, and not "user" in an account about records under
-            "add-remove".
+            If it does not.
         """
-        check_choice("unit", unit, UNITS)
-        check_choice("neighbours", neighbours, NEIGHBOURS)
-        check_relation(unit, neighbours)
-        released, promised = (unit, neighbours), (self.unit, self.neighbours)
-        # One record more or less is in the one shard of its user, whom the release by user protects
-        # at the same price. A record that is replaced by another user's is in two shards, so this
-        # ends with add-remove.
-        #
-        # Datasets that differ in one label differ in one record, replaced in place by one with the
-        # same features. What is (epsilon, delta)-indistinguishable for every replaced record is so
-        # for these pairs too, and the events of all releases compose pair by pair. Not the other
-        # way: a release about labels says nothing of changed features.
-        covered = (released, promised) in (
-            (("user", "add-remove"), ("record", "add-remove")),
-            (("record", "replace-one"), ("label", "replace-one")),
-        )
-        if released != promised and not covered:
+        released = Guarantee(unit=unit, relation=neighbours)  # type: ignore[arg-type]
+        if not released.adds_to(self.guarantee, by_teachers=by_teachers):
             raise LedgerError(
                 f"{self._own_book.where} adds up a promise about unit {self.unit!r} under"
                 f" {self.neighbours!r}, and this release is about unit {unit!r} under"
-                f" {neighbours!r}; together they would promise neither, so release under the"
-                " ledger's unit and relation. Nothing was spent."
+                f" {neighbours!r}, which does not add to that: together they would promise"
+                " neither, so release under the ledger's unit and relation. Nothing was spent."
             )
 
     @repeated
     def spent(self) -> Amount:
         """Return what is spent, every reservation in whatever state counted, rounded up."""
-        with self._own_book.reading() as (_, seen):
-            return Amount(*self._own_book.filter.spent(seen.totals))
+        with self._own_book.reading() as found:
+            return Amount(*self._own_book.filter.spent(found.seen.totals))
 
     @repeated
     def remaining(self) -> Amount:
@@ -675,23 +665,23 @@ class Ledger:
 
         With basic composition a release at just this price is admitted.
         """
-        with self._own_book.reading() as (_, seen):
-            return Amount(*self._own_book.filter.left(seen.totals))
+        with self._own_book.reading() as found:
+            return Amount(*self._own_book.filter.left(found.seen.totals))
 
     @repeated
     def releases(self) -> int:
         """Return how many reservations there are, in whatever state."""
-        with self._own_book.reading() as (_, seen):
-            return seen.totals.grants
+        with self._own_book.reading() as found:
+            return found.seen.totals.grants
 
     @repeated
     def history(self) -> list[LedgerEntry]:
         """Return every reservation, oldest first."""
-        with self._own_book.reading() as (reader, seen):
+        with self._own_book.reading() as found:
             return [
-                _entry_of(reader, *pair)
-                for start in range(0, seen.totals.grants, rows.AT_ONCE)
-                for pair in reader.ends(start, start + rows.AT_ONCE)
+                LedgerEntry.of(found, *pair)
+                for start in range(1, found.seen.totals.grants + 1, rows.AT_ONCE)
+                for pair in found.ends(start, start + rows.AT_ONCE - 1)
             ]
 
     @repeated
@@ -705,21 +695,14 @@ class Ledger:
         """
         self._own_book.check_all()
 
-    def keep_open(self) -> None:
-        """Keep the file open from one transaction to the next, for a program that has many of them.
-
-        Opening it costs as much as a short transaction. A file that is put in its place is noticed.
-        """
-        self._own_book.keep_open()
-
     @repeated
     def head(self) -> tuple[int, str]:
         """Return the number of rows, and the SHA-256 of the last one, in hexadecimal.
 
         It stands for all of them.
         """
-        with self._own_book.reading() as (_, seen):
-            return seen.position, seen.chain.hex()
+        with self._own_book.reading() as found:
+            return found.seen.position, found.seen.chain.hex()
 
     @repeated
     def contains(self, position: int, chain: str) -> bool:
@@ -727,17 +710,15 @@ class Ledger:
 
         Whether the ledger goes on from where that was.
         """
-        number = check_count("position", position, minimum=0)
-        with self._own_book.reading() as (reader, _):
-            return self._own_book.has_row(reader.transaction, number, chain)
+        with self._own_book.reading() as found:
+            return found.has(position, bytes.fromhex(chain))
 
     @repeated
     def entry(self, request: str) -> LedgerEntry | None:
         """Return the reservation of a request, None where there is none."""
-        _check_text("request", request)
-        with self._own_book.reading() as (reader, _):
-            number = _number_of(reader, request)
-            return None if number is None else _entry_at(reader, number)
+        check_name("request", request, longest=LONGEST_REQUEST)
+        with self._own_book.reading() as found:
+            return _entry_in(found, request)
 
     def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
         """Let `work` have what `head` returns after everything that this handle writes.
@@ -749,6 +730,13 @@ class Ledger:
     # --- buying ---
 
     @repeated
+    def check_admits(self, events: Sequence[Event], price: PrivacyBudget) -> None:
+        """Refuse events and a price that `reserve` would refuse now; nothing is spent."""
+        purchase = _certified(events, price)
+        with self._own_book.reading() as found:
+            self._own_book.check_admitted(purchase, found.seen.totals)
+
+    @repeated
     def reserve(
         self,
         events: Sequence[Event],
@@ -756,7 +744,6 @@ class Ledger:
         *,
         request: str,
         purpose: str,
-        queries: int | None = None,
         terms: Mapping[str, Any] | None = None,
         room: int = 0,
     ) -> int:
@@ -771,13 +758,9 @@ class Ledger:
         price : PrivacyBudget
             (epsilon, delta) at which the events are priced.
         request : str
-            Key of the request, unique in the ledger: a repeated request is answered from
-            `released`.
+            Key of the request, unique in the ledger.
         purpose : str
             What for; may be empty.
-        queries : int, optional
-            How many answers the events are for, each of them the same share of every event. Where
-            it is stated, what was not used can be computed and given back.
         terms : mapping, optional
             Public, as JSON values: what a request that goes on must state again.
         room : int
@@ -795,45 +778,28 @@ class Ledger:
             If the request is known already, or the ledger cannot be read or written; nothing may be
             drawn.
         """
-        text, purchase = _certified(events, price, queries)
+        purchase, book = _certified(events, price), self._own_book
+        intention = Intention(purpose=purpose, terms=dict(terms or {}))
         check_name("request", request, longest=LONGEST_REQUEST)
-        _check_text("purpose", purpose, empty=True)
-        body = rows.intention_text(purpose, terms or {})
-        size, book = check_count("room", room, minimum=0), self._own_book
         # the filter is asked and the row written in one transaction: two processes cannot both
         # spend the rest
-        with book.writing() as writer:
-            reader, totals = writer.reader, writer.seen.totals
-            known = _number_of(reader, request)
+        with book.writing() as found:
+            known = _entry_in(found, request)
             if known is not None:
-                state = _entry_at(reader, known).state
-                raise LedgerError(f"Request {in_brief(request)!r} {_KNOWN[state]}.")
-            costs = book.filter.costs(purchase.events, price)
-            if not book.filter.admits(totals, purchase.events, price):
-                raise BudgetError(self._refusal_of(price, totals, totals.plus(costs)))
-            number = totals.grants + 1
-            writer.add(
-                "reserve",
-                number,
-                0,
-                key=request.encode(),
-                terms=text,
-                body=body,
-                totals=totals.plus(costs),
-            )
+                raise LedgerError(
+                    f"Request {request!r} is {known.state} already and stays spent; go on with the"
+                    " same terms, or ask under another key, which is a new charge."
+                )
+            totals = book.check_admitted(purchase, found.seen.totals)
+            number, key = totals.grants, request.encode()
+            text, body = purchase.encode(), intention.encode().encode()
+            found.add([Row(0, "reserve", number, 0, key, text, body, rows.utc_now())], totals)
             # in the same transaction: where the answer has no room, nothing is reserved
-            if size:
-                reader.transaction.claim_room(number, size)
+            if room:
+                found.transaction.claim_room(number, room)
         return number
 
-    @repeated
-    def check_admits(self, events: Sequence[Event], price: PrivacyBudget) -> None:
-        """Refuse, with `BudgetError`, what `reserve` would refuse now; nothing is spent."""
-        book = self._own_book
-        with book.reading() as (_, seen):
-            if not book.filter.admits(seen.totals, events, price):
-                after = seen.totals.plus(book.filter.costs(events, price))
-                raise BudgetError(self._refusal_of(price, seen.totals, after))
+    # --- answering ---
 
     @contextmanager
     def answering(self, reservation: int, *, closes: bool = False) -> Iterator[AnswerPage]:
@@ -848,7 +814,7 @@ class Ledger:
         reservation : int
             Number that `reserve` returned.
         closes : bool
-            Whether the page will be committed.
+            Whether the page will be closed.
 
         Raises
         ------
@@ -856,97 +822,41 @@ class Ledger:
             If the reservation is unknown or closed, or the ledger cannot be written; no answer may
             then leave.
         """
-        number = check_count("reservation", reservation)
-        with self._own_book.writing(closes=number if closes else None) as writer:
-            _answered_open(writer, number)
-            with closing(AnswerPage(writer.reader, number, writer)) as page:
+        with self._own_book.writing(closes=reservation if closes else None) as found:
+            if not 1 <= reservation <= found.seen.totals.grants:
+                raise LedgerError(
+                    f"{found.where} has no reservation {reservation}; give a number from reserve."
+                )
+            page = AnswerPage(found, reservation)
+            if page.closed:
+                state = _entry_at(found, reservation).state
+                raise LedgerError(
+                    f"Reservation {reservation} is {state} already; a reservation is closed once."
+                )
+            try:
                 yield page
+            finally:
+                page.end()
+        self._own_book.make_lasting(page.furthest)
 
     @contextmanager
     def reading(self, reservation: int) -> Iterator[AnswerPage]:
         """Show the answers given so far under a reservation, open or closed; nothing can be
-        added."""
-        number = check_count("reservation", reservation)
-        with (
-            self._own_book.reading() as (reader, _),
-            closing(AnswerPage(reader, number)) as page,
-        ):
-            yield page
-
-    def commit(
-        self,
-        reservation: int,
-        released: bytes,
-        *,
-        parts: int | None = None,
-        used: Sequence[Event] | None = None,
-    ) -> None:
-        """Close a reservation with the bytes that will be released.
-
-        Return them to the world only afterwards.
-
-        Parameters
-        ----------
-        reservation : int
-            Number that `reserve` returned.
-        released : bytes
-            The answer, public; a repeated request gets exactly these bytes.
-        parts : int, optional
-            How many answers were given in parts, all of them in `released`: with others the
-            reservation stays open. By default none were, and `released` is the whole answer, for
-            which all that was reserved is spent.
-        used : sequence of Event, optional
-            The reserved events with as many queries as were really answered; the rest goes back
-            into the budget. Only where the composition is "renyi", and, for counts, where the
-            purchase stated its number of queries. By default all that was reserved is spent.
+        added.
 
         Raises
         ------
-        ParameterError
-            If an argument is of the wrong type, or `used` is no beginning of what was reserved, or
-            is given without `parts`.
         LedgerError
-            If the reservation is unknown or closed or has other parts, `used` is given under
-            another composition, or the ledger cannot be written; the bytes must then not leave.
+            If the ledger cannot be read, or, at the first answer that another handle wrote, not be
+            written; no answer may then leave.
         """
-        if not isinstance(released, bytes):
-            raise ParameterError(
-                Parameter("released"), f" is a {type(released).__name__}; it must be bytes."
-            )
-        if used is not None and parts is None:
-            raise ParameterError(
-                Parameter("used"),
-                " goes with ",
-                Parameter("parts"),
-                ", how many answers were given one by one; an answer that is given whole spends all"
-                " that was reserved.",
-            )
-        number = check_count("reservation", reservation)
-        self._store_answer(number, released, parts or 0, None if used is None else tuple(used))
-
-    @repeated
-    def _store_answer(
-        self, number: int, released: bytes, parts: int, used: tuple[Event, ...] | None
-    ) -> None:
-        book = self._own_book
-        with book.writing(closes=number, after=_NOT_STORED) as writer:
-            answered = _answered_open(writer, number)
-            # an answer that another process gave meanwhile would be missing from what is closed
-            if answered != parts:
-                raise LedgerError(
-                    f"Reservation {number} has given {answered} answers in parts, not {parts}; read"
-                    " again."
-                )
-            totals = None
-            if used is not None:
-                purchase = writer.reader.purchase(writer.reader.reserved(number))
-                _check_used(book.account, purchase, used, answered)
-                totals = writer.reader.after_closing(writer.seen.totals, number, used)
-            digest = hashlib.sha256(released).hexdigest()
-            ended = Closing(sha256=digest, used=used)  # type: ignore[arg-type]  # pydantic checks
-            writer.add(
-                "close", number, answered + 1, terms=ended.encode(), body=released, totals=totals
-            )
+        with self._own_book.reading() as found:
+            page = AnswerPage(found, reservation)
+            try:
+                yield page
+            finally:
+                page.end()
+        self._own_book.make_lasting(page.furthest)
 
     @repeated
     def forfeit(self, reservation: int, reason: str) -> None:
@@ -962,43 +872,12 @@ class Ledger:
         Raises
         ------
         ParameterError
-            If an argument is of the wrong type or empty.
+            If the reason is empty.
         LedgerError
             If the reservation is unknown or closed, or the ledger cannot be written.
         """
-        _check_text("reason", reason)
-        number = check_count("reservation", reservation)
-        with self._own_book.writing(closes=number) as writer:
-            answered = _answered_open(writer, number)
-            writer.add("close", number, answered + 1, terms=Closing(reason=reason).encode())
-
-    @repeated
-    def released(self, request: str) -> bytes | None:
-        """Return the released bytes of a committed request, None where there is no answer, or one
-        in parts.
-
-        Raises
-        ------
-        LedgerError
-            If the bytes are not the ones that were committed, or the ledger cannot be read, or, at
-            the first answer that another handle wrote, not be written.
-        """
-        _check_text("request", request)
-        with self._own_book.reading() as (reader, seen):
-            number = _number_of(reader, request)
-            entry = None if number is None else _entry_at(reader, number)
-            if entry is None or entry.state != "committed" or entry.facts:
-                return None
-            select = "SELECT body FROM entry WHERE reservation = ? AND number = ?"
-            place = (number, entry.parts + 1)
-            (body,) = reader.transaction.execute(select, place).fetchone()
-            digest = hashlib.sha256(body).hexdigest() if isinstance(body, bytes) else None
-            if digest != entry.released_sha256:
-                raise LedgerError(
-                    f"{reader.where} had an answer changed by hand; restore it from a copy."
-                )
-        self._own_book.make_lasting(seen)
-        return bytes(body)
+        with self.answering(reservation, closes=True) as page:
+            page.forfeit(reason)
 
     # --- handles ---
 
@@ -1029,36 +908,27 @@ class Ledger:
         return {"path": str(self._place), "dataset": self.dataset, "account": self.account}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self._hold_place(_place_of(state["path"]), state["dataset"], state["account"])
+        self._place, self._dataset = _place_of(state["path"]), state["dataset"]
+        self._account, self._opened = state["account"], None
 
     # --- inside ---
 
-    def _hold_place(self, place: Place | None, dataset: str | None, account: str | None) -> None:
-        """Become a handle that has not looked at the account yet."""
-        self._place, self._dataset, self._expected = place, dataset, account
-        self._opened: _Book | None = None
+    def _hold(self, place: Place | None, book: _Book) -> None:
+        """Become a handle on an account that is open."""
+        self._place, self._dataset, self._account = place, book.account.dataset, book.digest.hex()
+        self._opened = book
 
     @property
     def _own_book(self) -> _Book:
         if self._opened is None:
             assert self._place is not None  # an account in memory is open from the start
-            self._opened = repeated(_book_at)(self._place, self._dataset, self._expected)
+            book = repeated(_Book)(_store_at(self._place))
+            if book.digest.hex() != self._account:
+                raise LedgerError(
+                    f"{book.where} is not the one this handle was made for; restore that one."
+                )
+            self._opened = book
         return self._opened
-
-    def _refusal_of(self, price: PrivacyBudget, before: Totals, with_it: Totals) -> str:
-        budget, rule = self.budget, self._own_book.filter
-        spent, after = Amount(*rule.spent(before)), Amount(*rule.spent(with_it))
-        sums = (
-            " in Renyi divergences of one order, which is how it adds up,"
-            if self.composition == "renyi"
-            else ""
-        )
-        return (
-            f"A release at epsilon {price.epsilon:g}, delta {price.delta:g} does not fit the ledger"
-            f" of {self.dataset!r}: of its budget ({budget.epsilon:g}, {budget.delta:g}),"
-            f" ({spent.epsilon:g}, {spent.delta:g}) is spent, and with the release it would"
-            f" be{sums} ({after.epsilon:g}, {after.delta:g}); ask for a smaller release."
-        )
 
 
 # --- places ---
@@ -1091,131 +961,42 @@ def _name_of(place: Place) -> str:
     return place.name if isinstance(place, DatabasePlace) else str(place)
 
 
-def _postgres(place: DatabasePlace) -> Any:
-    """Return the module for databases, which needs a driver."""
+def _store_at(place: Place) -> Store:
+    """Return what keeps an account in a file, or in a database, which needs a driver."""
+    if isinstance(place, Path):
+        return sqlite.SqliteStore(place)
     if find_spec("psycopg") is None:
         raise LedgerError(
             f"The ledger {place.name} is in a PostgreSQL database, and psycopg is not installed;"
             " install secretballot[postgres]."
         )
-    from secretballot.core.ledger import postgres
+    from secretballot.core.ledger.postgres import PostgresStore
 
-    return postgres
-
-
-def _create(place: Place, account: Account) -> None:
-    """Make an account, complete or not at all; leave one that another program made meanwhile."""
-    if isinstance(place, Path):
-        sqlite.create_file(place, account)
-    else:
-        _postgres(place).create_account(place, account)
-
-
-def _book_at(place: Place, dataset: str | None, digest: str | None) -> _Book:
-    """Open an account, if it is that of `dataset` and has `digest`, where these are given."""
-    store = (
-        sqlite.SqliteStore(place)
-        if isinstance(place, Path)
-        else _postgres(place).PostgresStore(place)
-    )
-    book = _Book(store)
-    if dataset is not None and book.account.dataset != dataset:
-        raise LedgerError(
-            f"{book.where} is the account of {in_brief(book.account.dataset)!r}, not of"
-            f" {in_brief(dataset)!r}; give the path of the right ledger."
-        )
-    if digest is not None and book.account.digest.hex() != digest:
-        raise LedgerError(
-            f"{book.where} is not the one this handle was made for; restore that one."
-        )
-    return book
-
-
-# --- terms ---
-
-
-def _check_terms(
-    dataset: str,
-    budget: object,
-    composition: str | None,
-    unit: str | None,
-    neighbours: str | None,
-) -> None:
-    """Refuse what no ledger can have; None leaves a term to the account, or to the default of a new
-    one."""
-    _check_text("dataset", dataset)
-    if budget is not None and not isinstance(budget, PrivacyBudget):
-        raise ParameterError(
-            Parameter("budget"), f" is {shown(budget)}; it must be a PrivacyBudget."
-        )
-    for name, given, allowed in (
-        ("composition", composition, COMPOSITIONS),
-        ("unit", unit, UNITS),
-        ("neighbours", neighbours, NEIGHBOURS),
-    ):
-        if given is not None:
-            check_choice(name, given, allowed)
+    return PostgresStore(place)
 
 
 def _new_account(
     dataset: str,
-    budget: PrivacyBudget,
-    composition: str | None,
-    unit: str | None,
-    neighbours: str | None,
-) -> Account:
-    """Return the terms of a new ledger; the order of its filter is fixed here, for ever."""
-    composition = composition or COMPOSITIONS[0]
-    unit, neighbours = unit or UNITS[0], neighbours or NEIGHBOURS[0]
-    check_relation(unit, neighbours)
-    order = filter_for(composition, budget).order
-    pair = budget.epsilon, budget.delta
-    return Account(dataset, unit, neighbours, *pair, composition, order, rows.utc_now())
-
-
-def _refuse_other_terms(
-    book: _Book,
     budget: PrivacyBudget | None,
     composition: str | None,
     unit: str | None,
     neighbours: str | None,
-) -> None:
-    """Refuse terms that are given and differ from the ones fixed at creation."""
-    own = book.filter.budget
-    if budget is not None and budget != own:
-        raise LedgerError(
-            f"{book.where} has budget ({own.epsilon}, {own.delta}) and ({budget.epsilon},"
-            f" {budget.delta}) was given; a ledger's budget is fixed at creation, so leave it out"
-            " or give the same."
+) -> Account:
+    """Return the terms of a new ledger; what is None has its default."""
+    if not isinstance(budget, PrivacyBudget):
+        raise ParameterError(
+            Parameter("budget"), f" is {shown(budget)}; it must be a PrivacyBudget."
         )
     given = {"composition": composition, "unit": unit, "neighbours": neighbours}
-    for name, value in given.items():
-        fixed = getattr(book.account, name)
-        if value is not None and value != fixed:
-            raise LedgerError(
-                f"{book.where} has {name} {in_brief(fixed)!r} and {value!r} was given; it is fixed"
-                " at creation, so leave it out or give the same."
-            )
-
-
-def _check_text(name: str, value: object, *, empty: bool = False) -> None:
-    """Refuse anything but text that an account can hold, and blank text unless `empty`."""
-    if not isinstance(value, str):
-        raise ParameterError(name_part(name), f" is a {type(value).__name__}; it must be text.")
-    if not empty and not value.strip():
-        raise ParameterError(name_part(name), " is empty; give at least one character.")
-    # NUL ends a string in other SQLite programs; half a surrogate pair cannot be written at all
-    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
-        raise ParameterError(
-            name_part(name), " has NUL or lone surrogates in it; give Unicode text without."
-        )
+    terms = {name: term for name, term in given.items() if term is not None}
+    return Account.new(budget, dataset=dataset, **terms)
 
 
 # --- reservations ---
 
 
-def _certified(events: object, price: PrivacyBudget, queries: int | None) -> tuple[str, Purchase]:
-    """Return a purchase as the text to store, and as it is read back from that text.
+def _certified(events: Sequence[Event], price: PrivacyBudget) -> Purchase:
+    """Return a purchase as it is read back from what is stored of it.
 
     Raises
     ------
@@ -1224,142 +1005,26 @@ def _certified(events: object, price: PrivacyBudget, queries: int | None) -> tup
     BudgetError
         If `delta_upper` does not certify the events at `price`.
     """
-    if not isinstance(price, PrivacyBudget):
-        raise ParameterError(Parameter("price"), f" is {shown(price)}; it must be a PrivacyBudget.")
-    given = tuple(events) if isinstance(events, Iterable) else (events,)
-    if not given or not all(isinstance(event, Event) for event in given):
-        raise ParameterError(
-            Parameter("events"),
-            " must be a sequence of one or more events of `core.events`.",
-        )
-    counted = None if queries is None else check_count("queries", queries)
-    stated = {"events": given, "queries": counted, **price.to_json()}
-    text = Purchase(**stated).encode()  # type: ignore[arg-type]  # pydantic checks
     # what is priced is what is stored, whatever class the caller's events have
-    purchase = Purchase.decode(text)
+    given = Purchase(events=tuple(events), **price.to_json())  # type: ignore[arg-type]
+    purchase = Purchase.decode(given.encode())
     delta = delta_upper(purchase.events, price.epsilon)
     if not delta <= price.delta:
         raise BudgetError(
-            f"The events cost delta {delta:g} at epsilon {price.epsilon:g}, more than the delta"
-            f" {price.delta:g} they are to be reserved at; calibrate them to the price."
+            f"The events cost delta {delta:.6g} at epsilon {price.epsilon:.6g}, more than the delta"
+            f" {price.delta:.6g} that they are to be reserved at; calibrate it again. Nothing was"
+            " spent."
         )
-    return text, purchase
+    return purchase
 
 
-def _number_of(reader: Reader, request: str) -> int | None:
-    """Return the number of the reservation of a request, None where there is none."""
-    row = reader.one("kind = 'reserve' AND key = ?", request.encode())
-    return None if row is None else row.reservation
+def _entry_in(found: Rows, request: str) -> LedgerEntry | None:
+    """Return the entry of a request, None where there is none."""
+    row = found.one("kind = 'reserve' AND key = ?", request.encode())
+    return None if row is None else _entry_at(found, row.reservation)
 
 
-def _entry_at(reader: Reader, number: int) -> LedgerEntry:
+def _entry_at(found: Rows, number: int) -> LedgerEntry:
     """Return the entry of a reservation that is there."""
-    (ends,) = reader.ends(number - 1, number)
-    return _entry_of(reader, *ends)
-
-
-def _entry_of(reader: Reader, first: Row, last: Row) -> LedgerEntry:
-    """Return an entry from the first and the last row of a reservation."""
-    purchase, closed = reader.purchase(first), last.kind == "close"
-    ended = reader.closing(last) if closed else None
-    purpose, terms = reader.intention(first)
-    return LedgerEntry(
-        id=first.reservation,
-        request=first.key.decode(),
-        purpose=purpose,
-        events=purchase.events,
-        epsilon=purchase.epsilon,
-        delta=purchase.delta,
-        state="reserved" if ended is None else ended.state,
-        reserved_at=first.at,
-        closed_at=last.at if closed else None,
-        released_sha256=None if ended is None else ended.sha256,
-        reason=None if ended is None else ended.reason,
-        parts=last.number - closed,
-        queries=purchase.queries,
-        terms=terms,
-        facts=None if ended is None else ended.facts,
-        spent_after=reader.spent_after(first),
-    )
-
-
-def _answered_open(writer: Writer, reservation: int) -> int:
-    """Return the number of answers of a reservation that takes further ones.
-
-    Raises
-    ------
-    LedgerError
-        If there is none of that number, or it is closed.
-    """
-    reader = writer.reader
-    if reservation > writer.seen.totals.grants:
-        raise LedgerError(
-            f"{reader.where} has no reservation {reservation}; give a number from reserve."
-        )
-    answered, closed = reader.last_number(reservation)
-    if closed:
-        state = _entry_at(reader, reservation).state
-        raise LedgerError(
-            f"Reservation {reservation} is {state} already; a reservation is closed once."
-        )
-    return answered
-
-
-_STEPPED = (BinaryLabels, ClassLabels, Counts)
-
-
-def _check_used(
-    account: Account, purchase: Purchase, used: tuple[Event, ...], answered: int
-) -> None:
-    """Refuse what cannot be all that a reservation used of what it holds.
-
-    Under a Renyi filter the divergences of one order add up over the steps that were really taken,
-    whatever decided when to stop (Feldman and Zrnic 2021, Theorem 3.1), so steps that were not
-    taken can be spent on something else. Sums of (epsilon, delta) pairs know no such thing: a pair
-    is about the whole reservation.
-
-    How many steps were taken is not taken on trust: it follows from the answers stored and from how
-    many were reserved.
-
-    Raises
-    ------
-    LedgerError
-        If the account adds up pairs.
-    ParameterError
-        If the used events are not the reserved ones with the steps of just these answers or more,
-        or nobody can tell.
-    """
-    if account.composition != "renyi":
-        raise LedgerError(
-            f"The ledger of {in_brief(account.dataset)!r} composes by"
-            f" {in_brief(account.composition)!r}, where stopping early costs as much as the"
-            " whole reservation; keep the rest of it open, or use a ledger with composition"
-            " 'renyi'."
-        )
-    if not used and not answered and all(isinstance(one, _STEPPED) for one in purchase.events):
-        return
-    # what is kept must cover every answer that was given: less would give back privacy that was
-    # spent
-    if len(used) != len(purchase.events) or not all(
-        _is_stopped_after(part, whole, purchase.queries, answered)
-        for part, whole in zip(used, purchase.events, strict=True)
-    ):
-        raise ParameterError(
-            "The used events must be the reserved ones with as many queries as were answered, of a"
-            " number of queries that was stated when they were reserved; count them again, or leave"
-            " used out."
-        )
-
-
-def _is_stopped_after(part: Event, whole: Event, queries: int | None, answered: int) -> bool:
-    """Return whether `part` is the beginning of `whole` with at least the steps that this many of
-    so many answers took; events without steps are kept whole."""
-    if not isinstance(whole, _STEPPED):
-        return part == whole
-    steps = answered
-    if isinstance(whole, Counts):
-        # a histogram takes two steps and a count one: without the queries nobody knows which
-        known = queries is not None and whole.times % queries == 0
-        steps = whole.times // queries * answered if queries and known else whole.times
-    fits = isinstance(part, type(whole)) and steps <= part.times <= whole.times
-    return fits and part == whole.repeated(part.times)
+    ((first, last),) = found.ends(number, number)
+    return LedgerEntry.of(found, first, last)

@@ -20,10 +20,7 @@ rights moves, and only to a row that is the next one.
 """
 
 import hashlib
-import os
-import threading
 import time
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -38,14 +35,19 @@ from secretballot.core.ledger.rows import (
     APPLICATION_ID,
     COLUMNS,
     INSERT,
+    KEYS,
     TABLES,
     VERSION,
     Account,
     BrokenOffError,
+    Resting,
     Row,
     Transaction,
     UnknownEndError,
+    changed_tables,
     in_brief,
+    in_words,
+    other_version,
 )
 from secretballot.core.ledger.urls import DatabasePlace
 
@@ -55,6 +57,8 @@ LOOK_S, SILENCE_S = 2.0, 4.0
 # a program that hangs inside a transaction must not keep all others out for longer, in seconds
 IDLE_S = 120.0
 _KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests at most, in seconds
+_READ = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE = "ISOLATION LEVEL READ COMMITTED"
 
 # --- tables, and what guards them ---
 
@@ -119,23 +123,23 @@ END
 """,
     ),
 }
-#: Each trigger: its table, when it fires, the number by which PostgreSQL knows that, for what.
-_CHANGES = "BEFORE UPDATE OR DELETE OR TRUNCATE"
+_CHANGED = "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()"
+#: As PostgreSQL writes them, too.
 _TRIGGERS = (
-    ("account", "account_no_change", _CHANGES, 58, "refuse_change", "FOR EACH STATEMENT"),
-    ("entry", "entry_no_change", _CHANGES, 58, "refuse_change", "FOR EACH STATEMENT"),
-    ("head", "head_no_change", _CHANGES.replace("UPDATE OR ", ""), 42, "refuse_change",
-     "FOR EACH STATEMENT"),
-    ("head", "head_step", "BEFORE UPDATE", 19, "refuse_step", "FOR EACH ROW"),
-    ("entry", "entry_next", "AFTER INSERT", 4, "move_head",
-     "REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT"),
-)  # fmt: skip
+    f"CREATE TRIGGER account_no_change BEFORE DELETE OR UPDATE OR TRUNCATE ON account {_CHANGED}",
+    f"CREATE TRIGGER entry_no_change BEFORE DELETE OR UPDATE OR TRUNCATE ON entry {_CHANGED}",
+    f"CREATE TRIGGER head_no_change BEFORE DELETE OR TRUNCATE ON head {_CHANGED}",
+    "CREATE TRIGGER head_step BEFORE UPDATE ON head FOR EACH ROW EXECUTE FUNCTION refuse_step()",
+    "CREATE TRIGGER entry_next AFTER INSERT ON entry REFERENCING NEW TABLE AS fresh"
+    " FOR EACH STATEMENT EXECUTE FUNCTION move_head()",
+)
 
 
 def _statements(schema: str) -> Iterator[str]:
     """Give the statements that make all tables, functions and triggers in a schema."""
     for text in TABLES:
         yield text.format(integer="BIGINT", real="DOUBLE PRECISION", bytes="BYTEA")
+    yield from KEYS
     for name, (returns, of_owner, body) in _FUNCTIONS.items():
         rights = "DEFINER" if of_owner else "INVOKER"
         # names inside mean these tables, whoever calls it
@@ -144,8 +148,7 @@ def _statements(schema: str) -> Iterator[str]:
             f' SET search_path = "{schema}", pg_temp AS $body${body}$body$'
         )
         yield f"REVOKE ALL ON FUNCTION {name}() FROM PUBLIC"
-    for table, name, when, _, function, of in _TRIGGERS:
-        yield f"CREATE TRIGGER {name} {when} ON {table} {of} EXECUTE FUNCTION {function}()"
+    yield from _TRIGGERS
 
 
 #: Everything in a schema that a promise rests on, one line each; `_EXPECTED` is what it should
@@ -154,38 +157,32 @@ _FOUND = """
 SELECT 'table ' || relname || ' ' || relkind::text || relpersistence::text || relrowsecurity::text
 FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind NOT IN ('i', 'c')
 UNION ALL
-SELECT 'key ' || relname || ' ' || pg_get_indexdef(indexrelid, 0, true)
+SELECT regexp_replace(pg_get_indexdef(indexrelid, 0, true), ' USING btree|"|::text', '', 'g')
     || CASE WHEN indisvalid THEN '' ELSE ' invalid' END
 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
 WHERE relnamespace = current_schema()::regnamespace AND indisunique
 UNION ALL
-SELECT 'trigger ' || relname || ' ' || tgname || ' ' || tgtype::text || tgenabled::text || ' '
-    || proname
-FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid JOIN pg_proc ON pg_proc.oid = tgfoid
+SELECT pg_get_triggerdef(pg_trigger.oid, true) || CASE tgenabled WHEN 'O' THEN '' ELSE ' off' END
+FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 WHERE relnamespace = current_schema()::regnamespace AND NOT tgisinternal
 UNION ALL
 SELECT 'rule ' || relname || ' ' || rulename
 FROM pg_rewrite JOIN pg_class ON pg_class.oid = ev_class
 WHERE relnamespace = current_schema()::regnamespace
 UNION ALL
-SELECT 'function ' || proname || ' ' || prosecdef::text || ' ' || md5(prosrc)
+SELECT 'function ' || proname || ' ' || prosecdef::text || ' ' || prosrc
 FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
 """
-_KEYS = {  # as PostgreSQL writes them
-    "account_pkey": "account USING btree (id)",
-    "head_pkey": "head USING btree (id)",
-    "entry_pkey": 'entry USING btree ("position")',
-    "entry_place": "entry USING btree (reservation, number)",
-    "entry_request": "entry USING btree (key) WHERE kind = 'reserve'::text",
-    "entry_question": "entry USING btree (reservation, key) WHERE kind = 'part'::text",
-}
 _EXPECTED = {
     *(f"table {name} rpfalse" for name in ("account", "head", "entry")),
-    *(f"key {name} CREATE UNIQUE INDEX {name} ON {text}" for name, text in _KEYS.items()),
-    *(f"trigger {table} {name} {kind}O {of}" for table, name, _, kind, of, _ in _TRIGGERS),
     *(
-        f"function {name} {'true' if of_owner else 'false'}"
-        f" {hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()}"
+        f"CREATE UNIQUE INDEX {name}_pkey ON {name} ({key})"
+        for name, key in (("account", "id"), ("head", "id"), ("entry", "position"))
+    ),
+    *KEYS,
+    *_TRIGGERS,
+    *(
+        f"function {name} {'true' if of_owner else 'false'} {body}"
         for name, (_, of_owner, body) in _FUNCTIONS.items()
     ),
 }
@@ -211,11 +208,11 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     ----------
     name : str
         By which the server knows it, and no other one.
-    look_s : float
-        How long one statement waits for a lock, in seconds.
+    patient : bool
+        Whether a statement may take as long as other programs' locks.
     """
 
-    name, look_s = "", LOOK_S
+    name, patient = "", False
 
     def wait(self, gen: PQGen[Any], *rest: Any, **more: Any) -> Any:
         """Wait for the server as the driver does, for so long as it says anything."""
@@ -227,9 +224,10 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             while True:
                 # nothing, several times a second, where the socket is not ready
                 ready = yield wanted
+                limit = SILENCE_S + (WAIT_S if self.patient else LOOK_S)
                 if ready:
                     heard = time.monotonic()
-                elif time.monotonic() - heard > self.look_s + SILENCE_S:
+                elif time.monotonic() - heard > limit:
                     self.close()
                     raise psycopg.OperationalError("the server does not answer")
                 wanted = work.send(ready)
@@ -261,20 +259,12 @@ class PostgresTransaction:
         return self._connection.execute(statement.replace("?", "%s").encode(), values or None)
 
     def count(self) -> int:
-        """Return the number of rows, by the one statement that reads all of a table, which the
-        server may take longer for."""
-        connection, usual = self._connection, self._connection.look_s
-        connection.look_s = max(usual, WAIT_S)
+        """Return the number of rows, by the one statement that reads all of a table."""
+        self._connection.patient = True
         try:
-            cursor = connection.execute(
-                b"SET LOCAL enable_seqscan = on; SELECT count(*) FROM entry"
-            )
-            cursor.nextset()
-            (count,) = cursor.fetchone() or (0,)
-            connection.execute(b"SET LOCAL enable_seqscan = off")
+            return int(self.execute("SELECT count(*) FROM entry").fetchone()[0])
         finally:
-            connection.look_s = usual
-        return int(count)
+            self._connection.patient = False
 
     def append(self, rows: Sequence[Row]) -> None:
         """Add rows, all in one statement; a trigger moves the head."""
@@ -297,102 +287,126 @@ class PostgresTransaction:
 class PostgresStore:
     """An account in a schema.
 
-    Connections are kept open for the next transaction, each used by one thread at a time, and by
-    the process alone that opened them.
+    Connections rest for the next transaction, each used by one thread at a time, and by the process
+    alone that opened them.
 
     Parameters
     ----------
     place : DatabasePlace
-        Of an account that is there.
     """
 
     def __init__(self, place: DatabasePlace) -> None:
-        self.where = f"Ledger {place.name}"
-        self._pool = _Pool(place, self.where, LOOK_S)
+        self.where, self._place = f"Ledger {place.name}", place
+        digest = hashlib.sha256(place.schema.encode()).digest()
+        key = int.from_bytes(digest[:4], "big", signed=True)
+        # where there is no row yet to take: another program may be making the same account
+        self._lock = f"SELECT pg_advisory_xact_lock({APPLICATION_ID}, {key})"
+        self._resting = Resting(self, _KEPT)
+        self._lost: set[str] = set()  # connections that the server may still take for open
 
     @contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        """Begin a transaction that sees one state, of the primary server."""
-        kind = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        select = "SELECT format, position, chain FROM account LEFT JOIN head ON true"
-        with self._pool.transaction(kind, first=select) as (connection, found):
-            yield PostgresTransaction(connection, _head_in(found, self.where))
+    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[Transaction]:
+        """Begin a transaction that reads the primary server, or holds the head of the account."""
+        head = "take_head()" if write else "(SELECT position, chain FROM head)"
+        first = f"SELECT format, h.* FROM account LEFT JOIN {head} h ON true"
+        with self._begun(_WRITE if write else _READ, first) as (connection, found):
+            yield PostgresTransaction(connection, self._head_in(found))
 
-    @contextmanager
-    def writing(
-        self, *, closes: int | None = None, after: str = "nothing was changed"
-    ) -> Iterator[Transaction]:
-        """Begin a transaction that holds the head of the account."""
-        kind = "ISOLATION LEVEL READ COMMITTED"
-        select = "SELECT format, place, link FROM account LEFT JOIN take_head() ON true"
-        with self._pool.transaction(kind, after, select) as (connection, found):
-            yield PostgresTransaction(connection, _head_in(found, self.where))
-
-    def keep_open(self) -> None:
-        """Change nothing: connections rest for a while after each transaction in any case."""
+    def _head_in(self, found: Any) -> tuple[int, bytes] | None:
+        """Return the head of an account that this version made; None where it is gone."""
+        row: tuple[Any, Any, Any] = found or (VERSION, None, None)
+        version, position, chain = row
+        if version != VERSION:
+            raise other_version(self.where, version)
+        return None if position is None else (position, chain)
 
     def check(self, transaction: Transaction, *, pages: bool) -> None:
         """Refuse tables, keys, triggers or functions that were changed by hand. Pages are the
         server's, which checks the sum of each that it reads."""
         if {line for (line,) in transaction.execute(_FOUND)} != _EXPECTED:
+            raise changed_tables(self.where)
+
+    # --- making, rights ---
+
+    def exists(self) -> bool:
+        """Return whether there is an account, of whatever version."""
+        with self._begun("READ ONLY", _IS_THERE) as (_, found):
+            return bool(found[0])
+
+    def create(self, account: Account) -> None:
+        """Make the account with all its tables, in a schema of its own or one that is empty."""
+        with self._begun(_WRITE, self._lock) as (connection, _):
+            if _one_row(connection, _IS_THERE) == (True,):
+                return
+            self._make_schema(connection)
+            for statement in _statements(self._place.schema):
+                connection.execute(statement.encode())
+            account.fill(PostgresTransaction(connection, None).execute)
+
+    def _make_schema(self, connection: Connection) -> None:
+        found = connection.execute(
+            "SELECT has_schema_privilege(oid, 'CREATE'),"
+            " NOT EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = pg_namespace.oid)"
+            " FROM pg_namespace WHERE nspname = %s",
+            [self._place.schema],
+        ).fetchone()
+        if found is None:
+            schema = sql.Identifier(self._place.schema)
+            connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
+        elif found != (True, True):
             raise LedgerError(
-                f"{self.where} has tables or triggers that were changed by hand; restore it from a"
-                " copy."
+                f"The schema {self._place.schema!r} of {self._place.name} holds something, or this"
+                " role may not make tables in it; name another with ?schema=NAME, or use the role"
+                " that owns it. Nothing was changed."
             )
 
+    def grant(self, role: str) -> None:
+        """Let a role read the account and add rows, and do nothing else.
 
-def _head_in(found: Any, where: str) -> tuple[int, bytes] | None:
-    """Return the head of an account that this version made; None where it is gone."""
-    row: tuple[Any, Any, Any] = found or (VERSION, None, None)
-    version, position, chain = row
-    if version != VERSION:
-        raise LedgerError(
-            f"{where} has format version {version} and this program reads version {VERSION}; use"
-            " the version of secretballot that made it."
-        )
-    return None if position is None else (position, chain)
+        Raises
+        ------
+        LedgerError
+            If there is no account or no such role, this role does not own the account, or the other
+            one could do more by other ways.
+        """
+        with self._begun(_WRITE, "SELECT format, NULL, NULL FROM account") as (connection, found):
+            self._head_in(found)
+            # a GRANT of what is not one's own is a warning, not an error; and an owner who takes
+            # rights from himself would still own the tables
+            is_own, would_own = _one_row(connection, _OWNERSHIP, role)
+            if not is_own:
+                raise LedgerError(
+                    f"{self.where} is not this role's own; use the role that made it. Nothing was"
+                    " changed."
+                )
+            names = {"schema": self._place.schema, "role": role}
+            quoted = {name: sql.Identifier(value).as_string() for name, value in names.items()}
+            for statement in () if would_own else _RIGHTS_OF_WRITER:
+                connection.execute(statement.format(**quoted).encode())
+            if would_own or _one_row(connection, _RIGHTS_TOO_MANY, role, role, role) == (True,):
+                raise LedgerError(
+                    f"The role {in_brief(role)!r} may change rows of {self._place.name} whatever it"
+                    " is granted here, as its owner, a member of its owner or a superuser, or by a"
+                    " right of all roles; name another role. Nothing was changed."
+                )
 
-
-class _Pool:
-    """Connections to one place, and how a transaction of one begins and ends.
-
-    `look_s` is how long one statement waits for a lock, in seconds.
-    """
-
-    def __init__(self, place: DatabasePlace, where: str, look_s: float) -> None:
-        self._place, self.where, self._look_s = place, where, look_s
-        self._lock = threading.Lock()
-        self._lost: list[str] = []  # connections that the server may still take for open
-        # of each process, as a fork has its parent's; and when each came to rest
-        self._resting: dict[int, list[tuple[Connection, float]]] = {}
-        weakref.finalize(self, _close_own, self._resting)
+    # --- transactions ---
 
     @contextmanager
-    def transaction(
-        self, kind: str, after: str = "nothing was changed", first: str = ""
-    ) -> Iterator[tuple[Connection, Any]]:
+    def _begun(self, kind: str, first: str) -> Iterator[tuple[Connection, Any]]:
         """Begin a transaction and commit it at the end, or roll it back.
 
         `first` is the statement that comes first in it, and is begun again while others hold what
         it needs; its first row comes with the connection.
-
-        Raises
-        ------
-        BrokenOffError
-            If the connection was lost before the end.
-        UnknownEndError
-            If the end of a transaction that writes is unknown.
-        LedgerError
-            If the database cannot be reached or trusted.
         """
-        with _in_words(self._place, self.where, after):
+        with in_words(psycopg.Error, self._refusal):
             connection, found = self._ready_connection(kind, first)
             try:
                 yield connection, found
                 if kind.endswith("READ ONLY"):
                     connection.execute("COMMIT")
                 else:
-                    _commit_durably(connection, self.where, after)
+                    self._commit_durably(connection)
             except BaseException as error:
                 self._let_go(connection, error)
             self._put_to_rest(connection)
@@ -402,7 +416,7 @@ class _Pool:
         while True:
             connection = self._begun_connection(kind)
             try:
-                found = connection.execute(first.encode()).fetchone() if first else None
+                return connection, connection.execute(first.encode()).fetchone()
             except errors.LockNotAvailable as error:
                 # waited for in parts, since a long wait looks like a connection that hangs
                 if time.monotonic() > until:
@@ -411,18 +425,22 @@ class _Pool:
                 self._put_to_rest(connection)
             except BaseException as error:
                 self._let_go(connection, error)
-            else:
-                return connection, found
 
     def _let_go(self, connection: Connection, error: BaseException) -> NoReturn:
         """Roll back, and raise the error as what it means for the transaction."""
         _roll_back(connection, error)
         self._put_to_rest(connection)
         if connection.closed:
-            self._lost.append(connection.name)
+            self._lost.add(connection.name)
             if isinstance(error, psycopg.OperationalError):
                 raise _LostError(_brief_error(error)) from None
         raise error
+
+    def _put_to_rest(self, connection: Connection) -> None:
+        if connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+            self._resting.put(connection, time.monotonic())
+        else:
+            connection.close()
 
     def _begun_connection(self, kind: str) -> Connection:
         """Return a connection inside of a transaction.
@@ -430,18 +448,17 @@ class _Pool:
         One that has rested may have lost its server since, which says nothing about the server now,
         and much about the others that rested.
         """
-        rested = self._take_rested()
+        rested = self._resting.take(lambda since: time.monotonic() - since < _KEPT_S)
         if rested is not None:
             try:
                 _begin_transaction(rested, self._place, kind, self.where)
             except (psycopg.Error, LedgerError):
-                self._lost.append(rested.name)
+                self._lost.add(rested.name)
                 rested.close()
-                while (another := self._take_rested()) is not None:
-                    another.close()
+                self._resting.take(lambda _: False)
             else:
-                return rested
-        connection = _new_connection(self._place, self._look_s)
+                return rested  # type: ignore[no-any-return]
+        connection = _new_connection(self._place)
         try:
             self._end_lost(connection)
             _begin_transaction(connection, self._place, kind, self.where)
@@ -452,54 +469,60 @@ class _Pool:
 
     def _end_lost(self, connection: Connection) -> None:
         """End what is left on the server of connections that were lost: it may hold locks."""
-        with self._lock:
-            lost, self._lost = self._lost, []
-        if not lost:
-            return
+        if lost := list(self._lost):
+            # where it is not allowed, the server looks for itself
+            with suppress(psycopg.ProgrammingError):
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE usename = current_user AND application_name = ANY(%s)",
+                    [lost],
+                )
+            self._lost.difference_update(lost)
+
+    def _commit_durably(self, connection: Connection) -> None:
+        """End a transaction, and know for certain that it is durable.
+
+        Raises
+        ------
+        UnknownEndError
+            If nobody knows.
+        LedgerError
+            If it is not.
+        """
+        warnings: list[str] = []
+
+        def note(diagnosis: errors.Diagnostic) -> None:
+            if diagnosis.severity_nonlocalized == "WARNING":
+                warnings.append(diagnosis.message_primary or "")
+
+        done, broke = None, ""
+        connection.add_notice_handler(note)
         try:
-            connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE usename = current_user AND application_name = ANY(%s)",
-                [lost],
+            done = connection.execute("COMMIT").statusmessage
+        except psycopg.OperationalError as error:
+            broke = f"{self.where} broke off while it was storing ({_brief_error(error)})"
+        finally:
+            connection.remove_notice_handler(note)
+        if done == "COMMIT" and warnings:  # a standby that must have it was not waited for
+            broke = f"{self.where} stored without certainty ({in_brief(' '.join(warnings))})"
+        if broke:
+            raise UnknownEndError.of(broke, f"{broke}; nothing was changed, so try again.")
+        if done != "COMMIT":  # of a transaction in which a statement had failed
+            raise LedgerError(
+                f"{self.where} took back what was written; nothing was changed, so try again."
             )
-        except psycopg.OperationalError:
-            self._lost += lost
-            raise
-        except psycopg.Error:  # where that is not allowed, the server looks for itself
-            pass
 
-    def _take_rested(self) -> Connection | None:
-        with self._lock:
-            resting = self._resting.setdefault(os.getpid(), [])
-            found = resting.pop() if resting else None
-        if found is None:
-            return None
-        connection, since = found
-        if time.monotonic() - since < _KEPT_S:
-            return connection
-        connection.close()
-        return self._take_rested()
-
-    def _put_to_rest(self, connection: Connection) -> None:
-        at_rest = (
-            not connection.closed
-            and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        )
-        with self._lock:
-            resting = self._resting.setdefault(os.getpid(), [])
-            if at_rest and len(resting) < _KEPT:
-                resting.append((connection, time.monotonic()))
-                return
-        connection.close()
+    def _refusal(self, error: psycopg.Error) -> LedgerError:
+        """Return what went wrong, in words without a password."""
+        detail = _brief_error(error)
+        for secret in self._place.secrets:  # libpq quotes none; if ever it does, it is not shown
+            detail = detail.replace(secret, "...") if secret else detail
+        words = next((words for kinds, words in _IN_WORDS if isinstance(error, kinds)), _UNTRUSTED)
+        kind = BrokenOffError if isinstance(error, _LostError) else LedgerError
+        return kind(f"{self.where} {words} ({detail}).")
 
 
-def _close_own(resting: dict[int, list[tuple[Connection, float]]]) -> None:
-    # those of a parent are still in its use
-    for connection, _ in resting.pop(os.getpid(), []):
-        connection.close()
-
-
-def _new_connection(place: DatabasePlace, look_s: float) -> Connection:
+def _new_connection(place: DatabasePlace) -> Connection:
     """Return a new connection, outside of any transaction."""
     words = {**_USUAL, **place.words}
     # the server keeps 63 characters of it
@@ -512,7 +535,7 @@ def _new_connection(place: DatabasePlace, look_s: float) -> Connection:
         prepare_threshold=None,  # another session may be behind a pooler the next time
         **words,  # type: ignore[arg-type]
     )
-    connection.name, connection.look_s = words["application_name"], look_s
+    connection.name = words["application_name"]
     return connection
 
 
@@ -521,7 +544,7 @@ def _begin_transaction(connection: Connection, place: DatabasePlace, kind: str, 
     account."""
     settings = {
         "search_path": f'"{place.schema}", pg_temp',  # pg_catalog comes first, temporary names last
-        "lock_timeout": f"{min(connection.look_s, WAIT_S) * 1000:.0f}",
+        "lock_timeout": f"{min(LOOK_S, WAIT_S) * 1000:.0f}",
         "idle_in_transaction_session_timeout": f"{IDLE_S * 1000:.0f}",
         # the server, too, notices in half a minute that a machine is gone, and takes back its hold
         "tcp_keepalives_idle": "10",
@@ -572,38 +595,6 @@ def _begin_transaction(connection: Connection, place: DatabasePlace, kind: str, 
         )
 
 
-def _commit_durably(connection: Connection, where: str, after: str) -> None:
-    """End a transaction, and be told for certain that it is durable.
-
-    Raises
-    ------
-    UnknownEndError
-        If nobody knows.
-    LedgerError
-        If it is not.
-    """
-    told: list[str] = []
-
-    def note(diagnosis: errors.Diagnostic) -> None:
-        if diagnosis.severity_nonlocalized == "WARNING":
-            told.append(diagnosis.message_primary or "")
-
-    done, broke = None, ""
-    connection.add_notice_handler(note)
-    try:
-        done = connection.execute("COMMIT").statusmessage
-    except psycopg.OperationalError as error:
-        broke = f"{where} broke off while it was storing ({_brief_error(error)})"
-    finally:
-        connection.remove_notice_handler(note)
-    if done == "COMMIT" and told:  # a standby that must have it was not waited for
-        broke = f"{where} stored without certainty ({in_brief(' '.join(told))})"
-    if broke:
-        raise UnknownEndError.of(broke, f"{broke}; {after}, so try again.")
-    if done != "COMMIT":  # of a transaction in which a statement had failed
-        raise LedgerError(f"{where} took back what was written; {after}, so try again.")
-
-
 def _roll_back(connection: Connection, error: BaseException) -> None:
     # what was interrupted may be in the middle of an answer, which the next user would read as its
     if isinstance(error, Exception) and not connection.closed:
@@ -612,121 +603,6 @@ def _roll_back(connection: Connection, error: BaseException) -> None:
             return
     with suppress(psycopg.Error):
         connection.close()
-
-
-# --- making, rights ---
-
-
-def has_account(place: DatabasePlace) -> bool:
-    """Return whether there is an account, of whatever version.
-
-    Raises
-    ------
-    LedgerError
-        If the database cannot be reached.
-    """
-    with _single_connection(place, "READ ONLY") as connection:
-        return _is_there(connection)
-
-
-def _is_there(connection: Connection) -> bool:
-    found = connection.execute("SELECT to_regclass('account') IS NOT NULL").fetchone()
-    return bool(found and found[0])
-
-
-def create_account(place: DatabasePlace, account: Account) -> bool:
-    """Make an account with all its tables, complete or not at all.
-
-    If another program made one meanwhile, leave that one.
-
-    Parameters
-    ----------
-    place : DatabasePlace
-    account : Account
-
-    Returns
-    -------
-    bool
-        Whether it was made here.
-
-    Raises
-    ------
-    LedgerError
-        If it cannot be made, or something else is in the schema.
-    """
-    with _single_connection(place, "ISOLATION LEVEL READ COMMITTED") as connection:
-        # the lock first: another program may be making the same account
-        _lock_name(connection, place)
-        if _is_there(connection):
-            return False
-        _make_schema(connection, place)
-        for statement in _statements(place.schema):
-            connection.execute(statement.encode())
-        marks = ", ".join(["%s"] * len(account.values))
-        connection.execute(f"INSERT INTO account VALUES ({marks})".encode(), account.values)
-        connection.execute("INSERT INTO head VALUES (1, 0, %s)", [account.digest])
-    return True
-
-
-def _lock_name(connection: Connection, place: DatabasePlace) -> None:
-    """Wait until nobody else makes this account; there is no row yet to take."""
-    digest = hashlib.sha256(place.schema.encode()).digest()
-    key = int.from_bytes(digest[:4], "big", signed=True)
-    connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", [APPLICATION_ID, key])
-
-
-def _make_schema(connection: Connection, place: DatabasePlace) -> None:
-    """Make the schema, or take one that is empty."""
-    found = connection.execute(
-        "SELECT has_schema_privilege(oid, 'CREATE'),"
-        " (SELECT count(*) FROM pg_class WHERE relnamespace = pg_namespace.oid)"
-        " FROM pg_namespace WHERE nspname = %s",
-        [place.schema],
-    ).fetchone()
-    if found is None:
-        schema = sql.Identifier(place.schema)
-        connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
-        return
-    may_create, tables = found
-    if tables or not may_create:
-        raise LedgerError(
-            f"The schema {place.schema!r} of {place.name} holds something, or this role may not"
-            " make tables in it; name another with ?schema=NAME, or use the role that owns it."
-            " Nothing was changed."
-        )
-
-
-def grant_writer(place: DatabasePlace, role: str) -> None:
-    """Let a role read an account and add rows, and do nothing else.
-
-    Raises
-    ------
-    LedgerError
-        If there is no account or no such role, this role does not own the account, or the other
-        one could do more by other ways.
-    """
-    where = f"Ledger {place.name}"
-    with _single_connection(place, "ISOLATION LEVEL READ COMMITTED") as connection:
-        _head_in(connection.execute("SELECT format, NULL, NULL FROM account").fetchone(), where)
-        # a GRANT of what is not one's own is a warning, not an error; and an owner who takes rights
-        # from himself would still own the tables
-        is_own, would_own = _one_row(connection, _OWNERSHIP, [role])
-        if not is_own:
-            raise LedgerError(
-                f"{where} is not this role's own; use the role that made it. Nothing was changed."
-            )
-        schema, quoted = (sql.Identifier(name).as_string() for name in (place.schema, role))
-        if not would_own:
-            for statement in _RIGHTS_OF_WRITER:
-                text = statement.format(schema=schema, role=quoted)
-                connection.execute(text.encode())
-        (may_change,) = _one_row(connection, _RIGHTS_TOO_MANY, [role, role, role])
-        if would_own or may_change:
-            raise LedgerError(
-                f"The role {in_brief(role)!r} may change rows of {place.name} whatever it is"
-                " granted here, as its owner, a member of its owner or a superuser, or by a right"
-                " of all roles; name another role. Nothing was changed."
-            )
 
 
 _RIGHTS_OF_WRITER = (
@@ -750,91 +626,54 @@ _RIGHTS_TOO_MANY = (
 )
 
 
-def _one_row(connection: Connection, statement: str, values: list[object]) -> tuple[Any, ...]:
-    found = connection.execute(statement.encode(), values).fetchone()
+# a look into the table of tables first, as what another program has just made is seen by that alone
+_IS_THERE = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass('account'))"
+
+
+def _one_row(connection: Connection, statement: str, *values: object) -> tuple[Any, ...]:
+    found = connection.execute(statement.encode(), values or None).fetchone()
     assert found is not None
     return found
 
 
-@contextmanager
-def _single_connection(place: DatabasePlace, kind: str) -> Iterator[Connection]:
-    """Give a connection of its own inside a transaction, committed at the end."""
-    pool = _Pool(place, f"Ledger {place.name}", WAIT_S)
-    try:
-        with pool.transaction(kind) as (connection, _):
-            yield connection
-    finally:
-        _close_own(pool._resting)
-
-
 # --- in words ---
 
+_UNTRUSTED = "cannot be trusted any further; check the database"
 _IN_WORDS: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     (
         (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure),
-        "is locked by another program; {}, so try again when that one has finished",
+        "is locked by another program; nothing was changed, so try again when that has finished",
     ),
     (
         (errors.UndefinedTable, errors.UndefinedFunction, errors.InvalidSchemaName),
-        "is not there, or this role may not see it; {}, so give the right database and schema, make"
-        " the ledger with secretballot ledger create, or have its owner grant the role its rights",
+        "is not there, or this role may not see it; give the right database and schema, make the"
+        " ledger with secretballot ledger create, or have its owner grant the role its rights",
     ),
     (
-        (errors.InsufficientPrivilege,),
-        "does not let this role do that; {}, so use the role that owns the ledger, or have it grant"
-        " this one its rights with secretballot ledger grant",
+        (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction),
+        "does not let this role do that; nothing was changed, so use the role that owns the ledger,"
+        " or have it grant this one its rights with secretballot ledger grant",
     ),
-    ((errors.ReadOnlySqlTransaction,), "may only be read by this role or server; {}"),
     (
         (errors.DiskFull, errors.OutOfMemory),
-        "could not grow because the server has no space; {}, so free some and try again",
+        "could not grow; nothing was changed, so free some space on the server and try again",
     ),
     ((errors.ProgramLimitExceeded,), "cannot hold a value this large; release it in parts"),
     (
         (errors.IntegrityError,),
-        "refused rows that do not follow the last one; {}, so check the ledger",
+        "refused rows that do not follow the last one; nothing was changed, so check the ledger",
     ),
+    ((errors.UndefinedObject,), "knows no such role; have the database make it first"),
     (
-        (errors.InFailedSqlTransaction,),
-        "took back what was written, as a statement before had failed; {}, so try again",
+        (
+            psycopg.OperationalError,
+            errors.InFailedSqlTransaction,
+            errors.IdleInTransactionSessionTimeout,
+        ),
+        "cannot be reached, or broke off; nothing was changed, so see that the database runs, and"
+        " that address and password are right, then try again",
     ),
-    (
-        (errors.IdleInTransactionSessionTimeout, errors.QueryCanceled),
-        "did not wait any longer; {}, so try again",
-    ),
-    ((errors.UndefinedObject,), "knows no such role; {}, so have the database make it first"),
 )
-
-
-@contextmanager
-def _in_words(place: DatabasePlace, where: str, after: str) -> Iterator[None]:
-    """Turn every error of the database into a `LedgerError` of one sentence without a password."""
-    try:
-        yield
-        return
-    except psycopg.Error as error:
-        said, lost = _error_sentence(error, place, where, after), isinstance(error, _LostError)
-    refusal = (BrokenOffError if lost else LedgerError)(said)
-    try:
-        raise refusal
-    finally:
-        # leaving `with` sets it, and a traceback would print what the other error quotes
-        refusal.__context__ = None
-
-
-def _error_sentence(error: psycopg.Error, place: DatabasePlace, where: str, after: str) -> str:
-    detail = _brief_error(error)
-    for secret in place.secrets:  # libpq quotes none; if ever it does, it is not told here
-        detail = detail.replace(secret, "...") if secret else detail
-    for kinds, words in _IN_WORDS:
-        if isinstance(error, kinds):
-            return f"{where} {words.format(after)} ({detail})."
-    if isinstance(error, psycopg.OperationalError):
-        return (
-            f"{where} cannot be reached, or broke off ({detail}); {after}, so see that the database"
-            " runs, and that address and password are right, then try again."
-        )
-    return f"{where} cannot be trusted any further; check the database ({detail})."
 
 
 def _brief_error(error: psycopg.Error) -> str:

@@ -6,8 +6,8 @@ row "close". Rows are never changed nor removed. Each carries the SHA-256 of its
 before it, and the sums over all reservations up to it, so that the newest row tells what is spent.
 
 Reading: a new reader looks at `head`, at the number of rows and at the newest rows; whoever reads
-an older row looks at its link; `Reader.check_all` follows all rows. A living reader follows every
-row since the last one that it saw, so that it notices an older copy in place of the account.
+an older row looks at its link; `Rows.check_all` follows all rows. A living reader follows every row
+since the last one that it saw, so that it notices an older copy in place of the account.
 
 The chain is no signature: who can write the whole account can forge the whole chain.
 
@@ -16,30 +16,42 @@ Statements are plain SQL that both databases know, with a question mark for each
 
 import functools
 import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import astuple, dataclass
+import os
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError, model_validator
 
-from secretballot.core.errors import Argument, LedgerError, Parameter, SecretBallotError
+from secretballot.core.errors import (
+    COMPOSITIONS,
+    NEIGHBOURS,
+    UNITS,
+    Composition,
+    LedgerError,
+    Neighbours,
+    SecretBallotError,
+    Unit,
+    check_name,
+    check_relation,
+)
 from secretballot.core.events import AnyEvent, Event
-from secretballot.core.filters import Filter, Totals
+from secretballot.core.filters import Filter, Totals, filter_for
 from secretballot.core.price import PrivacyBudget
-from secretballot.core.types import Count, Loss, Model, fault_of
+from secretballot.core.types import Loss, Model, fault_of
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
-VERSION = 5  # of the tables
-DIGEST_VERSION = 2  # part of the digest of an account for ever: vaults know their ledger by it
+VERSION = 6  # of the tables
 NEWEST = 1000  # rows that a new reader follows
 AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
+_LONGEST_DETAIL = 160  # characters
 
 #: The tables and their keys, but for the names of three types.
 TABLES = (
@@ -72,15 +84,12 @@ TABLES = (
     sums TEXT NOT NULL,
     chain {bytes} NOT NULL CHECK (length(chain) = 32)
 )""",
+)
+#: As PostgreSQL writes them, too.
+KEYS = (
     "CREATE UNIQUE INDEX entry_place ON entry (reservation, number)",
     "CREATE UNIQUE INDEX entry_request ON entry (key) WHERE kind = 'reserve'",
     "CREATE UNIQUE INDEX entry_question ON entry (reservation, key) WHERE kind = 'part'",
-)
-COLUMNS = "position, kind, reservation, number, key, terms, body, at, sums, chain"
-INSERT = f"INSERT INTO entry ({COLUMNS}) VALUES ({', '.join('?' * 10)})"
-_SELECT = (
-    f"SELECT {COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
-    " FROM entry e WHERE"
 )
 
 
@@ -100,18 +109,17 @@ class UnknownEndError(LedgerError):
         The sentence for the case that nothing was stored.
     """
 
-    def __init__(self, *parts: str | Parameter | Argument, otherwise: str = "") -> None:
-        super().__init__(*parts)
-        self.otherwise = otherwise
+    otherwise = ""
 
     @classmethod
     def of(cls, what: str, otherwise: str) -> Self:
         """Return the error of what happened, given as the beginning of a sentence."""
-        return cls(
+        error = cls(
             f"{what}; it is unknown whether that was stored, nothing was returned for it, and the"
-            " same command or request is charged once when it is repeated.",
-            otherwise=otherwise,
+            " same command or request is charged once when it is repeated."
         )
+        error.otherwise = otherwise
+        return error
 
 
 def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -126,6 +134,46 @@ def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
         return work(*given, **named)
 
     return done
+
+
+@contextmanager
+def in_words(
+    kinds: type[Exception] | tuple[type[Exception], ...], refusal: Callable[[Any], LedgerError]
+) -> Iterator[None]:
+    """Turn errors of a driver into a `LedgerError` of one sentence, behind which nobody sees the
+    other error: that may quote the file, which anybody may have written, or a password."""
+    try:
+        yield
+        return
+    except kinds as error:
+        refused = refusal(error)
+    try:
+        raise refused
+    finally:
+        refused.__context__ = None  # which leaving `with` sets
+
+
+def in_brief(detail: object) -> str:
+    """Return what a message may say of something that was read from an account: one line, bounded,
+    without control characters, as whoever can write there chose the words."""
+    plain = "".join(c if c.isprintable() else " " for c in str(detail)[: _LONGEST_DETAIL * 4])
+    line = " ".join(plain.split())
+    return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}..."
+
+
+def other_version(where: str, version: object) -> LedgerError:
+    """Return the refusal of an account that another version of the program made."""
+    return LedgerError(
+        f"{where} has format version {in_brief(version)} and this program reads version {VERSION};"
+        " use the version of secretballot that made it."
+    )
+
+
+def changed_tables(where: str) -> LedgerError:
+    """Return the refusal of an account without the tables or guards that it was made with."""
+    return LedgerError(
+        f"{where} has tables or triggers that were changed by hand; restore it from a copy."
+    )
 
 
 class Transaction(Protocol):
@@ -162,33 +210,37 @@ class Transaction(Protocol):
 
 
 class Store(Protocol):
-    """Where one account is kept; `where` is what messages call it."""
+    """Where one account is kept; `where` is what messages call it.
+
+    Every method raises `LedgerError` where the account cannot be reached or trusted.
+    """
 
     where: str
 
-    def reading(self) -> AbstractContextManager[Transaction]:
-        """Begin a transaction that sees one state of the whole account and only reads.
-
-        Raises
-        ------
-        LedgerError
-            If there is no account, it has another format, or it cannot be read.
-        """
+    def exists(self) -> bool:
+        """Return whether something is there, so that no account is made."""
         ...
 
-    def writing(
-        self, *, closes: int | None = None, after: str = "nothing was changed"
-    ) -> AbstractContextManager[Transaction]:
-        """Begin a transaction beside which nobody else writes to the account.
+    def create(self, account: "Account") -> None:
+        """Make an account, complete or not at all; leave one that another program made
+        meanwhile."""
+        ...
 
-        At the end it is durable, or nothing is changed.
+    def grant(self, role: str) -> None:
+        """Let a role of the database read the account and add rows, and do nothing else."""
+        ...
+
+    def transaction(
+        self, *, write: bool, closes: int | None = None
+    ) -> AbstractContextManager[Transaction]:
+        """Begin a transaction that sees one state of the whole account. Beside one that may write,
+        nobody else writes; at its end it is durable, or nothing is changed.
 
         Parameters
         ----------
+        write : bool
         closes : int, optional
             A reservation whose room is free in it.
-        after : str
-            How things stand if it fails.
 
         Raises
         ------
@@ -196,45 +248,60 @@ class Store(Protocol):
             If it broke off and nothing was stored.
         UnknownEndError
             If it is not known whether it was stored.
-        LedgerError
-            As `reading`, or if it cannot be written.
         """
-        ...
-
-    def keep_open(self) -> None:
-        """Keep what a transaction needs at hand for the next ones, of a program that has many."""
         ...
 
     def check(self, transaction: Transaction, *, pages: bool) -> None:
         """Refuse tables, keys or triggers that are not as this program makes them, and damaged
-        pages.
-
-        Parameters
-        ----------
-        transaction : Transaction
-        pages : bool
-            Whether all pages are looked at however many they are.
-
-        Raises
-        ------
-        LedgerError
-            If that is the case.
-        """
+        pages: of a small account always, of a large one if `pages`."""
         ...
 
 
+_INHERITED: list[Any] = []  # neither used nor closed: what a fork has of its parent
+
+
+class Resting:
+    """Connections that rest between transactions, each for the process alone that opened it.
+
+    They are closed when the store that has them is gone.
+    """
+
+    def __init__(self, store: object, most: int) -> None:
+        self._most, self._kept = most, list[tuple[Any, int, Any]]()
+        weakref.finalize(store, _close_all, self._kept)
+
+    def take(self, fits: Callable[[Any], bool]) -> Any:
+        """Return a connection that was put here with a mark that fits, None where there is none;
+        others are closed."""
+        with suppress(IndexError):  # another thread may have taken the last one
+            while True:
+                connection, process, mark = self._kept.pop()
+                if process != os.getpid():
+                    _INHERITED.append(connection)
+                elif fits(mark):
+                    return connection
+                else:
+                    connection.close()
+        return None
+
+    def put(self, connection: Any, mark: Any) -> None:
+        """Let a connection rest, or close it where enough do."""
+        if len(self._kept) < self._most:
+            self._kept.append((connection, os.getpid(), mark))
+        else:
+            connection.close()
+
+
+def _close_all(kept: list[tuple[Any, int, Any]]) -> None:
+    for connection, process, _ in kept:
+        if process == os.getpid():
+            connection.close()
+        else:
+            _INHERITED.append(connection)
+    kept.clear()
+
+
 # --- what rows say ---
-
-
-def in_brief(detail: object) -> str:
-    """Return what a message may say of something that was read from an account: one line, bounded,
-    without control characters, as whoever can write there chose the words."""
-    plain = "".join(c if c.isprintable() else " " for c in str(detail)[: _LONGEST_DETAIL * 4])
-    line = " ".join(plain.split())
-    return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}..."
-
-
-_LONGEST_DETAIL = 160  # characters
 
 
 def utc_now() -> str:
@@ -242,32 +309,51 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(Model):
     """What is fixed when a ledger is made: whose data, what is promised, how much, and how
     releases add up (`filter_order` is that of a Renyi filter, else None)."""
 
     dataset: str
-    unit: str
-    neighbours: str
+    unit: Unit = UNITS[0]
+    neighbours: Neighbours = NEIGHBOURS[0]
     epsilon: float
     delta: float
-    composition: str
-    filter_order: float | None
+    composition: Composition = COMPOSITIONS[0]
+    filter_order: float | None = None
     created_at: str
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_name("dataset", self.dataset)
+        check_relation(self.unit, self.neighbours)
+        self.filter()
+        return self
+
+    @classmethod
+    def new(cls, budget: PrivacyBudget, **terms: Any) -> Self:
+        """Return the terms of a new ledger; the order of its filter is fixed here, for ever."""
+        made = cls(epsilon=budget.epsilon, delta=budget.delta, created_at=utc_now(), **terms)
+        return made.changed(filter_order=made.filter().order)
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """All that may ever be spent."""
+        return PrivacyBudget(self.epsilon, self.delta)
+
+    def filter(self) -> Filter:
+        """Return what admits releases."""
+        return filter_for(self.composition, self.budget, self.filter_order)
 
     @property
     def digest(self) -> bytes:
         """The SHA-256 that the chain of rows starts from."""
-        fields = ["account", APPLICATION_ID, DIGEST_VERSION, *astuple(self)]
-        # a value of a type that no ledger writes must give another digest, and no error
-        text = json.dumps(fields, default=lambda value: ["?", repr(value)])
-        return hashlib.sha256(text.encode()).digest()
+        return hashlib.sha256(self.model_dump_json().encode()).digest()
 
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """Its row, with the version of the tables."""
-        return (1, VERSION, *astuple(self))
+    def fill(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
+        """Write its row, and a head before the first row, into new tables."""
+        values = (1, VERSION, *dict(self).values())
+        execute(f"INSERT INTO account VALUES ({', '.join('?' * len(values))})", values)
+        execute("INSERT INTO head VALUES (1, 0, ?)", (self.digest,))
 
 
 def account_in(transaction: Transaction, where: str) -> Account:
@@ -276,17 +362,20 @@ def account_in(transaction: Transaction, where: str) -> Account:
     Raises
     ------
     LedgerError
-        If it is gone.
+        If it is gone, or this program cannot read it.
     """
-    row = transaction.execute(
-        "SELECT dataset, unit, neighbours, epsilon, delta, composition, filter_order, created_at"
-        " FROM account"
-    ).fetchone()
+    names = tuple(Account.model_fields)
+    row = transaction.execute(f"SELECT {', '.join(names)} FROM account").fetchone()
     if row is None:
         raise LedgerError(
             f"{where} has lost the row that holds its budget; restore it from a copy."
         )
-    return Account(*row)
+    try:
+        return Account(**dict(zip(names, row, strict=True)))
+    except _UNREADABLE as error:
+        raise LedgerError(
+            f"{where} has terms that this program cannot read: {in_brief(error)}"
+        ) from None
 
 
 class Row(NamedTuple):
@@ -298,9 +387,9 @@ class Row(NamedTuple):
     ======= ======== =================== ==============================
     kind    key      terms               body
     ======= ======== =================== ==============================
-    reserve request  `Purchase`          what for, and public terms
+    reserve request  `Purchase`          `Intention`
     part    question nothing             answer
-    close   nothing  `Closing`           what was released
+    close   nothing  `Closing`           nothing
     ======= ======== =================== ==============================
     """
 
@@ -308,28 +397,34 @@ class Row(NamedTuple):
     kind: str
     reservation: int
     number: int
-    key: bytes
-    terms: str
-    body: bytes
-    at: str
-    sums: str
+    key: bytes = b""
+    terms: str = ""
+    body: bytes = b""
+    at: str = ""
+    sums: str = ""
     chain: bytes = b""
 
-    def link(self, previous: bytes, body_sha256: str | None = None) -> bytes:
-        """Return the SHA-256 of this row and everything before it; the body goes in by its own, so
-        that a row can be checked by who knows only that."""
-        digest = hashlib.sha256(self.body).hexdigest() if body_sha256 is None else body_sha256
-        position, kind, reservation, number, key, terms, _, at, sums, _ = self
+    def link(self, previous: bytes) -> bytes:
+        """Return the SHA-256 of this row and everything before it."""
+        position, kind, reservation, number, key, terms, body, at, sums, _ = self
         # a value of a type that no ledger writes can only come from an edit by hand, and gives
         # another text
         text = (
-            f"{position!a} {kind!a} {reservation!a} {number!a} {key.hex()} {terms!a} {digest}"
-            f" {at!a} {sums!a}"
+            f"{position!a} {kind!a} {reservation!a} {number!a} {key.hex()} {terms!a}"
+            f" {hashlib.sha256(body).hexdigest()} {at!a} {sums!a}"
         )
         return hashlib.sha256(previous + text.encode()).digest()
 
 
-class _Terms(Model):
+COLUMNS = ", ".join(Row._fields)
+INSERT = f"INSERT INTO entry ({COLUMNS}) VALUES ({', '.join('?' * len(Row._fields))})"
+_SELECT = (
+    f"SELECT {COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
+    " FROM entry e WHERE"
+)
+
+
+class _Said(Model):
     """Base of what rows say in JSON, whose numbers read back bit for bit."""
 
     def encode(self) -> str:
@@ -337,7 +432,7 @@ class _Terms(Model):
         return self.model_dump_json()
 
     @classmethod
-    def decode(cls, text: str) -> Self:
+    def decode(cls, text: str | bytes) -> Self:
         """Return what a stored text says.
 
         Raises
@@ -351,12 +446,10 @@ class _Terms(Model):
             raise fault_of(error) from None
 
 
-class Purchase(_Terms):
-    """What one reservation holds: events, how many answers they are for, each of them the same
-    share of every event (None where that was not stated), and the price of all together."""
+class Purchase(_Said):
+    """What one reservation holds: events, and the price of all together."""
 
     events: Annotated[tuple[AnyEvent, ...], Field(min_length=1)]
-    queries: Count | None
     epsilon: Loss
     delta: Annotated[float, Field(ge=0, lt=1, strict=True)]
 
@@ -366,32 +459,20 @@ class Purchase(_Terms):
         return PrivacyBudget(self.epsilon, self.delta)
 
 
-class Closing(_Terms):
-    """How a reservation ended: with an answer, of which it has the SHA-256 or what drew it and,
-    where steps that were not taken are not paid, the events that were used; or without, for a
-    reason."""
+class Intention(_Said):
+    """What a reservation is for, and what a request that goes on must state again."""
 
-    sha256: str | None = None
+    purpose: str
+    terms: dict[str, JsonValue]
+
+
+class Closing(_Said):
+    """How a reservation ended: with answers, of which it has what drew them and, where steps that
+    were not taken are not paid, the events that were used; or without, for a reason."""
+
     facts: dict[str, JsonValue] | None = None
     used: tuple[AnyEvent, ...] | None = None
-    reason: str | None = None
-
-    @property
-    def state(self) -> Literal["committed", "forfeited"]:
-        """Either "committed" or "forfeited"."""
-        return "committed" if self.reason is None else "forfeited"
-
-
-def intention_text(purpose: str, terms: Mapping[str, Any]) -> bytes:
-    """Return what a reservation is for, with its terms, as its row holds them."""
-    return json.dumps([purpose, dict(terms)], separators=(",", ":"), allow_nan=False).encode()
-
-
-def _intention_in(row: Row) -> tuple[str, dict[str, Any]]:
-    purpose, terms = json.loads(row.body)
-    if not isinstance(purpose, str) or not isinstance(terms, dict):
-        raise ValueError("it has no purpose")
-    return purpose, terms
+    reason: Annotated[str, Field(min_length=1)] | None = None
 
 
 # a ledger holds the same few purchases many times
@@ -409,22 +490,17 @@ class Progress:
     totals: Totals
     sums: str
 
-    @classmethod
-    def of(cls, position: int, chain: bytes, totals: Totals) -> Self:
-        """Return the progress with these sums."""
-        return cls(position, chain, totals, f"{totals.grants} {totals.loss} {totals.failure}")
-
-
-def _totals_in(sums: str) -> Totals:
-    grants, loss, failure = sums.split(" ")
-    return Totals(int(grants), Fraction(loss), Fraction(failure))
+    def with_totals(self, totals: Totals) -> Self:
+        """Return the same with other sums."""
+        sums = f"{totals.grants} {totals.loss} {totals.failure}"
+        return replace(self, totals=totals, sums=sums)
 
 
 # --- reading and writing ---
 
 
-class Reader:
-    """Rows within one transaction; each is held against its SHA-256 before anybody has it.
+class Rows:
+    """The rows within one transaction; each is held against its SHA-256 before anybody has it.
 
     Parameters
     ----------
@@ -435,30 +511,51 @@ class Reader:
         Of the account; it says what each purchase adds up to.
     where : str
         Name of the ledger, for messages.
+    known : Progress, optional
+        How far an earlier reader has come.
+
+    Attributes
+    ----------
+    seen : Progress
+        The rows that were checked or added, which are all.
+
+    Raises
+    ------
+    LedgerError
+        If a row was edited, removed or added by hand, or the account is an older copy: of the rows
+        after `known`, or of the newest ones.
     """
 
-    def __init__(self, transaction: Transaction, digest: bytes, rule: Filter, where: str) -> None:
+    def __init__(
+        self,
+        transaction: Transaction,
+        digest: bytes,
+        rule: Filter,
+        where: str,
+        known: Progress | None = None,
+    ) -> None:
         self.transaction, self.where = transaction, where
         self._digest, self._rule = digest, rule
+        self.seen = self._follow(known or self._start())
 
     def one(self, which: str, *values: Any) -> Row | None:
         """Return the first row of which a condition holds."""
-        found = self.transaction.execute(f"{_SELECT} {which} LIMIT 1", values).fetchone()
-        return None if found is None else self._checked(found)
+        return next(iter(self.all(f"{which} LIMIT 1", *values)), None)
 
     def all(self, which: str, *values: Any) -> list[Row]:
         """Return every row of which a condition holds."""
         found = self.transaction.execute(f"{_SELECT} {which}", values).fetchall()
         return [self._checked(row) for row in found]
 
-    def parts(self, reservation: int) -> Iterator[Row]:
-        """Give all answers of a reservation, in order."""
-        # by the one key that has them in this order: no statement may take long
-        which = f"reservation = ? AND number > ? ORDER BY number LIMIT {AT_ONCE}"
-        found = self.all(which, reservation, 0)
-        while found:
-            yield from (row for row in found if row.kind == "part")
-            found = self.all(which, reservation, found[-1].number)
+    def walk(self, column: str, first: int, which: str = "", *values: Any) -> Iterator[Row]:
+        """Give rows in the order of a column, from a value of it on; no statement may take long."""
+        which = f"{column} >= ? {which} ORDER BY {column} LIMIT {AT_ONCE}"
+        count = AT_ONCE
+        while count == AT_ONCE:
+            found = self.all(which, first, *values)
+            yield from found
+            count = len(found)
+            first = getattr(found[-1], column) + 1 if found else first
 
     def answers(self, reservation: int, questions: Sequence[bytes]) -> Iterator[Row]:
         """Give the answers to those of `questions` that have one."""
@@ -482,8 +579,31 @@ class Reader:
         """Return the row of a reservation that is there."""
         row = self.one("reservation = ? AND number = 0", reservation)
         if row is None:
-            raise self._forged(self.transaction.head[0])
+            raise self._forged(self.seen.position)
         return row
+
+    def ends(self, start: int, end: int) -> list[tuple[Row, Row]]:
+        """Return the first and the last row of the reservations with these numbers."""
+        some = "reservation >= ? AND reservation <= ? AND number = 0"
+        last = (
+            "SELECT (SELECT l.position FROM entry l WHERE l.reservation = f.reservation"
+            f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {some}"
+        )
+        places = [place for (place,) in self.transaction.execute(last, (start, end)).fetchall()]
+        marks = ", ".join("?" * len(places)) or "0"
+        firsts = self.all(f"{some} ORDER BY reservation", start, end)
+        lasts = self.all(f"position IN ({marks}) ORDER BY reservation", *places)
+        return list(zip(firsts, lasts, strict=True))
+
+    def has(self, position: int, chain: bytes) -> bool:
+        """Return whether the row at a position has this SHA-256; that of no row is the
+        account's."""
+        if not position:
+            return chain == self._digest
+        select = "SELECT 1 FROM entry WHERE position = ? AND chain = ?"
+        return self.transaction.execute(select, (position, chain)).fetchone() is not None
+
+    # --- what they say ---
 
     def purchase(self, row: Row) -> Purchase:
         """Return what a reservation holds.
@@ -493,132 +613,104 @@ class Reader:
         LedgerError
             If this program cannot read it.
         """
-        return self._read(lambda row: _purchase_in(row.terms), row)
+        return self._read(_purchase_in, row.terms)
+
+    def intention(self, row: Row) -> Intention:
+        """Return what a reservation is for; errors are those of `purchase`."""
+        return self._read(Intention.decode, row.body)
 
     def closing(self, row: Row) -> Closing:
         """Return how a reservation ended; errors are those of `purchase`."""
-        return self._read(lambda row: Closing.decode(row.terms), row)
+        return self._read(Closing.decode, row.terms)
 
-    def _read(self, decode: Callable[[Row], Result], row: Row) -> Result:
+    def spent_after(self, row: Row) -> tuple[float, float]:
+        """Return what was spent just after a row."""
+        return self._rule.spent(self._sums_of(row))
+
+    def _read(self, decode: Callable[[Any], Result], text: str | bytes) -> Result:
         try:
-            return decode(row)
+            return decode(text)
         except _UNREADABLE as error:
             raise LedgerError(
                 f"{self.where} holds a reservation that this program cannot read: {in_brief(error)}"
             ) from error
 
-    def ends(self, after: int, up_to: int) -> list[tuple[Row, Row]]:
-        """Return the first and the last row of the reservations with these numbers. Bodies of last
-        rows are not read, so of them closings alone are checked, which have the SHA-256 of
-        theirs."""
-        some = "reservation > ? AND reservation <= ? AND number = 0"
-        last = (
-            "SELECT (SELECT l.position FROM entry l WHERE l.reservation = f.reservation"
-            f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {some}"
-        )
-        places = [place for (place,) in self.transaction.execute(last, (after, up_to)).fetchall()]
-        marks = ", ".join("?" * len(places)) or "0"
-        select = f"{_SELECT} position IN ({marks}) ORDER BY reservation".replace(" body,", " NULL,")
-        found = self.transaction.execute(select, places).fetchall()
-        lasts = [Row(*fields[:-1]) for fields in found]
-        for row, fields in zip(lasts, found, strict=True):
-            if row.kind == "close":
-                self._checked(fields, self.closing(row).sha256 or _NOTHING)
-        firsts = self.all(f"{some} ORDER BY reservation", after, up_to)
-        return list(zip(firsts, lasts, strict=True))
-
     # --- how far it goes ---
 
-    def start(self) -> Progress:
-        """Return how far a new reader has come.
+    def check_all(self) -> None:
+        """Check every row from the first one on, and the order of those of each reservation.
 
         Raises
         ------
         LedgerError
-            If rows are missing, or one of the newest was edited.
+            If a row was edited, removed or added by hand.
         """
-        head = self.transaction.head
-        count = self.transaction.count()
+        self._follow(self._beginning(), {})
+
+    def _beginning(self) -> Progress:
+        return Progress(0, self._digest, Totals(), "").with_totals(Totals())
+
+    def _start(self) -> Progress:
+        """Return the progress from which a new reader follows the newest rows."""
+        head, count = self.transaction.head, self.transaction.count()
         if head is None or head[0] != count:
             raise self._lost()
         before = count - NEWEST
         if before < 1:
-            return self.follow(self._beginning())
+            return self._beginning()
         row = self.one("position = ?", before)
         if row is None:
             raise self._forged(before)
-        return self.follow(Progress.of(before, row.chain, self._sums_of(row)))
+        return Progress(before, row.chain, self._sums_of(row), row.sums)
 
-    def follow(self, seen: Progress, ends: dict[int, int | None] | None = None) -> Progress:
+    def _follow(self, seen: Progress, ends: dict[int, int | None] | None = None) -> Progress:
         """Check every row after `seen` and return the new progress.
 
-        Parameters
-        ----------
-        seen : Progress
-        ends : dict of int to int, optional
-            The next number of each reservation, None of one that is closed; then the order of rows
-            is checked, too.
-
-        Raises
-        ------
-        LedgerError
-            If a row was edited, removed or added by hand, or the account is an older copy.
+        `ends` has the next number of each reservation, None of one that is closed; where it is
+        given, the order of rows is checked, too.
         """
         head = self.transaction.head
         if head == (seen.position, seen.chain):
             return seen
-        select = f"SELECT {COLUMNS} FROM entry WHERE position > ? ORDER BY position LIMIT {AT_ONCE}"
-        count = AT_ONCE
-        while count == AT_ONCE:
-            found = self.transaction.execute(select, (seen.position,)).fetchall()
-            for fields in found:
-                row = Row(*fields)
-                seen = self._next(seen, row)
-                if ends is not None:
-                    if ends.get(row.reservation, 0) != row.number:
-                        raise self._forged(row.position)
-                    ends[row.reservation] = None if row.kind == "close" else row.number + 1
-            count = len(found)
+        if not self.has(seen.position, seen.chain):
+            raise self._lost()
+        for row in self.walk("position", seen.position + 1):
+            seen = self._next(seen, row)
+            if ends is not None:
+                if ends.get(row.reservation, 0) != row.number:
+                    raise self._forged(row.position)
+                ends[row.reservation] = None if row.kind == "close" else row.number + 1
         if head != (seen.position, seen.chain):
             raise self._lost()
         return seen
 
-    def check_all(self) -> Progress:
-        """Check every row from the first one on, and the order of those of each reservation; errors
-        are those of `follow`."""
-        return self.follow(self._beginning(), {})
-
-    def _beginning(self) -> Progress:
-        return Progress.of(0, self._digest, Totals())
-
     def _next(self, seen: Progress, row: Row) -> Progress:
-        """Return the progress after one row more."""
-        if row.position != seen.position + 1:
-            raise self._forged(seen.position + 1)
-        self._check_link(row, seen.chain)
-        expected, known = seen.totals, 1 <= row.reservation <= seen.totals.grants
+        """Return the progress after one row more, which has its link."""
+        known, after = 1 <= row.reservation <= seen.totals.grants, seen
         if row.kind == "reserve":
             purchase = self.purchase(row)
-            expected = expected.plus(self._rule.costs(purchase.events, purchase.price))
-            known = row.reservation == expected.grants
-        elif row.kind == "close":
-            closing = self.closing(row)
-            digest = None if closing.sha256 is None else hashlib.sha256(row.body).hexdigest()
-            known = known and closing.sha256 == digest
-            if known and closing.used is not None:
-                expected = self.after_closing(expected, row.reservation, closing.used)
-        after = Progress.of(row.position, row.chain, expected) if expected != seen.totals else seen
+            added = seen.totals.plus(self._rule.costs(purchase.events, purchase.price))
+            known, after = row.reservation == added.grants, seen.with_totals(added)
+        elif row.kind == "close" and known and (used := self.closing(row).used) is not None:
+            after = seen.with_totals(self.after_closing(seen.totals, row.reservation, used))
+        totals = after.totals
         if row.sums != after.sums:
             # another version, or another machine's arithmetic, may have found it to cost more
-            after = Progress.of(row.position, row.chain, self._sums_of(row))
-            known = known and _cover(after.totals, expected)
-        if not known or row.sums != after.sums:
+            totals = self._sums_of(row)
+            known = known and _cover(totals, after.totals)
+        if row.position != seen.position + 1 or not known:
             raise self._forged(row.position)
-        return Progress(row.position, row.chain, after.totals, row.sums)
+        return Progress(row.position, row.chain, totals, row.sums)
 
     def after_closing(self, totals: Totals, reservation: int, used: Sequence[Event]) -> Totals:
-        """Return the sums where a reservation has turned out to be only what was used of it. What
-        is taken back is what its row added, whatever this version would add for it."""
+        """Return the sums where a reservation has turned out to be only what was used of it.
+
+        Under a Renyi filter the divergences of one order add up over the steps that were really
+        taken, whatever decided when to stop (Feldman and Zrnic 2021, Theorem 3.1), so steps that
+        were not taken can be spent on something else. Sums of (epsilon, delta) pairs know no such
+        thing, and give nothing back. What is taken back is what the row added, whatever this
+        version would add for it.
+        """
         row = self.reserved(reservation)
         before = self.one("position = ?", row.position - 1)
         earlier, later = self._sums_of(before) if before else Totals(), self._sums_of(row)
@@ -627,32 +719,22 @@ class Reader:
         lower = Totals(1, min(kept.loss, reserved.loss), min(kept.failure, reserved.failure))
         return totals.minus(reserved).plus(lower)
 
-    def spent_after(self, row: Row) -> tuple[float, float]:
-        """Return what was spent just after a row."""
-        return self._rule.spent(self._sums_of(row))
-
-    def intention(self, row: Row) -> tuple[str, dict[str, Any]]:
-        """Return what a reservation is for, and its public terms."""
-        return self._read(_intention_in, row)
-
     def _sums_of(self, row: Row) -> Totals:
         try:
-            return _totals_in(row.sums)
+            grants, loss, failure = row.sums.split(" ")
+            return Totals(int(grants), Fraction(loss), Fraction(failure))
         except (AttributeError, ValueError, ZeroDivisionError):
             raise self._forged(row.position) from None
 
-    def _checked(self, found: Sequence[Any], body_sha256: str | None = None) -> Row:
+    def _checked(self, found: Sequence[Any]) -> Row:
         row, previous = Row(*found[:-1]), found[-1]
-        self._check_link(row, self._digest if row.position == 1 else previous, body_sha256)
-        return row
-
-    def _check_link(self, row: Row, previous: Any, body_sha256: str | None = None) -> None:
         try:
-            sound = row.link(previous, body_sha256) == row.chain
+            sound = row.link(self._digest if row.position == 1 else previous) == row.chain
         except (AttributeError, TypeError, UnicodeError):  # a value of a type that nobody writes
             sound = False
         if not sound:
             raise self._forged(row.position)
+        return row
 
     def _forged(self, position: object) -> LedgerError:
         return LedgerError(
@@ -666,67 +748,19 @@ class Reader:
             " copy of it."
         )
 
+    # --- adding ---
 
-_NOTHING = hashlib.sha256(b"").hexdigest()
-_SPARE = 1 + Fraction(1, 10**9)
-
-
-def _cover(sums: Totals, least: Totals) -> bool:
-    """Return whether recorded sums are those that this version finds, or more, but for rounding."""
-    enough = least.loss <= sums.loss * _SPARE and least.failure <= sums.failure * _SPARE
-    return enough and sums.grants == least.grants
-
-
-class Writer:
-    """Adds rows within one transaction, after all that is there.
-
-    Parameters
-    ----------
-    reader : Reader
-        Of a transaction that may write.
-    seen : Progress
-        The rows checked up to now, which are all.
-    """
-
-    def __init__(self, reader: Reader, seen: Progress) -> None:
-        self.reader, self.seen = reader, seen
-
-    def add(
-        self,
-        kind: str,
-        reservation: int,
-        number: int,
-        *,
-        key: bytes = b"",
-        terms: str = "",
-        body: bytes = b"",
-        totals: Totals | None = None,
-    ) -> None:
-        """Add one row with the time, and with new sums where they change."""
-        seen = self.seen
-        after = seen if totals is None else Progress.of(seen.position, seen.chain, totals)
-        self._append(
-            after, [Row(0, kind, reservation, number, key, terms, body, utc_now(), after.sums)]
-        )
-
-    def add_parts(self, reservation: int, first: int, parts: Sequence[tuple[bytes, bytes]]) -> None:
-        """Add answers, as (question, answer), numbered from `first`."""
-        sums = self.seen.sums
-        rows = [
-            Row(0, "part", reservation, number, question, "", answer, "", sums)
-            for number, (question, answer) in enumerate(parts, first)
-        ]
-        self._append(self.seen, rows)
-
-    def _append(self, after: Progress, rows: Sequence[Row]) -> None:
-        position, chain, chained = self.seen.position, self.seen.chain, []
-        for row in rows:
-            position += 1
-            placed = row._replace(position=position)
-            chain = placed.link(chain)
-            chained.append(placed._replace(chain=chain))
-        self.reader.transaction.append(chained)
-        self.seen = Progress(position, chain, after.totals, after.sums)
+    def add(self, rows: Sequence[Row], totals: Totals | None = None) -> None:
+        """Add rows after all that is there, with their places and, where they change, new sums."""
+        after = self.seen if totals is None else self.seen.with_totals(totals)
+        placed: list[Row] = []
+        chain = after.chain
+        for position, given in enumerate(rows, after.position + 1):
+            row = given._replace(position=position, sums=after.sums)
+            chain = row.link(chain)
+            placed.append(row._replace(chain=chain))
+        self.transaction.append(placed)
+        self.seen = replace(after, position=after.position + len(placed), chain=chain)
 
     def check_end(self) -> None:
         """Refuse to commit where the last row is another one than was added last.
@@ -738,8 +772,15 @@ class Writer:
         """
         # a program may have swallowed the error of a statement that added some rows
         select = "SELECT position, chain, (SELECT max(position) FROM entry) FROM head"
-        found, seen = self.reader.transaction.execute(select).fetchone(), self.seen
+        found, seen = self.transaction.execute(select).fetchone(), self.seen
         if found != (seen.position, seen.chain, seen.position or None):
-            raise LedgerError(
-                f"{self.reader.where} did not take what was written; nothing was changed."
-            )
+            raise LedgerError(f"{self.where} did not take what was written; nothing was changed.")
+
+
+_SPARE = 1 + Fraction(1, 10**9)
+
+
+def _cover(sums: Totals, least: Totals) -> bool:
+    """Return whether recorded sums are those that this version finds, or more, but for rounding."""
+    enough = least.loss <= sums.loss * _SPARE and least.failure <= sums.failure * _SPARE
+    return enough and sums.grants == least.grants

@@ -12,25 +12,29 @@ had (mode "persist"), and `claim_room` makes it large enough.
 import os
 import sqlite3
 import threading
-import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from secretballot.core.drafts import draft_file, release_above, sweep_drafts, sync_folder
 from secretballot.core.errors import LedgerError
 from secretballot.core.ledger.rows import (
     APPLICATION_ID,
     INSERT,
+    KEYS,
     TABLES,
     VERSION,
     Account,
+    Resting,
     Row,
     Transaction,
     UnknownEndError,
+    changed_tables,
     in_brief,
+    in_words,
+    other_version,
 )
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
@@ -39,51 +43,47 @@ _BALLAST = 1 << 16  # bytes whose pages a claim rewrites so that the journal gro
 _FORSAKEN = timedelta(days=7)  # a claim this old belongs to a process that died before its answer
 _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
 
-_REFUSED = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {} is refused'); END"
+_REFUSED = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {} on {} is refused'); END"
 # INSERT OR REPLACE deletes without firing delete triggers, so a row may take no place that is taken
-_NEXT = """CREATE TRIGGER entry_next BEFORE INSERT ON entry
-WHEN new.position <> (SELECT coalesce(max(position), 0) + 1 FROM entry)
-    OR EXISTS (
-        SELECT 1 FROM entry WHERE reservation = new.reservation AND number >= new.number
+_GUARDS = (
+    (
+        "INSERT",
+        "entry",
+        """new.position <> (SELECT coalesce(max(position), 0) + 1 FROM entry)
+    OR new.number <> (
+        SELECT coalesce(max(number) + 1, 0) FROM entry WHERE reservation = new.reservation
     )
-    OR (new.number > 0 AND NOT EXISTS (
+    OR EXISTS (
         SELECT 1 FROM entry
-        WHERE reservation = new.reservation AND number = new.number - 1 AND kind <> 'close'
-    ))
-    OR (new.kind = 'part' AND EXISTS (
+        WHERE reservation = new.reservation AND number = new.number - 1 AND kind = 'close'
+    )
+    OR new.kind = 'part' AND EXISTS (
         SELECT 1 FROM entry
         WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
-    ))
-    OR (new.kind = 'reserve' AND (
-        EXISTS (SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key)
-        OR new.reservation <> (SELECT coalesce(max(reservation), 0) + 1 FROM entry)
-    ))
-"""
-_HEAD_STEP = """CREATE TRIGGER head_no_UPDATE BEFORE UPDATE ON head
-WHEN new.id <> old.id OR new.position <= old.position
+    )
+    OR new.kind = 'reserve' AND EXISTS (
+        SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key
+    )""",
+    ),
+    (
+        "UPDATE",
+        "head",
+        """new.id <> old.id OR new.position <= old.position
     OR new.position <> (SELECT max(position) FROM entry)
-    OR new.chain <> (SELECT chain FROM entry WHERE position = new.position)
-"""
+    OR new.chain <> (SELECT chain FROM entry WHERE position = new.position)""",
+    ),
+    *(("INSERT", table, f"EXISTS (SELECT 1 FROM {table})") for table in ("account", "head")),
+    *(("UPDATE", table, "true") for table in ("account", "entry")),
+    *(("DELETE", table, "true") for table in ("account", "entry", "head")),
+)
 SCHEMA = (
     *(text.format(integer="INTEGER", real="REAL", bytes="BLOB") for text in TABLES),
+    *KEYS,
     "CREATE TABLE room (reservation INTEGER PRIMARY KEY, filler BLOB NOT NULL)",
-    _NEXT + _REFUSED.format("this row on entry"),
-    _HEAD_STEP + _REFUSED.format("UPDATE on head"),
     *(
-        f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table}\n"
-        + _REFUSED.format(f"{verb} on {table}")
-        for table, verb in (
-            ("account", "UPDATE"),
-            ("entry", "UPDATE"),
-            ("account", "DELETE"),
-            ("entry", "DELETE"),
-            ("head", "DELETE"),
-        )
-    ),
-    *(
-        f"CREATE TRIGGER {table}_no_INSERT BEFORE INSERT ON {table}\n"
-        f"WHEN EXISTS (SELECT 1 FROM {table})\n" + _REFUSED.format(f"INSERT on {table}")
-        for table in ("account", "head")
+        f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table}\nWHEN {when}\n"
+        + _REFUSED.format(verb, table)
+        for verb, table, when in _GUARDS
     ),
 )
 
@@ -137,64 +137,52 @@ def create_tables(connection: sqlite3.Connection, account: Account) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in SCHEMA:
         connection.execute(statement)
-    marks = ", ".join("?" * len(account.values))
-    connection.execute(f"INSERT INTO account VALUES ({marks})", account.values)
-    connection.execute("INSERT INTO head VALUES (1, 0, ?)", (account.digest,))
+    account.fill(connection.execute)
     connection.execute(f"INSERT INTO room VALUES (0, zeroblob({_BALLAST}))")
     connection.execute("COMMIT")
 
 
-def create_file(path: Path, account: Account) -> bool:
-    """Make a ledger file, complete or not at all.
-
-    If another process made one meanwhile, leave that one. Return whether it was made here.
-
-    The file is written under a passing name and then linked, so that nobody ever finds a half-made
-    or empty one: an empty file at `path` is damage, not a fresh start.
-
-    Raises
-    ------
-    LedgerError
-        If the folder is missing or published, or an old ledger was lost there.
-    """
-    journal = path.with_name(f"{path.name}-journal")
-    with _in_words(f"Ledger {path}"):
-        if not path.parent.is_dir():
-            raise LedgerError(
-                f"The folder {path.parent} does not exist; make it, or give another path."
-            )
-        released = release_above(path.parent)
-        if released is not None:
-            raise LedgerError(
-                f"The ledger {path} would lie in the release {released}, which is published; give a"
-                " path outside of it."
-            )
-        # A new account where an old one was lost would grant its whole budget again. A ledger
-        # leaves its journal beside it; seen in this order, nobody who is creating deceives us.
-        if journal.exists() and not path.exists():
-            raise LedgerError(
-                f"The ledger {path} is gone and its journal {journal.name} is left; restore it from"
-                " a copy, or remove the journal too if nothing was ever released under it."
-            )
-        sweep_drafts(path.parent, path.name)
-        with draft_file(path) as (_, draft):
-            try:
-                with closing(connect(draft)) as connection:
-                    create_tables(connection, account)
-                made = True
-                # a link takes the name at once or not at all: two processes make no two ledgers
-                try:
-                    os.link(draft, path)
-                except FileExistsError:
-                    made = False
-            finally:
-                draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
-        sync_folder(path.parent)
-    return made
+def _create_file(path: Path, account: Account) -> None:
+    """Make a ledger file under a passing name and then link it, so that nobody ever finds a
+    half-made or empty one: an empty file at `path` is damage, not a fresh start."""
+    journal = _journal_of(path)
+    if not path.parent.is_dir():
+        raise LedgerError(
+            f"The folder {path.parent} does not exist; make it, or give another path."
+        )
+    released = release_above(path.parent)
+    if released is not None:
+        raise LedgerError(
+            f"The ledger {path} would lie in the release {released}, which is published; give a"
+            " path outside of it."
+        )
+    # A new account where an old one was lost would grant its whole budget again. A ledger leaves
+    # its journal beside it; seen in this order, nobody who is creating deceives us.
+    if journal.exists() and not path.exists():
+        raise LedgerError(
+            f"The ledger {path} is gone and its journal {journal.name} is left; restore it from a"
+            " copy, or remove the journal too if nothing was ever released under it."
+        )
+    sweep_drafts(path.parent, path.name)
+    with draft_file(path) as (_, draft):
+        try:
+            with closing(connect(draft)) as connection:
+                create_tables(connection, account)
+            # a link takes the name at once or not at all: two processes make no two ledgers
+            with suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            _journal_of(draft).unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
-def _check_place(path: Path) -> None:
-    """Refuse a place where no ledger can be, before SQLite would say so in fewer words."""
+def _journal_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-journal")
+
+
+def _file_at(path: Path) -> tuple[int, int]:
+    """Return what tells a file from another one in its place; refuse a place where no ledger can
+    be, before SQLite would say so in fewer words."""
     if not path.exists():
         raise LedgerError(
             f"There is no ledger at {path}; give the right path, or restore it from a copy."
@@ -203,11 +191,13 @@ def _check_place(path: Path) -> None:
         raise LedgerError(
             f"{path} is a folder or a device, not a file; give the path of a ledger file."
         )
-    if path.stat().st_size == 0:
+    found = path.stat()
+    if found.st_size == 0:
         raise LedgerError(
             f"{path} is empty, which a ledger never is; restore it from a copy, or remove it if"
             " nothing was ever released under it."
         )
+    return found.st_dev, found.st_ino
 
 
 # --- transactions ---
@@ -232,10 +222,7 @@ class SqliteTransaction:
             )
         version = self._value("PRAGMA user_version")
         if version != VERSION:
-            raise LedgerError(
-                f"{where} has format version {version} and this program reads version {VERSION};"
-                " use the version of secretballot that made it."
-            )
+            raise other_version(where, version)
         self.head = connection.execute("SELECT position, chain FROM head").fetchone()
 
     def _value(self, statement: str) -> Any:
@@ -251,10 +238,7 @@ class SqliteTransaction:
 
     def append(self, rows: Sequence[Row]) -> None:
         """Add rows and move the head."""
-        if len(rows) == 1:
-            self._connection.execute(INSERT, rows[0])
-        elif rows:
-            self._connection.executemany(INSERT, rows)
+        self._connection.executemany(INSERT, rows)
         if rows:
             last = rows[-1]
             self.execute("UPDATE head SET position = ?, chain = ?", (last.position, last.chain))
@@ -283,108 +267,74 @@ class SqliteTransaction:
         self.execute(f"PRAGMA user_version = {VERSION}")
 
 
-class _Opened(NamedTuple):
-    """A connection, the process that opened it, and the file that it leads to."""
-
-    connection: sqlite3.Connection
-    process: int
-    file: tuple[int, int] | None
-
-
-_INHERITED: list[sqlite3.Connection] = []
-
-
-def _close(kept: list[_Opened]) -> None:
-    for opened in kept:
-        if opened.process == os.getpid():
-            opened.connection.close()
-        else:  # SQLite forbids using and closing a connection on the other side of a fork
-            _INHERITED.append(opened.connection)
-    kept.clear()
-
-
 class SqliteStore:
     """An account in a file, or in memory.
 
-    Between two transactions no connection stays open, or one where that was asked for; one with
-    which something went wrong is never kept.
+    Between two transactions one connection rests; one with which something went wrong never does.
 
     Parameters
     ----------
     path : Path or None
-        Absolute path of an existing file; None for a new account in memory.
-    account : Account, optional
-        The account in memory.
+        Absolute path; None for a new account in memory, which `create` makes.
     """
 
-    def __init__(self, path: Path | None, account: Account | None = None) -> None:
-        self.where = f"Ledger {path}"
-        self._path, self._lock = path, threading.Lock()
-        self._keeps, self._kept = False, list[_Opened]()  # none or one
-        self._journal = None if path is None else path.with_name(f"{path.name}-journal")
-        weakref.finalize(self, _close, self._kept)
-        if path is not None:
-            with _in_words(self.where):
-                _check_place(path)
+    def __init__(self, path: Path | None) -> None:
+        self.where = "The ledger in memory" if path is None else f"Ledger {path}"
+        self._path, self._journal = path, None if path is None else _journal_of(path)
+        self._resting = Resting(self, 1)
+        # in memory there is one connection, for one transaction at a time
+        self._alone: Any = threading.Lock() if path is None else nullcontext()
+
+    def exists(self) -> bool:
+        """Return whether anything is at the path, a link that leads nowhere, too."""
+        return self._path is not None and os.path.lexists(self._path)
+
+    def create(self, account: Account) -> None:
+        """Make the account."""
+        if self._path is not None:
+            with in_words(_ERRORS, self._refusal):
+                _create_file(self._path, account)
             return
-        assert account is not None
-        self.where = f"The ledger of {account.dataset!r} in memory"
-        self._memory = connect(None)
-        create_tables(self._memory, account)
-        self._process = os.getpid()
-        weakref.finalize(self, self._memory.close)
+        connection = connect(None)
+        create_tables(connection, account)
+        self._resting.put(connection, None)
+
+    def grant(self, role: str) -> None:
+        """Refuse: a file has no roles."""
+        raise LedgerError(
+            f"The ledger {self._path} is a file, whose rights are those of the file system; give"
+            " the URL of a PostgreSQL database."
+        )
 
     @contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        """Begin a transaction that only reads."""
-        with (
-            _in_words(self.where),
-            self._connection() as connection,
-            _rolled_back_on_errors(connection),
-        ):
-            connection.execute("BEGIN")
-            yield SqliteTransaction(connection, self._journal, self.where)
-            connection.execute("COMMIT")
-
-    @contextmanager
-    def writing(
-        self, *, closes: int | None = None, after: str = "nothing was changed"
-    ) -> Iterator[Transaction]:
-        """Begin a transaction that writes.
+    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[Transaction]:
+        """Begin a transaction.
 
         The room of a reservation that it closes is given back before, in a transaction of its own
         whose lock is kept, so that nobody else takes it.
         """
-        with _in_words(self.where, after), self._connection() as connection:
+        with in_words(_ERRORS, self._refusal), self._connection() as connection:
             if closes is not None and self._path is not None:
                 _give_room_back(connection, closes)
-            with _rolled_back_on_errors(connection):
-                connection.execute("BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            if write:
                 connection.execute("PRAGMA locking_mode = NORMAL")  # from the end of this one on
-                yield SqliteTransaction(connection, self._journal, self.where)
-                self._commit(connection, after)
-
-    def _commit(self, connection: sqlite3.Connection, after: str) -> None:
-        try:
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            # the last write to the disk may have been done and its end not confirmed; where others
-            # hold the file, nothing was written yet
-            if _code_of(error) == sqlite3.SQLITE_BUSY:
-                raise
-            raise UnknownEndError.of(
-                f"{self.where} met an error at the end of storing ({in_brief(error)}), so check the"
-                " disk and its free space",
-                _sentence(error, self.where, after),
-            ) from None
-
-    def keep_open(self) -> None:
-        """Keep a connection open from one transaction to the next."""
-        self._keeps = True
+            yield SqliteTransaction(connection, self._journal, self.where)
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                # the last write to the disk may have been done and its end not confirmed; where
+                # others hold the file, nothing was written yet
+                if not write or _code_of(error) == sqlite3.SQLITE_BUSY:
+                    raise
+                raise UnknownEndError.of(
+                    f"{self.where} met an error at the end of storing ({in_brief(error)}), so check"
+                    " the disk and its free space",
+                    str(self._refusal(error)),
+                ) from None
 
     def check(self, transaction: Transaction, *, pages: bool) -> None:
-        """Refuse tables or triggers that were changed by hand, and damaged pages: of a small file
-        always, of a large one if `pages`."""
+        """Refuse tables or triggers that were changed by hand, and damaged pages."""
         if pages or transaction.execute("PRAGMA page_count").fetchone()[0] <= _FEW_PAGES:
             report = transaction.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if report != "ok":
@@ -394,55 +344,46 @@ class SqliteStore:
                 )
         found = transaction.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         if {sql for (sql,) in found} != set(SCHEMA):
-            raise LedgerError(
-                f"{self.where} has tables or triggers that were changed by hand; restore it from a"
-                " copy."
-            )
-
-    # --- connections ---
+            raise changed_tables(self.where)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        if self._path is None:
-            if os.getpid() != self._process:  # both processes would hold the whole budget
-                raise LedgerError(
-                    f"{self.where} belongs to the process that made it; share a ledger file"
-                    " instead."
-                )
-            with self._lock:
-                yield self._memory
-            return
-        # before it is opened: if the file is replaced meanwhile, the next use sees it
-        file = self._file_identity()
-        opened = self._take_kept(file) or _Opened(connect(self._path), os.getpid(), file)
-        try:
-            yield opened.connection
-        except BaseException:
-            opened.connection.close()
-            raise
-        with self._lock:
-            if self._keeps and not self._kept and file is not None:
-                self._kept.append(opened)
-                return
-        _close([opened])
+        with self._alone:
+            # before it is opened: if the file is replaced meanwhile, the next use sees it
+            file = None if self._path is None else _file_at(self._path)
+            connection = self._resting.take(lambda mark: mark == file)
+            if connection is None:
+                if self._path is None:  # both processes would hold the whole budget
+                    raise LedgerError(
+                        f"{self.where} belongs to the process that made it; share a ledger file"
+                        " instead."
+                    )
+                connection = connect(self._path)
+            # of a file that was put in place of another one, SQLite may know pages of that one
+            connection.execute("PRAGMA shrink_memory")
+            try:
+                yield connection
+            except BaseException:
+                with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
+                    connection.execute("ROLLBACK")
+                if self._path is None:
+                    self._resting.put(connection, file)
+                else:
+                    connection.close()
+                raise
+            self._resting.put(connection, file)
 
-    def _take_kept(self, file: tuple[int, int] | None) -> _Opened | None:
-        with self._lock:
-            if not self._kept:
-                return None
-            opened = self._kept.pop()
-        if (opened.process, opened.file) == (os.getpid(), file):
-            return opened
-        _close([opened])
-        return None
-
-    def _file_identity(self) -> tuple[int, int] | None:
-        assert self._path is not None
-        try:
-            found = self._path.stat()
-        except OSError:  # opening it says why, in words
-            return None
-        return found.st_dev, found.st_ino
+    def _refusal(self, error: Exception) -> LedgerError:
+        """Return what went wrong, in words."""
+        if isinstance(error, UnicodeDecodeError):  # its message would quote the bytes
+            words, detail = "holds bytes that are no text; restore it from a copy", "UTF-8"
+        elif isinstance(error, OSError):
+            words = "could not be made or reached; check the folder and its disk"
+            detail = error.strerror or type(error).__name__
+        else:
+            usual = "cannot be trusted any further; check the file"
+            words, detail = _WORDS.get(_code_of(error), usual), in_brief(error)
+        return LedgerError(f"{self.where} {words} ({detail}).")
 
 
 def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
@@ -455,27 +396,16 @@ def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
     connection.execute("COMMIT")
 
 
-@contextmanager
-def _rolled_back_on_errors(connection: sqlite3.Connection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
-            connection.execute("ROLLBACK")
-        raise
-
-
 # --- errors in words ---
 
+_ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError)
+_LOCKED = "is locked by another program; nothing was changed, so try again when that has finished"
 _WORDS = {
-    sqlite3.SQLITE_BUSY: (
-        "is locked by another program; {}, so try again when that one has finished"
-    ),
-    sqlite3.SQLITE_LOCKED: (
-        "is locked by another program; {}, so try again when that one has finished"
-    ),
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_READONLY: (
-        "cannot be written; {}, so give yourself write permission on the file and its folder"
+        "cannot be written; nothing was changed, so give yourself write permission on the file and"
+        " its folder"
     ),
     sqlite3.SQLITE_PERM: "may not be opened; give yourself read and write permission on it",
     sqlite3.SQLITE_CANTOPEN: (
@@ -483,11 +413,12 @@ _WORDS = {
         " and its folder"
     ),
     sqlite3.SQLITE_FULL: (
-        "could not grow because the disk is full; {}, so free some space and try again"
+        "could not grow because the disk is full; nothing was changed, so free some space and try"
+        " again"
     ),
     sqlite3.SQLITE_IOERR: (
-        "could not be read or written by the system; {}, so check the disk, its free space and its"
-        " quota"
+        "could not be read or written by the system; nothing was changed, so check the disk, its"
+        " free space and its quota"
     ),
     sqlite3.SQLITE_TOOBIG: "cannot hold a value this large; release it in parts",
     sqlite3.SQLITE_NOTADB: (
@@ -497,40 +428,5 @@ _WORDS = {
 }
 
 
-def _code_of(error: sqlite3.Error) -> int:
+def _code_of(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", -1) & 0xFF
-
-
-def _sentence(error: sqlite3.Error, where: str, after: str) -> str:
-    words = _WORDS.get(_code_of(error), "cannot be trusted any further; check the file")
-    return f"{where} {words.format(after)} ({in_brief(error)})."
-
-
-@contextmanager
-def _in_words(where: str, after: str = "nothing was changed") -> Iterator[None]:
-    """Turn every error of SQLite and of the system into a `LedgerError` of one sentence, with how
-    things stand then.
-
-    Raises
-    ------
-    LedgerError
-        For every error of SQLite and of the system.
-    """
-    try:
-        yield
-        return
-    except sqlite3.Error as error:  # its words may quote the file, which anybody may have written
-        said = _sentence(error, where, after)
-    except UnicodeDecodeError:  # the message would quote the bytes
-        said = f"{where} holds bytes that are no text; restore it from a copy."
-    except OSError as error:
-        detail = error.strerror or type(error).__name__
-        raise LedgerError(
-            f"{where} could not be made or reached ({detail}); check the folder and its disk."
-        ) from error
-    refusal = LedgerError(said)
-    try:
-        raise refusal
-    finally:
-        # leaving `with` sets it, and a traceback would print what the other error quotes
-        refusal.__context__ = None
