@@ -87,9 +87,9 @@ def test_how_often_a_student_was_asked_is_not_told() -> None:
 
 def test_the_file_of_a_student_holds_no_pickle(tmp_path: Path) -> None:
     student = VotingStudent(n_rounds=3).fit(X, Y)
-    dump_student(student, tmp_path / "student.skops")
-    assert np.array_equal(load_student(tmp_path / "student.skops").predict(X), student.predict(X))
-    assert b"_public_state" not in (tmp_path / "student.skops").read_bytes()
+    dump_student(student, tmp_path / "student.onnx")
+    assert np.array_equal(load_student(tmp_path / "student.onnx").predict(X), student.predict(X))
+    assert b"_public_state" not in (tmp_path / "student.onnx").read_bytes()
 
 
 def test_what_is_private_still_refuses(tmp_path: Path) -> None:

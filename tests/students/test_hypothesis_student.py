@@ -136,7 +136,7 @@ def test_is_the_output_of_the_walk_that_asks_by_disagreement() -> None:
 @pytest.mark.parametrize(("hypotheses", "points"), CLASSES, ids=lambda value: type(value).__name__)
 def test_goes_out_and_comes_back_alike(hypotheses: Any, points: np.ndarray, tmp_path: Path) -> None:
     student = fit_student(HypothesisStudent(hypotheses), points, released(None, NOISY))
-    assert dump_student(student, tmp_path / "student.skops") == ()
-    loaded = load_student(tmp_path / "student.skops")
+    assert dump_student(student, tmp_path / "student.onnx") == ()
+    loaded = load_student(tmp_path / "student.onnx")
     assert np.array_equal(loaded.predict(points), student.predict(points))
     assert loaded.hypothesis_.describe() == student.hypothesis_.describe()

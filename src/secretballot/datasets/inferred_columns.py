@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from secretballot._times import SECONDS_A_DAY, duration_seconds, time_seconds
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot.datasets.cells import (
     coded,
@@ -32,7 +33,6 @@ from secretballot.datasets.columns import (
     part_of_dates,
 )
 from secretballot.datasets.text_columns import WeightedTextColumn, WordsColumn
-from secretballot.datasets.times import SECONDS_A_DAY, duration_seconds, time_seconds
 from secretballot.datasets.words import MOST_WORDS, frequent_words, word_weights
 
 #: A column holds numbers, dates or lengths of time where at least this share of its public cells

@@ -19,7 +19,7 @@ from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.student.raw_columns import RawRows
 
 _MAX_BYTES = 250 * 10**6  # of a file that is read
-_FILE_OF_PART = {"report": "report.html", "student": "student.skops"}
+_FILE_OF_PART = {"report": "report.html", "student": "student.onnx"}
 
 
 def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:

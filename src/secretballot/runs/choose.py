@@ -25,7 +25,7 @@ from secretballot.publishing.release import check_parts, publish
 from secretballot.publishing.work import hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.metrics import Metrics
-from secretballot.report.student.export import load_student
+from secretballot.report.student.load import load_student
 from secretballot.runs.about import (
     NOTHING_SAID,
     About,
@@ -43,6 +43,7 @@ from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
 from secretballot.runs.stored_records import StoredRecords
+from secretballot.runs.student_file import check_converts
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
@@ -216,6 +217,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     with folder:
         watch.step("Reading tables")
         inputs = read_inputs(run.tables, watch, folder.vault)
+        check_converts("auto", inputs.X_public, inputs.schema, without=run.without)
         hypotheses = None
         if run.hypotheses is not None:
             if isinstance(inputs.private, StoredRecords):
@@ -301,7 +303,7 @@ def _saved_students(run: ChooseRun) -> list[tuple[str, Any]]:
 def _names_of_files(paths: Sequence[Path]) -> list[str]:
     """Return how people call files: by their own names, or by the folders that tell them apart.
 
-    Of `a/release/student.skops` and `b/release/student.skops` these are a and b.
+    Of `a/release/student.onnx` and `b/release/student.onnx` these are a and b.
     """
     stems = [path.stem for path in paths]
     if len(set(stems)) == len(stems):
