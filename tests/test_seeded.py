@@ -175,8 +175,8 @@ def file() -> Any:
     with own_global_states(0):
         model = RandomForestClassifier(2).fit(X, Y)
     with tempfile.TemporaryDirectory() as folder:
-        dump_student(model, Path(folder) / "student.skops")
-        return (Path(folder) / "student.skops").read_bytes()
+        dump_student(model, Path(folder) / "student.onnx")
+        return (Path(folder) / "student.onnx").read_bytes()
 
 
 STEPS = [
@@ -295,6 +295,6 @@ def test_a_missing_value_in_one_private_record_leaves_the_student_alone(
             random_state=4,
         )
         model.fit(private, Y, X_public=X.copy(), classes=[0, 1])
-        dump_student(model.student_, tmp_path / "student.skops")
-        files.append((tmp_path / "student.skops").read_bytes() + str(states()[:2]).encode())
+        dump_student(model.student_, tmp_path / "student.onnx")
+        files.append((tmp_path / "student.onnx").read_bytes() + str(states()[:2]).encode())
     assert files[0] == files[1]

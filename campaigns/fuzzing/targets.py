@@ -664,7 +664,7 @@ def _write_student(folder: Path, saved: list[bytes], found: Any) -> None:
 
 
 def _read_student(folder: Path) -> None:
-    from secretballot.report.student.export import load_student
+    from secretballot.report.student.load import load_student
 
     student = load_student(folder / "student.skops")
     points = np.random.default_rng(8).normal(size=(5, 3))

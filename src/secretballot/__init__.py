@@ -111,7 +111,7 @@ if TYPE_CHECKING:
     from secretballot.released import ReleasedLabels
     from secretballot.releasing import estimate_stability, release
     from secretballot.report.certificate.verify import verify_certificate
-    from secretballot.report.student.export import load_student
+    from secretballot.report.student.load import load_student
     from secretballot.runs.plan import classifier_by_plan, plan
     from secretballot.runs.plan_files import read_plan
     from secretballot.runs.stored_records import store_table
@@ -185,7 +185,7 @@ _HOMES = {
     "label_actively": "learners.pate.active",
     "new_signing_key": "publishing.signing",
     "sign_release": "publishing.signing",
-    "load_student": "report.student.export",
+    "load_student": "report.student.load",
     "plan": "runs.plan",
     "read_plan": "runs.plan_files",
     "relabel": "learners.labelers.relabel",

@@ -41,7 +41,7 @@ _MAX_LABELS = 250 * 10**6  # bytes
 _MAX_TOTAL = 2 * 10**9
 _FILES = re.compile(
     r"README\.txt|model-card\.md|(?:labels|answers)\.csv|schema\.json"
-    r"|student\.(skops|onnx)|report\.html"
+    r"|student\.onnx|report\.html"
     r"|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
 )
 _SIGNATURE, _SIGNATURE_BYTES = "certificate.sig", 64

@@ -13,7 +13,8 @@ from typer.testing import CliRunner, Result
 import secretballot as sb
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.report.student.export import dump_student, load_student
+from secretballot.report.student.export import dump_student
+from secretballot.report.student.load import load_student
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def world(tmp_path: Path) -> Path:
     grid = np.linspace(-3, 3, 200)[:, None]  # columns are scaled by the public file
     for name, cut in (("low", -1.0), ("high", 0.3)):
         student = LogisticRegression(C=100.0).fit(grid, np.where(grid[:, 0] > cut, "yes", "no"))
-        dump_student(student, tmp_path / f"{name}.skops")
+        dump_student(student, tmp_path / f"{name}.onnx")
     return tmp_path
 
 
@@ -42,7 +43,7 @@ def choose(world: Path, *more: str) -> Result:
 
 
 def both(world: Path) -> list[str]:
-    return ["--candidates", f"{world / 'low.skops'},{world / 'high.skops'}"]
+    return ["--candidates", f"{world / 'low.onnx'},{world / 'high.onnx'}"]
 
 
 def labelled_points(world: Path) -> Path:
@@ -62,7 +63,7 @@ def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> No
     assert document["accuracy"] > 0.9
     assert str(world) not in Path(document["certificate"]).read_text()
     assert CliRunner().invoke(app, ["verify", str(world / "out")]).exit_code == 0
-    student = load_student(world / "out" / "release" / "student.skops")
+    student = load_student(world / "out" / "release" / "student.onnx")
     assert student.predict([[-3.0], [3.0]]).tolist() == ["no", "yes"]
 
 
@@ -71,8 +72,8 @@ def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> N
     for name in ("low", "high"):
         place = world / f"{name} study" / "release"
         place.mkdir(parents=True)
-        (world / f"{name}.skops").rename(place / "student.skops")
-        files.append(str(place / "student.skops"))
+        (world / f"{name}.onnx").rename(place / "student.onnx")
+        files.append(str(place / "student.onnx"))
     result = choose(world, "--candidates", ",".join(files), "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
@@ -115,9 +116,9 @@ def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
 
 
 def test_one_candidate_or_one_file_twice_is_no_choice(world: Path) -> None:
-    one = choose(world, "--candidates", str(world / "low.skops"))
+    one = choose(world, "--candidates", str(world / "low.onnx"))
     assert (one.exit_code, "two or more" in one.stderr) == (2, True)
-    twice = choose(world, "--candidates", f"{world / 'low.skops'},{world / 'low.skops'}")
+    twice = choose(world, "--candidates", f"{world / 'low.onnx'},{world / 'low.onnx'}")
     assert (twice.exit_code, "same file" in twice.stderr) == (2, True)
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from secretballot.cli import app
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
-from secretballot.report.student.export import load_student
+from secretballot.report.student.load import load_student
 
 N_TEST = 400
 
@@ -80,7 +80,7 @@ def test_students_are_compared_on_the_same_rows(world: Path) -> None:
     for name in ("good", "poor"):
         release = world / name / "release"
         X = Schema.read(release / "schema.json").encode(frame)
-        right.append(load_student(release / "student.skops").predict(X) == frame["ill"].to_numpy())
+        right.append(load_student(release / "student.onnx").predict(X) == frame["ill"].to_numpy())
     found = [one["metrics"]["accuracy"] for one in document["releases"]]
     assert found == pytest.approx([one.mean() for one in right])
     (difference,) = document["differences"]

@@ -279,7 +279,7 @@ def test_a_pool_like_the_records_is_not(files: Path) -> None:
 def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
     document = document_of(learn(files, "--epsilon", "1e-5", "--json", "--yes"))
     assert document["epsilon"] == 1e-5
-    student = sb.load_student(files / "out" / "release" / "student.skops")
+    student = sb.load_student(files / "out" / "release" / "student.onnx")
     shares = student.predict_proba(np.zeros((3, student.n_features_in_)))
     assert np.isfinite(shares).all()
     assert "What stands out of the noise" in (files / "out/release/report.html").read_text()

@@ -61,7 +61,7 @@ def test_a_run_of_votes_of_records_is_whole_and_both_verifiers_confirm_it(files:
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert independent_verifier([str(files / "out" / "release")]) == 0
     # the file is trusted as it is, and says what the other one says
-    student = sb.load_student(files / "out" / "release" / "student.skops")
+    student = sb.load_student(files / "out" / "release" / "student.onnx")
     assert type(student).__name__ == "RecordVotesStudent"
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(
@@ -91,7 +91,7 @@ def test_settings_of_the_votes_are_taken_and_auto_follows_them(files: Path) -> N
     assert document["method_reason"] == "--votes-per-record is an option of votes of records"
     mechanism = stated(certificate_in(files))
     assert (mechanism["votes_per_record"], mechanism["n_queries"]) == (3, 120)
-    student = sb.load_student(files / "out" / "release" / "student.skops")
+    student = sb.load_student(files / "out" / "release" / "student.onnx")
     assert type(student).__name__ == "DecisionTreeClassifier"
 
 
@@ -140,7 +140,7 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
 
 def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
     assert document_of(learn(files, "--epsilon", "1e-5", "--json", "--yes"))["epsilon"] == 1e-5
-    student = sb.load_student(files / "out" / "release" / "student.skops")
+    student = sb.load_student(files / "out" / "release" / "student.onnx")
     assert np.isfinite(student.predict_proba(np.zeros((3, student.n_features_in_)))).all()
 
 
@@ -211,7 +211,7 @@ def test_one_of_several_students_of_any_method_is_chosen_by_the_same_account(
     ):
         out = ["--out", str(files / name), "--method", *method, "--without", "report", *account]
         assert learn(files, *out).exit_code == 0
-        saved.append(str(files / name / "release" / "student.skops"))
+        saved.append(str(files / name / "release" / "student.onnx"))
     words = ["choose", str(files / "private.csv"), str(files / "public.csv"), "--target", "ill"]
     words += ["--classes", "no,yes", "--drop", "patient", "--epsilon", "1", *account]
     words += ["--candidates", ",".join(saved), "--out", str(files / "chosen"), "--json"]

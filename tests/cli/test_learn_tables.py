@@ -78,7 +78,7 @@ def test_a_run_is_whole_and_both_verifiers_confirm_it(files: Path, kind: str) ->
     release = files / "out" / "release"
     assert {path.name for path in release.iterdir()} == {
         *("README.txt", "answers.csv", "certificate.json", "model-card.md", "report.html"),
-        *("schema.json", "student.skops"),
+        *("schema.json", "student.onnx"),
     }
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert second.exit_code(second.check_release(str(release))) == 0
@@ -133,7 +133,7 @@ def test_settings_reach_the_certificate(files: Path, kind: str, more: list[str])
     }
     for option, value in zip(more[::2], more[1::2], strict=False):
         assert stated.get(option, value) == value
-    student = sb.load_student(files / "out" / "release" / "student.skops")
+    student = sb.load_student(files / "out" / "release" / "student.onnx")
     if "--student" in more:
         assert type(student.regressor).__name__ == "DecisionTreeRegressor"
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from secretballot.cli import app
 from secretballot.cli.local_modules import find_in_this_folder
-from secretballot.report.student.export import load_student
+from secretballot.report.student.load import load_student
 
 CLASS = """
 from sklearn.linear_model import LogisticRegression
@@ -41,7 +41,7 @@ def test_settings_reach_the_run_the_student_and_its_resumption(tmp_path: Path) -
     described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
     assert described["teacher"] == "tree:max_depth=3,class_weight=balanced"
     assert described["student"] == "logistic:C=0.01"
-    assert load_student(tmp_path / "out" / "release" / "student.skops").C == 0.01
+    assert load_student(tmp_path / "out" / "release" / "student.onnx").C == 0.01
     again = CliRunner().invoke(app, words)
     assert again.exit_code == 0, again.stderr
     assert "finished" in again.stderr

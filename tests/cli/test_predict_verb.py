@@ -14,7 +14,7 @@ from secretballot.cli import app
 from secretballot.datasets import tables
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
-from secretballot.report.student.export import load_student
+from secretballot.report.student.load import load_student
 
 HEAD = "age,ward,dose"
 
@@ -48,12 +48,12 @@ def predict(student: Path, table: Path, *more: str) -> Result:
 def expected(world: Path, table: Path) -> tuple[list[Any], np.ndarray]:
     """Return labels and probabilities by the package itself."""
     release = world / "run" / "release"
-    student = load_student(release / "student.skops")
+    student = load_student(release / "student.onnx")
     X = Schema.read(release / "schema.json").encode(read_table(table))
     return student.predict(X).tolist(), student.predict_proba(X)
 
 
-@pytest.mark.parametrize("place", ["run", "run/release", "run/release/student.skops"])
+@pytest.mark.parametrize("place", ["run", "run/release", "run/release/student.onnx"])
 def test_predictions_are_those_of_the_package(world: Path, place: str) -> None:
     result = predict(world / place, world / "new.csv")
     assert (result.exit_code, result.stderr) == (0, "")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from secretballot.cli import app
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
-from secretballot.report.student.export import load_student
+from secretballot.report.student.load import load_student
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("skl2onnx")
@@ -86,7 +86,7 @@ def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(p
     run_alone(f"{code}\nnp.savez('../said.npz', label=label.astype(str), p=probabilities)", folder)
     said = np.load(folder.parent / "said.npz")
     X = Schema.read(folder / "schema.json").encode(read_table(folder.parent / "new.csv"))
-    student = load_student(folder / "student.skops")
+    student = load_student(folder / "student.onnx")
     assert (said["label"] == student.predict(X)).all()
     assert (said["p"] == student.predict_proba(X)).all()  # to the last digit
     assert set(said["label"]) == {"no", "yes"}
@@ -127,7 +127,7 @@ def test_a_student_of_scikit_learns_own_opens_without_the_package(
         " student.predict(X).astype(str))",
         folder,
     )
-    student = load_student(folder / "student.skops")
+    student = load_student(folder / "student.onnx")
     assert (np.load(folder.parent / "said.npy") == student.predict(X)).all()
     # and the file for other languages was written, of raw columns
     assert "raw columns in" in text
@@ -164,7 +164,7 @@ def test_metrics_are_published_where_the_curator_says_so(tmp_path: Path) -> None
     for text in (card, page):
         found = re.search(r"Accuracy ([01]\.\d{4}) on 400 public labelled rows", text)
         assert found is not None
-    student = load_student(folder / "student.skops")
+    student = load_student(folder / "student.onnx")
     frame = read_table(tmp_path / "test.csv")
     X = Schema.read(folder / "schema.json").encode(frame)
     right = float(np.mean(student.predict(X) == frame["ill"].to_numpy()))

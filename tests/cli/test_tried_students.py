@@ -53,7 +53,7 @@ def test_a_student_of_numbers_is_published_with_the_classes_of_the_file(
     release = files / "out" / "release"
     assert independent_verifier([str(release)]) == 0
     trusted = ["strict_learners.NumbersAlone"]
-    student = sb.load_student(release / "student.skops", trusted=trusted)
+    student = sb.load_student(release / "student.onnx", trusted=trusted)
     assert isinstance(student, sb.students.NumberedClassesClassifier)
     page = (release / "report.html").read_text()
     assert "NumbersAlone" in page

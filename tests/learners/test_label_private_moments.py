@@ -97,7 +97,7 @@ def test_both_verifiers_confirm_the_release_and_find_forgeries(
     sb.write_release(tmp_path / "release", model.released_labels_, student="auto", X_public=X)
     assert sb.verify_certificate(tmp_path / "release").ok
     assert independent_verifier([str(tmp_path / "release")]) == 0
-    student = sb.load_student(tmp_path / "release" / "student.skops")
+    student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert (student.predict(X) == model.predict(X)).all()
     words = (tmp_path / "release" / "README.txt").read_text()
     assert "not those that were given" in " ".join(words.split())

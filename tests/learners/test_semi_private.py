@@ -374,7 +374,7 @@ def test_the_release_folder_is_whole_and_verifies(tmp_path: Path):
         tmp_path / "release", model.released_labels_, student=model.student_, X_public=_points(50)
     )
     assert sb.verify_certificate(folder.path).ok
-    assert "student.skops" in folder.files
+    assert "student.onnx" in folder.files
     words = (folder.path / "README.txt").read_text()
     assert "1,276 candidates" in words
     page = (folder.path / "report.html").read_text()

@@ -35,9 +35,8 @@ def test_the_model_comes_back_from_certificate_and_public_points(
     made = publish(
         tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS)
     )
-    assert {"student.skops", "student.onnx", "report.html"} <= {*made.files, *made.left_out}
-    student = sb.load_student(tmp_path / "release" / "student.skops")
-    assert isinstance(student, sb.MomentsStudent)
+    assert {"student.onnx", "report.html"} <= {*made.files}
+    student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
     assert sb.verify_certificate(tmp_path / "release").ok
     assert independent_verifier([str(tmp_path / "release")]) == 0
@@ -51,7 +50,7 @@ def test_the_fitted_model_can_be_written_from_python(
     written = write_release(
         tmp_path / "release", model.released_labels_, student=model.student_, X_public=POINTS
     )
-    assert "student.skops" in written.files
+    assert "student.onnx" in written.files
     assert np.array_equal(written.student.predict(X), model.predict(X))
 
 
@@ -70,10 +69,9 @@ def test_auto_is_the_model_itself_on_frames_too(tmp_path: Path) -> None:
     written = write_release(
         tmp_path / "release", model.released_labels_, student="auto", X_public=table[600:]
     )
-    assert "one numeric array" in written.left_out["student.onnx"]
-    assert "student.onnx: " in (tmp_path / "release" / "README.txt").read_text()
-    student = sb.load_student(tmp_path / "release" / "student.skops")
-    assert isinstance(student, sb.MomentsStudent)
+    assert "student.onnx" in written.files
+    student = sb.load_student(tmp_path / "release" / "student.onnx")
+    assert [*student.feature_names_in_] == [*table]
     assert np.array_equal(student.predict_proba(table), model.predict_proba(table))
 
 
@@ -82,22 +80,19 @@ def test_a_basis_of_landmarks_is_made_anew_too(tmp_path: Path) -> None:
     fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
     model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
     publish(tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS))
-    student = sb.load_student(tmp_path / "release" / "student.skops")
+    student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
     page = (tmp_path / "release" / "report.html").read_text()
     assert "What stands out of the noise" in page
     assert "Which columns carry" not in page
 
 
-def test_a_basis_of_a_graph_is_made_anew_and_has_no_onnx_form(tmp_path: Path) -> None:
+def test_a_basis_of_a_graph_is_made_anew(tmp_path: Path) -> None:
     basis = sb.bases.GraphBasis(n_modes=20)
     fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
     model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
-    written = publish(
-        tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS)
-    )
-    assert "GraphBasis has no ONNX form" in written.left_out["student.onnx"]
-    student = sb.load_student(tmp_path / "release" / "student.skops")
+    publish(tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS))
+    student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
 
 

@@ -1,10 +1,11 @@
-"""The ONNX student that reads raw columns: the package's own answers, from the cells of a table."""
+"""The student that reads raw columns: the package's own answers, from the cells of a table."""
 
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -13,15 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.report.release.usage import complete_schema
-from secretballot.report.student.export import dump_raw_onnx
-from secretballot.report.student.raw_columns import RawRows, encoded_width
+from secretballot.report.release.usage import Usage, complete_schema
+from secretballot.report.student.export import converted_student, dump_student
+from secretballot.report.student.load import OnnxStudent
+from secretballot.report.student.raw_columns import RawRows, encoded_width, refuse_long_vocabularies
 from secretballot.runs.tables import raw_rows_of
 from secretballot.students import MomentsStudent, NoisyCountsClassifier
-
-onnxruntime = pytest.importorskip("onnxruntime")
-onnx = pytest.importorskip("onnx")
-skl2onnx = pytest.importorskip("skl2onnx")
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -56,10 +54,20 @@ def moments(basis: Any, n_classes: int) -> MomentsStudent:
     return MomentsStudent(fitted, weights, ["no", "yes", "unknown"][:n_classes])
 
 
-def run(path: Path, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
-    label, shares = session.run(None, rows_of(frame).inputs(SCHEMA.to_json()))
-    return label, shares
+def student_of(schema: Schema, public: pd.DataFrame) -> MomentsStudent:
+    """Return a model of moments of the columns of a schema."""
+    fitted = TableBasis().fit(schema.encode(public))
+    weights = np.random.default_rng(1).integers(-(2**18), 2**18, (fitted.n_directions_ + 1, 1))
+    return MomentsStudent(fitted, weights, ["no", "yes"])
+
+
+def same(loaded: OnnxStudent, student: Any, schema: Schema, frame: pd.DataFrame) -> None:
+    """Demand the student's answers from raw cells, digit by digit, and from encoded ones."""
+    X = schema.encode(frame)
+    assert (loaded.predict(frame) == student.predict(X)).all()
+    assert (loaded.predict(X) == student.predict(X)).all()
+    assert (loaded.predict_proba(frame) == student.predict_proba(X)).all()
+    assert len(set(loaded.predict(frame).tolist())) == len(student.classes_)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -69,16 +77,15 @@ def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
 ) -> None:
     student = moments(basis, n_classes)
     path = tmp_path / "student.onnx"
-    dump_raw_onnx(student, path, SCHEMA.to_json(), rows_of(PUBLIC))
+    dump_student(student, path, schema=SCHEMA.to_json(), rows=rows_of(PUBLIC))
     other = table(2000, 3)
     # cells that are the odd ones of the encoding
     other.loc[0, "age"], other.loc[1, "X"], other.loc[2, "v0"] = math.inf, -1e31, 1e30
     other.loc[3, "ward"], other.loc[4, "ward"] = "east", ""
-    label, shares = run(path, other)
-    X = SCHEMA.encode(other)
-    assert (label == student.predict(X)).all()
-    assert (shares == student.predict_proba(X)).all()
-    assert len(set(label.tolist())) == n_classes
+    same(OnnxStudent(path.read_bytes()), student, SCHEMA, other)
+    session = onnxruntime.InferenceSession(path.read_bytes())
+    # a column of the name of an output keeps it
+    assert [one.name for one in session.get_outputs()] == ["label_", "probabilities"]
 
 
 @pytest.mark.parametrize(
@@ -90,25 +97,21 @@ def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
     ],
     ids=lambda student: type(student).__name__,
 )
-def test_other_students_say_the_same_within_single_precision(tmp_path: Path, student: Any) -> None:
-    frame = PUBLIC.drop(columns="v0")
-    schema = Schema.infer(frame)
-    X = schema.encode(frame)
-    y = np.where(frame["age"].fillna(0) + 20 * frame["X"] > 50, "yes", "no")
+def test_other_students_say_the_same_of_raw_cells(student: Any) -> None:
+    X = SCHEMA.encode(PUBLIC)
+    y = np.where(PUBLIC["age"].fillna(0) + 20 * PUBLIC["X"] > 50, "yes", "no")
     if isinstance(student, NoisyCountsClassifier):
         counts = 100.0 * (y == "yes") + 1.0
         student.fit(X, counts, n_teachers=102, sigma=1.0, classes=["no", "yes"])
     else:
         student.fit(X, y)
-    rows = RawRows({name: frame[name].tolist() for name in frame}, X)
-    dump_raw_onnx(student, tmp_path / "student.onnx", schema.to_json(), rows)
-    session = onnxruntime.InferenceSession((tmp_path / "student.onnx").read_bytes())
-    label, shares = session.run(None, rows.inputs(schema.to_json()))
-    assert (label == student.predict(X)).all()
-    assert shares == pytest.approx(student.predict_proba(X), abs=1e-5)
+    loaded, other = converted_student(student, SCHEMA.to_json()), table(2000, 4)
+    encoded = SCHEMA.encode(other)
+    assert (loaded.predict(other) == student.predict(encoded)).all()
+    assert loaded.predict_proba(other) == pytest.approx(student.predict_proba(encoded), abs=1e-9)
 
 
-def test_vectors_are_read_as_by_the_package(tmp_path: Path) -> None:
+def test_vectors_are_read_as_by_the_package() -> None:
     rng = np.random.default_rng(5)
     public = pd.DataFrame(
         {"scan": [str(row.tolist()) for row in rng.normal(size=(200, 6))], "age": range(200)}
@@ -117,41 +120,43 @@ def test_vectors_are_read_as_by_the_package(tmp_path: Path) -> None:
     fitted = KernelBasis(n_directions=10, scaled=False).fit(schema.encode(public))
     weights = rng.integers(-(2**18), 2**18, size=(fitted.n_directions_ + 1, 1))
     student = MomentsStudent(fitted, weights, ["no", "yes"])
-    path = tmp_path / "student.onnx"
-    dump_raw_onnx(student, path, schema.to_json(), raw_rows_of(schema, public))
+    loaded = converted_student(student, schema.to_json())
     vectors, ages = rng.normal(size=(300, 6)), rng.integers(0, 300, 300).astype(float)
     # what the package takes as a vector of which nothing is known
     vectors[0, 2], vectors[1], vectors[2, 0], vectors[3, 5] = np.nan, np.nan, 2e30, -np.inf
-    session = onnxruntime.InferenceSession(path.read_bytes())
-    assert [one.shape[1] for one in session.get_inputs()] == [6, 1]
-    label, shares = session.run(None, {"scan": vectors, "age": ages.reshape(-1, 1)})
-    X = schema.encode(pd.DataFrame({"scan": list(vectors), "age": ages}))
-    assert (X[:4, :6] == 0).all()
-    assert (label == student.predict(X)).all()
-    assert (shares == student.predict_proba(X)).all()
+    frame = pd.DataFrame({"scan": list(vectors), "age": ages})
+    assert (schema.encode(frame)[:4, :6] == 0).all()
+    same(loaded, student, schema, frame)
+    same(loaded, student, schema, public)  # of texts
 
 
 def test_a_file_that_says_otherwise_is_not_written(tmp_path: Path) -> None:
-    student = moments(TableBasis(), 2)
     rows = rows_of(PUBLIC)
-    path = tmp_path / "student.onnx"
     # the cells of other rows than those that were encoded
     wrong = RawRows({name: cells[::-1] for name, cells in rows.cells.items()}, rows.X)
     with pytest.raises(DataError, match=r"differs from the student on \d+ of 500 public points"):
-        dump_raw_onnx(student, path, SCHEMA.to_json(), wrong)
+        dump_student(
+            moments(TableBasis(), 2),
+            tmp_path / "student.onnx",
+            schema=SCHEMA.to_json(),
+            rows=wrong,
+        )
+    assert not any(tmp_path.iterdir())
 
-    class Shy(MomentsStudent):
-        def predict_proba(self, X: Any) -> np.ndarray:
-            return np.asarray(super().predict_proba(X)) * 0.999 + 0.0005
 
-    shy = Shy(student.basis, student.weights, student.classes)
-    shy.__class__.__qualname__, shy.__class__.__module__ = (
-        "MomentsStudent",
-        MomentsStudent.__module__,
-    )
-    with pytest.raises(DataError, match="Probabilities of the ONNX student differ"):
-        dump_raw_onnx(shy, path, SCHEMA.to_json(), rows)
-    assert not path.exists()
+KINDS = {
+    "moment": {"kind": "date", "parts": ["hour", "weekday", "month", "day"]},
+    "day": {"kind": "date", "parts": ["day", "month", "weekday"], "format": "day-first"},
+    "american": {"kind": "date", "parts": ["hour"], "format": "month-first"},
+    "compact": {"kind": "date", "parts": [], "format": "compact"},
+    "flag": "boolean",
+    "stay": "duration",
+    "ward": "categorical",
+    "note": {"kind": "text", "words": ["pain", "fever", "café", "strasse", "none"]},
+    "letter": {"kind": "text", "encoding": "tfidf", "words": ["pain", "fever", "some"]},
+}
+NOTES = ("some pain", "no PAIN, but Fever!", "CAFÉ", "cafe\u0301", "Straße", "none", "", "na")
+NOTES = (*NOTES, "pains fever-ish", "ill_pain", "a\nfever")
 
 
 def kinds_table(rows: int, seed: int) -> pd.DataFrame:
@@ -159,75 +164,93 @@ def kinds_table(rows: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     seconds = rng.integers(-4 * 10**9, 4 * 10**9, rows)  # 1843 to 2096
     seconds[: rows // 10] = rng.integers(-6 * 10**10, 2 * 10**11, rows // 10)  # 68 to 8307
-    moments = [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[s]")]
-    days = [str(day) for day in rng.integers(-(10**4), 3 * 10**4, rows).astype("datetime64[D]")]
+    times = seconds.astype("datetime64[s]").tolist()
+    zones = rng.choice(["", "Z", "+02:00", " -0530"], rows)
     frame = pd.DataFrame(
         {
-            "moment": moments,
-            "day": days,
+            "moment": [
+                f"{one.isoformat(' ')}{zone}" for one, zone in zip(times, zones, strict=True)
+            ],
+            "day": [f"{one.day:02}.{one.month:02}.{one.year:04}" for one in times],
+            "american": [
+                f"{one.month}/{one.day}/{one.year:04} {one.hour % 12 or 12}:{one.minute:02} "
+                f"{'pm' if one.hour > 11 else 'A.M.'}"
+                for one in times
+            ],
+            "compact": [f"{one.year:04}{one.month:02}{one.day:02}" for one in times],
             "flag": rng.choice(["true", "FALSE", "False", "x", ""], rows),
             "stay": [str(pd.Timedelta(int(s), "s")) for s in rng.integers(0, 10**6, rows)],
             "ward": rng.choice(["north", "south"], rows),
+            "note": rng.choice(NOTES, rows),
+            "letter": rng.choice(NOTES, rows),
         }
     )
     frame.loc[::11, "moment"], frame.loc[::13, "stay"] = "", "?"
+    odd = ["29.02.2020", "29.02.2021", "31.04.2000", "2020-02", "0000-01-01", "1.1.2020 24:00"]
+    odd += ["1.1.2020 7:5", "2020-01-02T03:04:05.678", "1/2-2020", "1.13.2020", "1.1.2020 13:00 pm"]
+    frame.loc[: len(odd) - 1, "day"] = odd
     return frame
 
 
-def test_dates_truth_values_and_lengths_of_time_are_read_as_by_the_package(tmp_path: Path) -> None:
-    public = kinds_table(600, 5)
-    schema = Schema.from_json(
-        {
-            "columns": {
-                "moment": {"kind": "date", "parts": ["hour", "weekday", "month", "day"]},
-                "day": {"kind": "date", "parts": ["day", "month", "weekday"]},
-                "flag": "boolean",
-                "stay": "duration",
-                "ward": "categorical",
-            }
-        },
-        public=public,
-    )
-    document = schema.to_json()
+KINDS_PUBLIC = kinds_table(600, 5)
+KINDS_SCHEMA = Schema.from_json({"columns": KINDS}, public=KINDS_PUBLIC)
+
+
+def test_dates_texts_truth_values_and_lengths_of_time_are_read_as_by_the_package(
+    tmp_path: Path,
+) -> None:
+    document, schema = KINDS_SCHEMA.to_json(), KINDS_SCHEMA
     assert [encoded_width(column) for column in document["columns"].values()] == [
         len(column.feature_names) for column in schema.columns
     ]
-    fitted = TableBasis().fit(schema.encode(public))
-    weights = np.random.default_rng(1).integers(-(2**18), 2**18, (fitted.n_directions_ + 1, 1))
-    student = MomentsStudent(fitted, weights, ["no", "yes"])
-    path = tmp_path / "student.onnx"
-    dump_raw_onnx(student, path, document, raw_rows_of(schema, public))
-    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    student, path = student_of(schema, KINDS_PUBLIC), tmp_path / "student.onnx"
+    dump_student(student, path, schema=document, rows=raw_rows_of(schema, KINDS_PUBLIC))
+    same(OnnxStudent(path.read_bytes()), student, schema, kinds_table(1500, 6))
+    session = onnxruntime.InferenceSession(path.read_bytes())
     assert {one.name: one.type for one in session.get_inputs()} == {
-        "moment": "tensor(int64)",
-        "day": "tensor(int64)",
-        "flag": "tensor(string)",
-        "stay": "tensor(double)",
-        "ward": "tensor(string)",
+        name: "tensor(double)" if name == "stay" else "tensor(string)" for name in KINDS
     }
-    other = kinds_table(4000, 6)
-    rows = raw_rows_of(schema, other)
-    rows = RawRows({name: cells[:1000] for name, cells in rows.cells.items()}, rows.X[:1000])
-    label, shares = session.run(None, rows.inputs(document))
-    X = schema.encode(other.iloc[:1000])
-    assert (label == student.predict(X)).all()
-    assert (shares == student.predict_proba(X)).all()
-    assert len(set(label.tolist())) == 2
-    # the integers of numpy's own reading are those of the package
-    moments = np.array([text or "NaT" for text in other["moment"][:1000]], "datetime64[s]")
-    assert moments.astype(np.int64).tolist() == rows.cells["moment"]
 
 
-@pytest.mark.parametrize("encoding", ["words", "tfidf", "hashed"])
-def test_free_text_is_refused_in_a_sentence(tmp_path: Path, encoding: str) -> None:
+def test_the_code_of_the_readme_reads_a_file_of_every_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A colleague with onnxruntime alone, with dates as they write them, day first."""
+    student, schema = student_of(KINDS_SCHEMA, KINDS_PUBLIC), KINDS_SCHEMA
+    (tmp_path / "release").mkdir()
+    dump_student(student, tmp_path / "release" / "student.onnx", schema=schema.to_json())
+    frame = kinds_table(200, 7)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    usage = Usage.of_files({"student.onnx": ""}, complete_schema(schema.to_json()))
+    monkeypatch.chdir(tmp_path / "release")
+    found: dict[str, Any] = {}
+    exec("\n".join(usage.runtime_alone), found)
+    X = schema.encode(frame)
+    assert found["answers"]["label"].tolist() == student.predict(X).tolist()
+    assert (found["answers"]["probabilities"] == student.predict_proba(X)).all()
+    assert "secretballot" not in "".join(usage.runtime_alone)
+
+
+def test_hashed_texts_are_given_as_the_package_encodes_them(tmp_path: Path) -> None:
     public = pd.DataFrame({"note": ["some pain", "no pain", "fever", "some fever"] * 5})
-    spec = {"kind": "text", "encoding": encoding}
+    spec = {"kind": "text", "encoding": "hashed", "width": 16}
     schema = Schema.from_json({"columns": {"note": spec}}, public=public)
-    assert complete_schema(schema.to_json()) is not None
     (column,) = schema.to_json()["columns"].values()
     assert encoded_width(column) == len(schema.feature_names)
-    student = LogisticRegression().fit(schema.encode(public), [0, 1] * 10)
+    X = schema.encode(public)
+    student, path = LogisticRegression().fit(X, [0, 1] * 10), tmp_path / "student.onnx"
     rows = raw_rows_of(schema, public)
-    with pytest.raises(DataError, match="Column 'note' holds free text, whose words no ONNX graph"):
-        dump_raw_onnx(student, tmp_path / "student.onnx", schema.to_json(), rows)
-    assert not (tmp_path / "student.onnx").exists()
+    dump_student(student, path, schema=schema.to_json(), rows=rows)
+    loaded = OnnxStudent(path.read_bytes())
+    assert (loaded.predict(X) == student.predict(X)).all()
+    with pytest.raises(DataError, match="The column note holds free text whose words are hashed"):
+        loaded.predict(public)
+    usage = Usage.of_files({"student.onnx": ""}, complete_schema(schema.to_json()))
+    assert usage.command_line is not None
+    assert not usage.runtime_alone
+
+
+def test_more_words_than_a_graph_looks_for_are_refused() -> None:
+    words = [f"w{number}" for number in range(2001)]
+    with pytest.raises(DataError, match="Column 'note' lists 2,001 words"):
+        refuse_long_vocabularies({"columns": {"note": {"kind": "text", "words": words}}})

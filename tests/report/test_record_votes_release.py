@@ -34,12 +34,10 @@ def test_the_folder_is_whole_and_both_verifiers_confirm_it(
     made = sb.write_release(
         tmp_path / "release", model.released_labels_, student=model.student_, X_public=points
     )
-    assert {"labels.csv", "certificate.json", "report.html", "student.skops"} <= set(made.files)
+    assert {"labels.csv", "certificate.json", "report.html", "student.onnx"} <= set(made.files)
     assert verify_certificate(made.path).ok
     assert second.exit_code(second.check_release(str(made.path))) == 0
-    loaded = sb.load_student(
-        made.path / "student.skops", trusted=trusted_types((made.path / "README.txt").read_text())
-    )
+    loaded = sb.load_student(made.path / "student.onnx")
     assert loaded.predict(points).tolist() == model.predict(points).tolist()
     # how many records voted, and how many votes they cast, stands nowhere in words
     texts = [
@@ -48,12 +46,6 @@ def test_the_folder_is_whole_and_both_verifiers_confirm_it(
     # but for the estimate by the noisy counts, which may happen to be right
     told = [re.sub(r"noise:\s+[\d,]+", "", one) for one in texts]
     assert not any(re.search(r"\b(4711|4,711|28266|28,266)\b", text) for text in told)
-
-
-def trusted_types(text: str) -> list[str]:
-    """Return the types that a reader has to trust, as README.txt says."""
-    found = re.search(r"trusted=(\[.*?\])", text, re.S)
-    return [] if found is None else re.findall(r"'([^']+)'", found.group(1))
 
 
 def test_what_is_read_back_is_the_release(model: sb.RecordVotesClassifier) -> None:

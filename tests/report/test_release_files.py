@@ -123,19 +123,27 @@ def test_files_that_were_swapped_are_refused_even_with_new_digests(
     folder: Path, seal: Seal, make_binary: Make
 ) -> None:
     (folder / "report.html").write_text("<!DOCTYPE html><html></html>")
-    (folder / "student.skops").write_bytes(b"PK\x03\x04" + bytes(40))
+    (folder / "student.onnx").write_bytes(b"\x08\x09" + bytes(40))
     seal(folder, make_binary().certificate)
     assert not failed(folder)
     (folder / "report.html").rename(folder / "was.html")
-    (folder / "student.skops").rename(folder / "report.html")
-    (folder / "was.html").rename(folder / "student.skops")
+    (folder / "student.onnx").rename(folder / "report.html")
+    (folder / "was.html").rename(folder / "student.onnx")
     assert failed(folder) == {"files"}
     seal(folder, make_binary().certificate)
     assert failed(folder) == {"files"}
 
 
 @pytest.mark.parametrize(
-    "name", ["votes.csv", "Labels.csv", "readme.txt", "student.pkl", "queries-map.svg.exe"]
+    "name",
+    [
+        "votes.csv",
+        "Labels.csv",
+        "readme.txt",
+        "student.pkl",
+        "student.skops",
+        "queries-map.svg.exe",
+    ],
 )
 def test_other_files_are_refused_even_if_they_are_listed(
     folder: Path, seal: Seal, make_binary: Make, name: str
@@ -160,7 +168,6 @@ def test_every_file_that_a_release_writes_is_known() -> None:
         "labels.csv",
         "schema.json",
         "queries.json",
-        "student.skops",
         "student.onnx",
         "report.html",
     ]

@@ -19,7 +19,7 @@ from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.release import folder as folder_room
 from secretballot.report.release.folder import write_files
-from secretballot.report.student.export import load_student
+from secretballot.report.student.load import load_student
 
 Make = Callable[..., ReleasedLabels]
 
@@ -58,12 +58,11 @@ def test_a_folder_holds_what_may_be_published(
             "report.html",
             "schema.json",
             "student.onnx",
-            "student.skops",
         }
     )
     assert json.loads((tmp_path / "schema.json").read_text()) == schema
     assert verify_certificate(tmp_path).ok
-    loaded = load_student(tmp_path / "student.skops")
+    loaded = load_student(tmp_path / "student.onnx")
     assert np.array_equal(loaded.predict(X_public), student.predict(X_public))
     frame = pd.read_csv(tmp_path / "labels.csv")
     assert frame["query"].tolist() == released.queries.tolist()
@@ -133,9 +132,9 @@ def test_the_time_of_writing_is_not_told(tmp_path: Path, make_binary: Make) -> N
 def test_a_reason_tells_no_address(
     tmp_path: Path, make_binary: Make, student: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: Any) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
         raise DataError(f"{object()!r} cannot be written.")
 
     monkeypatch.setattr(folder_room, "dump_student", refuse)
     written = write_files(tmp_path, make_binary(), student=student)
-    assert written.left_out["student.skops"] == "<object object at 0x...> cannot be written."
+    assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."

@@ -218,7 +218,7 @@ def test_candidates_are_chosen_by_a_table_on_disk(tmp_path: Path) -> None:
     given = tables(tmp_path, people(300), drop=("person",))
     for name, epsilon in (("a", 5.0), ("b", 1.0)):
         run_records(RecordsRun(given, epsilon, 1e-5, tmp_path / name, ledger=tmp_path / "account"))
-    places = tuple(tmp_path / name / "release" / "student.skops" for name in "ab")
+    places = tuple(tmp_path / name / "release" / "student.onnx" for name in "ab")
     account = tmp_path / "account2"
     run = ChooseRun(given, 1.0, tmp_path / "chosen", candidates=places, ledger=account)
     chosen = run_choose(replace(run, force=("all",)))

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import secretballot as sb
 from secretballot.exceptions import DataError
-from secretballot.report.student.export import dump_onnx, dump_student
+from secretballot.report.student.export import dump_student
 from secretballot.students import NumberedClassesClassifier, fit_student
 from strict_learners import ForgetsNames, NumbersAlone
 
@@ -104,8 +104,8 @@ def test_scikit_learn_finds_nothing_wrong() -> None:
 def test_files_answer_with_the_classes(classes: tuple[Any, ...], tmp_path: Path) -> None:
     student = NumberedClassesClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
     student.fit(X, np.array(classes)[ORDER])
-    assert dump_student(student, tmp_path / "student.skops") == ()
-    loaded = sb.load_student(tmp_path / "student.skops")
+    assert dump_student(student, tmp_path / "student.onnx") == ()
+    loaded = sb.load_student(tmp_path / "student.onnx")
     assert (loaded.predict(X) == student.predict(X)).all()
     runtime = pytest.importorskip("onnxruntime")
     dump_onnx(student, tmp_path / "student.onnx", X)
@@ -129,11 +129,11 @@ def test_students_of_other_libraries_go_from_names_to_files(
     names, labels = ("no", "some", "all")[:n_classes], np.minimum(ORDER, n_classes - 1)
     student = fit_student(learner, X, released(names, labels), random_state=0)
     assert np.mean(student.predict(X) == np.array(names)[labels]) > 0.9
-    needed = dump_student(student, tmp_path / "student.skops")
+    needed = dump_student(student, tmp_path / "student.onnx")
     assert all(name.split(".")[0] in (library, "collections") for name in needed)
     with pytest.raises(DataError, match="not trusted"):
-        sb.load_student(tmp_path / "student.skops")
-    loaded = sb.load_student(tmp_path / "student.skops", trusted=needed)
+        sb.load_student(tmp_path / "student.onnx")
+    loaded = sb.load_student(tmp_path / "student.onnx", trusted=needed)
     assert (loaded.predict(X) == student.predict(X)).all()
     pytest.importorskip("onnxmltools")
     files = [tmp_path / name for name in ("a.onnx", "b.onnx")]

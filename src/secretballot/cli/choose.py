@@ -57,7 +57,7 @@ def choose(
         typer.Option(
             "--candidates",
             metavar="A,B",
-            help="Saved students to choose from: student.skops files.",
+            help="Saved students to choose from: student.onnx files.",
             rich_help_panel=TEACHERS,
         ),
     ] = None,
@@ -116,7 +116,7 @@ def choose(
 
     \b
     Example: secretballot choose new.csv public.csv --target ill --classes no,yes
-             --candidates a/release/student.skops,b/release/student.skops
+             --candidates a/release/student.onnx,b/release/student.onnx
              --schema a/release/schema.json --epsilon 0.5
     """
     from secretballot.cli.console import watching

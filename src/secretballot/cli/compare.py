@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from secretballot.cli.metrics_lines import print_no_better, share_text
-from secretballot.cli.options import AsJson, words_of
+from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import print_json, say
-from secretballot.cli.predict import Trust
 
 if TYPE_CHECKING:
     from secretballot.report.metrics import PairedDifference
@@ -33,7 +32,6 @@ def compare(
     target: Annotated[
         str | None, typer.Option("--target", metavar="COL", help="Their column with the class.")
     ] = None,
-    trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare releases: prices and promises, sizes, and their students on public labelled records.
@@ -46,7 +44,7 @@ def compare(
     """
     from secretballot.runs.compare import CompareRun, run_compare
 
-    found = run_compare(CompareRun(tuple(releases), evaluate, target, words_of(trust)))
+    found = run_compare(CompareRun(tuple(releases), evaluate, target))
     if as_json:
         print_json(found.to_json())
     else:

@@ -5,23 +5,12 @@ from typing import Annotated
 
 import typer
 
-from secretballot.cli.options import words_of
-
-Trust = Annotated[
-    str | None,
-    typer.Option(
-        "--trust",
-        metavar="A,B",
-        help="Types in the student's file to trust, by their full names; they may do anything.",
-    ),
-]
-
 
 def predict(
     student: Annotated[
         Path,
         typer.Argument(
-            metavar="STUDENT", help="A release folder, the folder of a run, or a student.skops."
+            metavar="STUDENT", help="A release folder, the folder of a run, or a student.onnx."
         ),
     ],
     table: Annotated[
@@ -45,7 +34,6 @@ def predict(
             "--schema", metavar="FILE", help="The schema.json of the student, if not beside it."
         ),
     ] = None,
-    trust: Trust = None,
 ) -> None:
     """Predict labels and probabilities for the rows of a table, with a published student.
 
@@ -58,7 +46,7 @@ def predict(
     from secretballot.cli.console import watching
     from secretballot.runs.predict import PredictRun, run_predict
 
-    run = PredictRun(student, table, out, schema, words_of(trust))
+    run = PredictRun(student, table, out, schema)
     with watching() as watch:
         outcome = run_predict(run, watch)
         if out is not None:

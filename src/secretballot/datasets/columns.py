@@ -12,6 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from secretballot._times import (
+    DATE_PARTS,
+    SECONDS_A_DAY,
+    duration_seconds,
+    iso_text,
+    time_seconds,
+)
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot.datasets.cells import (
     LARGEST_NUMBER,
@@ -24,12 +31,6 @@ from secretballot.datasets.cells import (
     vectors_of,
 )
 from secretballot.datasets.text_columns import TextColumn
-from secretballot.datasets.times import (
-    SECONDS_A_DAY,
-    duration_seconds,
-    iso_text,
-    time_seconds,
-)
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
 _NO_DATE = np.iinfo(np.int64).min
@@ -202,16 +203,6 @@ class DurationColumn(NumericColumn):
             [math.nan if value is None else value for value in seconds], dtype=np.float64
         )
         return np.asarray(values[codes], dtype=np.float64)
-
-
-#: What a date tells beside how many days it lies from another: the name of the part, the middle of
-#: its values, and their deviation were all of them alike frequent.
-DATE_PARTS: dict[str, tuple[float, float]] = {
-    "month": (6.5, 3.5),
-    "day": (16.0, 9.0),
-    "weekday": (3.0, 2.0),
-    "hour": (11.5, 7.0),
-}
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._times import DATE_FORMATS, DATE_PARTS, time_seconds
 from secretballot._validation import shown
 from secretballot.datasets.cells import LARGEST_NUMBER, is_missing, numbers_of, texts_of, whole
 from secretballot.datasets.columns import (
-    DATE_PARTS,
     BooleanColumn,
     CategoricalColumn,
     Column,
@@ -39,7 +39,6 @@ from secretballot.datasets.text_columns import (
     WeightedTextColumn,
     WordsColumn,
 )
-from secretballot.datasets.times import DATE_FORMATS, time_seconds
 from secretballot.datasets.words import MOST_WORDS, folded, is_word
 from secretballot.exceptions import DataError
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from secretballot._times import SECONDS_A_DAY, duration_seconds, time_seconds
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.datasets.cells import (
@@ -34,7 +35,6 @@ from secretballot.datasets.columns import (
     part_of_dates,
 )
 from secretballot.datasets.text_columns import WeightedTextColumn, WordsColumn
-from secretballot.datasets.times import SECONDS_A_DAY, duration_seconds, time_seconds
 from secretballot.datasets.words import MOST_WORDS, frequent_words, word_weights
 
 #: A column holds numbers, dates or lengths of time where at least this share of its public cells

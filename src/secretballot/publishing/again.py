@@ -20,7 +20,7 @@ from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.student.raw_columns import RawRows
 
 _MAX_BYTES = 250 * 10**6  # of a file that is read
-_FILE_OF_PART = {"report": "report.html", "student": "student.skops"}
+_FILE_OF_PART = {"report": "report.html", "student": "student.onnx"}
 
 
 def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:

@@ -40,7 +40,7 @@ class GivenStudent:
 
 @dataclass(frozen=True)
 class SavedStudent:
-    """A fitted student as the bytes of a skops file."""
+    """A fitted student as the bytes of its file."""
 
     content: bytes
 

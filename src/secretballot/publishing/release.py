@@ -71,7 +71,7 @@ def check_parts(without: Collection[str]) -> None:
         If the process that makes releases cannot be started.
     """
     for part in without:
-        check_choice("without", part, tuple(PARTS))
+        check_choice("without", part, PARTS)
     with publishing_process() as process:
         missing = process.missing_parts()
     wanted = {part: why for part, why in missing.items() if part not in without}
@@ -251,7 +251,7 @@ def write_release(
             raise DataError("A table was released without rounds, so no story is told of it.")
         check_story(story, released)
     for part in without:
-        check_choice("without", part, tuple(PARTS))
+        check_choice("without", part, PARTS)
     source = None if student is None else _student_source(student, X_public, released)
     job = ReleaseJob(
         released,

@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -86,11 +86,7 @@ def _left_out(packages: Collection[str]) -> Iterator[None]:
 def _get_ready(missing: Collection[str]) -> None:
     """Do once, while no job waits, what every job would do anew: load the converter and fonts,
     compile the page."""
-    if "student" not in missing:
-        # The converter, not what runs its graphs: that opens files. Whatever keeps it from loading
-        # is said where it is needed.
-        with suppress(Exception):
-            importlib.import_module("skl2onnx")
+    importlib.import_module("skl2onnx")
     if "report" not in missing:
         from secretballot.report.pictures.style import Picture
         from secretballot.report.release.page import page_template

@@ -1,6 +1,5 @@
 """From a job to the files of a release: fit the student, tell the story, write the folder."""
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from secretballot.released import ReleasedTable
 from secretballot.report.certificate.methods import has_moments
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.release.folder import WrittenFiles, write_files
-from secretballot.report.student.export import load_student
+from secretballot.report.student.load import OnnxStudent
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
 from secretballot.students import (
     HypothesisStudent,
@@ -138,7 +137,7 @@ def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> t
         case GivenStudent(model, True):
             return model, model
         case SavedStudent(content):
-            student = _loaded_from_bytes(content)
+            student = OnnxStudent(content)
             return student, student
         case ChosenHypothesis(name):
             student = _hypothesis_of_certificate(job, name)
@@ -160,13 +159,6 @@ def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> t
         template, job.X_public, job.labels, abstentions=job.abstentions, random_state=job.seed
     )
     return template, fitted
-
-
-def _loaded_from_bytes(content: bytes) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "student.skops"
-        path.write_bytes(content)
-        return load_student(path)
 
 
 def hypotheses_by_name(name: str, n_features: int) -> HypothesisClass:

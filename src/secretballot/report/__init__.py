@@ -7,7 +7,7 @@ from secretballot.report.certificate.build import (
 )
 from secretballot.report.certificate.labels_file import labels_digest
 from secretballot.report.certificate.verify import Check, Verification, verify_certificate
-from secretballot.report.student.export import load_student
+from secretballot.report.student.load import load_student
 
 __all__ = [
     "Check",

@@ -5,11 +5,8 @@ from types import ModuleType
 
 from secretballot.exceptions import SecretBallotError
 
-# Parts of a release that need an extra: the extra, and its modules.
-PARTS = {
-    "report": ("report", ("matplotlib.figure", "jinja2")),
-    "student": ("export", ("skops.io",)),
-}
+#: Parts of a release that may be left out.
+PARTS = ("report", "student")
 
 
 class MissingExtraError(SecretBallotError, ImportError):
@@ -35,11 +32,9 @@ def require_extra(module: str, extra: str) -> ModuleType:
 
 def missing_parts() -> dict[str, str]:
     """Return the parts of a release that cannot be made here, with the reason of each."""
-    missing: dict[str, str] = {}
-    for part, (extra, modules) in PARTS.items():
-        try:
-            for module in modules:
-                require_extra(module, extra)
-        except MissingExtraError as error:
-            missing[part] = str(error)
-    return missing
+    try:
+        for module in ("matplotlib.figure", "jinja2"):
+            require_extra(module, "report")
+    except MissingExtraError as error:
+        return {"report": str(error)}
+    return {}

@@ -24,7 +24,7 @@ from secretballot.publishing.release import check_parts, publish
 from secretballot.publishing.work import hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.metrics import Metrics
-from secretballot.report.student.export import load_student
+from secretballot.report.student.load import load_student
 from secretballot.runs.about import (
     NOTHING_SAID,
     About,
@@ -47,6 +47,7 @@ from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
 from secretballot.runs.stored_records import StoredRecords
+from secretballot.runs.student_file import check_converts
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
@@ -222,6 +223,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         watch.step("Reading tables")
         inputs = read_inputs(run.tables, watch, folder.vault)
         settle_cautions([*cautions_of_ids(inputs.repeating_ids)], run.force, watch)
+        check_converts("auto", inputs.X_public, inputs.schema, without=run.without)
         hypotheses = None
         if run.hypotheses is not None:
             if isinstance(inputs.private, StoredRecords):
@@ -307,7 +309,7 @@ def _saved_students(run: ChooseRun) -> list[tuple[str, Any]]:
 def _names_of_files(paths: Sequence[Path]) -> list[str]:
     """Return how people call files: by their own names, or by the folders that tell them apart.
 
-    Of `a/release/student.skops` and `b/release/student.skops` these are a and b.
+    Of `a/release/student.onnx` and `b/release/student.onnx` these are a and b.
     """
     stems = [path.stem for path in paths]
     if len(set(stems)) == len(stems):

@@ -42,14 +42,11 @@ class CompareRun:
         Public labelled records, with the raw columns that every student reads.
     target : str or None
         Column of `evaluate` with the class.
-    trusted : tuple of str
-        Types of the students' files to trust, as for `load_student`.
     """
 
     releases: tuple[Path, ...]
     evaluate: Path | None = None
     target: str | None = None
-    trusted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,8 +169,6 @@ def run_compare(run: CompareRun) -> Comparison:
         If a release does not verify: what it says of itself is then worth nothing.
     DataError
         If a file cannot be read, or the students are of different classes.
-    MissingExtraError
-        If a student needs a package that is not installed.
     """
     _refuse_unfit_settings(run)
     releases = [_verified_release(path) for path in run.releases]
@@ -184,7 +179,7 @@ def run_compare(run: CompareRun) -> Comparison:
         classes = releases[0].certificate["released"]["classes"]
         frame = read_table(run.evaluate, role=ROLE)
         truth = class_indices(frame, run.target, classes, role=ROLE)
-        students = [read_student_file(path, trusted=run.trusted) for path in run.releases]
+        students = [read_student_file(path) for path in run.releases]
         measured = [_metrics_and_answers(student, frame, truth, classes) for student in students]
         cautions += dict.fromkeys(_caution_of_columns(student, frame) for student in students)
         releases = [
@@ -235,7 +230,7 @@ def _verified_release(path: Path) -> ComparedRelease:
             f"The release {shown(str(path))} is of a number or of several labels, and classes are"
             " compared here; leave it out."
         )
-    student = folder / "student.skops"
+    student = folder / "student.onnx"
     size = student.stat().st_size if student.is_file() else None
     return ComparedRelease(path, certificate, size)
 

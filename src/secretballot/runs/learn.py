@@ -62,6 +62,7 @@ from secretballot.runs.promise import (
     check_stated_records,
     check_unit_column,
 )
+from secretballot.runs.student_file import check_converts
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
@@ -469,6 +470,9 @@ def check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
             " fewer with --queries."
         )
     check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
+    check_converts(
+        run.student, inputs.X_public, inputs.schema, classes=inputs.classes, without=run.without
+    )
 
 
 def n_askable(run: LearnRun, inputs: RunInputs) -> int:

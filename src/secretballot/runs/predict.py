@@ -51,22 +51,19 @@ class PredictRun:
     Attributes
     ----------
     student : Path
-        A release folder, the folder of a run, or a student.skops.
+        A release folder, the folder of a run, or a student.onnx.
     table : Path
         Raw rows, CSV or Parquet, with the columns of the public file of the release.
     out : Path or None
         CSV, or Parquet by its suffix; None writes CSV to standard output.
     schema : Path or None
         None takes the schema.json beside the student.
-    trusted : tuple of str
-        Types of the student's file to trust, as for `load_student`.
     """
 
     student: Path
     table: Path
     out: Path | None = None
     schema: Path | None = None
-    trusted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,10 +107,10 @@ def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
         If a file cannot be read or written, columns are missing, or one that holds numbers for the
         student holds none in the first block of rows.
     MissingExtraError
-        If the student, or Parquet, needs a package that is not installed.
+        If Parquet needs a package that is not installed.
     """
     watch = watch or Watch()
-    found = read_student_file(run.student, schema=run.schema, trusted=run.trusted)
+    found = read_student_file(run.student, schema=run.schema)
     if run.out is not None:
         _check_place(run.out, run)
     watch.step("Predicting")
@@ -256,7 +253,7 @@ def _several_labels(
 ) -> dict[str, NDArray[Any]]:
     """Return a column of 0 and 1 for each label, and its probability where there are any."""
     columns = {f"label[{name}]": labels[:, place] for place, name in enumerate(names)}
-    if not all(hasattr(one, "predict_proba") for one in getattr(model, "students", [model])):
+    if not hasattr(model, "predict_proba"):
         return columns
     shares = np.asarray(model.predict_proba(X), dtype=np.float64)
     return columns | {f"probability[{name}]": shares[:, k] for k, name in enumerate(names)}

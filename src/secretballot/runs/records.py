@@ -51,6 +51,7 @@ from secretballot.runs.moments_spread import MomentsSpread, moments_spread
 from secretballot.runs.plan_agreement import check_settings, check_tables, settings_of_moments
 from secretballot.runs.progress import Caution, Watch, public_warnings_noted
 from secretballot.runs.promise import check_records_against, check_stated_records, check_unit_column
+from secretballot.runs.student_file import check_converts
 from secretballot.runs.tables import RunInputs, RunTables, TablePlace, folder_of_run, read_inputs
 from secretballot.students.names import student_by_name
 from secretballot.teachers.stored_table import forget_table
@@ -327,6 +328,9 @@ def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
     if run.positive_rate is not None:
         check_positive_rate(run.positive_rate, len(inputs.classes))
     check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
+    check_converts(
+        run.student, inputs.X_public, inputs.schema, classes=inputs.classes, without=run.without
+    )
 
 
 def _fitted_learner(

@@ -1,18 +1,26 @@
-"""A published student with the columns that it reads: what a stranger takes out of a release."""
+"""A published student with the columns that it reads, and whether a student could be published."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
+from secretballot._typing import FloatArray
 from secretballot.datasets.schema import Schema
-from secretballot.exceptions import DataError
-from secretballot.report.student.export import load_student
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.report.student.export import converted_student
+from secretballot.report.student.load import OnnxStudent, load_student
+from secretballot.report.student.raw_columns import refuse_long_vocabularies
+from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.students.table_students import NumberStudent, fitted_to_public
+from secretballot.students.trial import fitted_to_dummies
 
-STUDENT, SCHEMA = "student.skops", "schema.json"
+_TRIED = 1000  # public rows that a regressor is tried on
+STUDENT, SCHEMA = "student.onnx", "schema.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +31,12 @@ class StudentFile:
     ----------
     path : Path
         Its file.
-    model : fitted estimator
+    model : OnnxStudent
     schema : Schema
     """
 
     path: Path
-    model: Any
+    model: OnnxStudent
     schema: Schema
 
     def check_columns(self, frame: pd.DataFrame, *, role: str) -> None:
@@ -69,9 +77,7 @@ def release_of(path: Path) -> Path:
     return path / "release" if (path / "release").is_dir() else path
 
 
-def read_student_file(
-    path: Path, *, schema: Path | None = None, trusted: Sequence[str] = ()
-) -> StudentFile:
+def read_student_file(path: Path, *, schema: Path | None = None) -> StudentFile:
     """Return the student of a release with the columns that it reads.
 
     Parameters
@@ -80,22 +86,18 @@ def read_student_file(
         A release folder, the folder of a run, or a file of a student.
     schema : Path, optional
         By default the schema.json beside the student.
-    trusted : sequence of str
-        As for `load_student`.
 
     Raises
     ------
     DataError
         If one of them is not there, cannot be read, or does not fit the other.
-    MissingExtraError
-        If skops is not installed.
     """
     folder = release_of(path)
     file = folder / STUDENT if path.is_dir() else path
     if not file.is_file():
         raise DataError(
             f"The folder {str(folder)!r} holds no {STUDENT}; its README.txt says why it was left"
-            " out, and a student.onnx there needs onnxruntime alone."
+            " out."
         )
     columns = schema or file.parent / SCHEMA
     if not columns.is_file():
@@ -103,12 +105,71 @@ def read_student_file(
             f"There is no {str(columns)!r} to say which columns the student reads; name the"
             " schema.json of its release with --schema."
         )
-    found = StudentFile(file, load_student(file, trusted=trusted), Schema.read(columns))
-    width = getattr(found.model, "n_features_in_", None)
-    # not every learner tells its width
-    if width is not None and width != len(found.schema.feature_names):
+    found = StudentFile(file, load_student(file), Schema.read(columns))
+    width = found.model.n_features_in_
+    if width != len(found.schema.feature_names):
         raise DataError(
             f"The schema {str(columns)!r} encodes {len(found.schema.feature_names)} columns and the"
             f" student reads {width}; give the schema.json of the same release with --schema."
         )
     return found
+
+
+def check_converts(
+    name: str,
+    X_public: FloatArray,
+    schema: Schema,
+    *,
+    classes: Sequence[Any] = (),
+    without: Collection[str] = (),
+) -> None:
+    """Refuse a student that could not be written to a release: before anything is paid.
+
+    Students that are named without settings convert; any other one is fitted to public points with
+    dummy labels, and converted.
+
+    Parameters
+    ----------
+    name : str
+        As a student is named, or a regressor.
+    X_public : ndarray of shape (n_public, n_features)
+    schema : Schema
+    classes : sequence
+        Empty for a regressor.
+    without : collection of str
+        Parts of the release that are not wanted.
+
+    Raises
+    ------
+    ParameterError
+        If it does not convert.
+    DataError
+        If a column is beyond what a student's file can read.
+    """
+    if "student" in without:
+        return
+    document = schema.to_json()
+    refuse_long_vocabularies(document)
+    if ":" not in name:
+        return
+    try:
+        if classes:
+            fitted = fitted_to_dummies(student_by_name(name), X_public, classes)
+        else:
+            some = X_public[:_TRIED]
+            learner = student_of_numbers(name)
+            fitted = fitted_to_public(learner, some, np.linspace(0.0, 1.0, len(some)), 0)
+            fitted = NumberStudent(fitted, (0.0, 1.0))
+    except Exception:  # what cannot learn is refused in its own words by the trial of its method
+        return
+    problem = ""
+    try:
+        converted_student(fitted, document)
+    except DataError as error:
+        problem = str(error)
+    if problem:
+        raise ParameterError(
+            Parameter("student"),
+            f" cannot be published: {problem} Nothing was spent; take one of these, or go on"
+            " --without student, and learn one of your own from the released labels.",
+        )

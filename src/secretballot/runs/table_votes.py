@@ -49,6 +49,7 @@ from secretballot.runs.promise import (
     check_stated_records,
     check_unit_column,
 )
+from secretballot.runs.student_file import check_converts
 from secretballot.runs.table_inputs import TableInputs, cautions_of_targets, read_table_inputs
 from secretballot.runs.tables import RunTables, TablePlace, folder_of_run
 from secretballot.runs.voting import number_of_teachers
@@ -391,6 +392,10 @@ def check_table_run(run: TableRun, inputs: TableInputs, watch: Watch) -> None:
             " fewer with --queries."
         )
     check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
+    classes = () if run.tables.bounds is not None else (0, 1)
+    check_converts(
+        run.student, inputs.X_public, inputs.schema, classes=classes, without=run.without
+    )
 
 
 def cautions_of_table_run(

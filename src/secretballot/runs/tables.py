@@ -18,7 +18,7 @@ from secretballot._places import shown_place
 from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.datasets.cells import LARGEST_NUMBER, coded_texts, texts_of, vectors_of, whole
-from secretballot.datasets.columns import Column, DateColumn, NumericColumn, VectorColumn
+from secretballot.datasets.columns import Column, NumericColumn, VectorColumn
 from secretballot.datasets.inferred_columns import known_texts
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.table_source import source_of
@@ -34,11 +34,12 @@ from secretballot.datasets.tables import (
     read_table,
     unit_ids,
 )
+from secretballot.datasets.text_columns import HashedTextColumn
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.metrics import Metrics, metrics_of_student
-from secretballot.report.student.raw_columns import NO_TIME, RawRows
+from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 from secretballot.runs.stored_records import StoredRecords, Wanted, read_to_disk
@@ -548,16 +549,17 @@ def _odd_text(column: Column) -> str:
 
 
 def _graph_cells(column: Column, cells: "pd.Series[Any]") -> list[Any]:
-    """Return cells as the inputs of a student's ONNX graph: numbers, seconds or texts."""
+    """Return cells as the inputs of a student's ONNX graph: numbers, vectors or texts."""
     if isinstance(column, NumericColumn):
         numbers = column.numbers(cells).tolist()
         # a number too large for the encoding is one for the graph to refuse by itself
         return [*numbers[:-1], 2 * LARGEST_NUMBER]
-    if isinstance(column, DateColumn):
-        seconds, unknown = column.seconds(cells)
-        return list(np.where(unknown, NO_TIME, seconds).tolist())
     if isinstance(column, VectorColumn):
         return list(vectors_of(cells, column.width))
+    if isinstance(column, HashedTextColumn):
+        encoded = np.empty((len(cells), len(column.feature_names)))
+        column.widen(column.compact(cells)[0], encoded)
+        return list(encoded)
     return list(texts_of(cells))
 
 

@@ -85,7 +85,10 @@ class NeighbourGraph:
         """Return the modes at any points, shape (n_points, n_modes): a step into the pool."""
         k = min(self.n_neighbors, len(self.pool))
         distances, neighbours = NearestNeighbors(n_neighbors=k).fit(self.pool).kneighbors(points)
-        reach = _without_zeros(distances[:, k // 2])
+        # a point that coincides with so many has the smallest reach of the pool: its own would
+        # depend on the points beside it
+        reach = distances[:, k // 2]
+        reach = np.where(reach > 0, reach, self.reach.min())
         # relative to the nearest neighbour, so that a far point still has a neighbour of weight one
         exponents = distances**2 / (reach[:, None] * self.reach[neighbours])
         weights = np.exp(exponents.min(axis=1, keepdims=True) - exponents)

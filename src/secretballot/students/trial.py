@@ -89,21 +89,47 @@ def _problem_of_fit(
     student: Any, X_public: Any, n_public: int, n_points: int, teaching: Teaching, basis: Any
 ) -> str | None:
     """Return what went wrong in a fit to so many points, None if nothing did."""
-    # the first ones again and again, where there are fewer
-    points = take_rows(X_public, np.resize(np.arange(min(n_points, n_public)), n_points))
     try:
-        with own_global_states(0):
-            warnings.simplefilter("ignore")
-            fitted = fit_student(
-                student, points, _dummy_release(teaching, n_points), random_state=0, basis=basis
-            )
-            fitted.predict(points)
+        _trial_fit(student, X_public, n_public, n_points, teaching, basis)
     except DataError as error:
         cause = error.__cause__
         return str(error).rstrip(".") if cause is None else _shown_error(cause)
     except Exception as error:  # any learner may raise anything; points and labels are public
         return _shown_error(error)
     return None
+
+
+def _trial_fit(
+    student: Any, X_public: Any, n_public: int, n_points: int, teaching: Teaching, basis: Any
+) -> Any:
+    """Return a clone that was fitted to so many points, and has predicted them."""
+    # the first ones again and again, where there are fewer
+    points = take_rows(X_public, np.resize(np.arange(min(n_points, n_public)), n_points))
+    with own_global_states(0), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = fit_student(
+            student, points, _dummy_release(teaching, n_points), random_state=0, basis=basis
+        )
+        fitted.predict(points)
+    return fitted
+
+
+def fitted_to_dummies(student: Any, X_public: Any, classes: Sequence[Any]) -> Any:
+    """Return a clone of the student, fitted to the first public points under dummy labels.
+
+    Raises
+    ------
+    Exception
+        Whatever it raises.
+
+    Parameters
+    ----------
+    student : classifier
+    X_public : array of shape (n_public, n_features)
+    classes : sequence
+    """
+    n_points = max(FEW_POINTS, POINTS_OF_A_CLASS * len(classes), min(len(X_public), MOST_POINTS))
+    return _trial_fit(student, X_public, len(X_public), n_points, Teaching(classes, n_points), None)
 
 
 def _shown_error(error: BaseException) -> str:

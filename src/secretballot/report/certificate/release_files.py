@@ -26,7 +26,6 @@ _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
     "model-card.md": (b"# Model card",),
     "schema.json": (b"{",),
     "queries.json": (b"{",),
-    "student.skops": (b"PK\x03\x04",),
     "student.onnx": (b"\x08",),
     "report.html": (b"<!doctype html>",),
 }

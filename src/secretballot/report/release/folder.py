@@ -22,16 +22,21 @@ from secretballot.report.certificate.answers_file import ANSWERS_FILE, answers_b
 from secretballot.report.certificate.build import with_about, with_files
 from secretballot.report.certificate.labels_file import class_text, labels_blocks
 from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.extras import MissingExtraError, require_extra
+from secretballot.report.extras import MissingExtraError
 from secretballot.report.metrics import Metrics
 from secretballot.report.release.model_card import model_card
 from secretballot.report.release.page import render_page
 from secretballot.report.release.readme import release_readme
-from secretballot.report.release.usage import ONNX_OF_RAW_COLUMNS, Usage, complete_schema
+from secretballot.report.release.usage import (
+    ONNX_OF_MATRIX,
+    ONNX_OF_RAW_COLUMNS,
+    Usage,
+    complete_schema,
+)
 from secretballot.report.rounds.captions import QUERY_TITLES
 from secretballot.report.rounds.pictures import draw_query_pictures
 from secretballot.report.rounds.story import QueryStory, check_story
-from secretballot.report.student.export import dump_onnx, dump_raw_onnx, dump_student
+from secretballot.report.student.export import dump_student
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.report.table_metrics import TableMetrics
 
@@ -91,7 +96,8 @@ def write_files(
     student : fitted classifier, or student of tables, optional
         Trained on released values and public points.
     X_public : array, sparse matrix or frame of shape (n, n_features), optional
-        Public points: for the picture of the student's confidence, and to check the ONNX student.
+        Public points: for the picture of the student's confidence, and to check the
+        student's file.
     schema : mapping, optional
         Public description of the columns, as JSON values; written as ``schema.json``.
     story : QueryStory, optional
@@ -100,8 +106,8 @@ def write_files(
     without : collection of {"report", "student"}
         Parts that nobody wants: the page and the pictures, the files of the student.
     raw_rows : RawRows, optional
-        Public rows before and after the encoding of the schema: then the ONNX student reads raw
-        columns, and is checked by them.
+        Public rows before and after the encoding of the schema, by which the student's file, which
+        reads raw columns where the schema is complete, is checked.
     metrics : Metrics or TableMetrics, optional
         Of the student on public labelled points; shown on the page and in the model card.
     about : mapping, optional
@@ -142,24 +148,19 @@ def write_files(
         )
     if story is not None and isinstance(released, ReleasedLabels):
         _write_story(written, released, story, pictures="report" not in without)
-    untrusted = (
-        []
-        if student is None
-        else _write_student(
+    columns = complete_schema(schema)
+    if student is not None:
+        _write_student(
             written,
-            student,
-            X_public,
-            schema=schema,
-            raw_rows=raw_rows,
+            partial(dump_student, student, schema=columns, rows=raw_rows, X_public=X_public),
+            ONNX_OF_RAW_COLUMNS if columns is not None else ONNX_OF_MATRIX,
             wanted="student" not in without,
-            of_table=isinstance(released, ReleasedTable),
         )
-    )
     readme = {"README.txt": "what may be done with these files, and how"}
     if "report" in without:
         written.left_out["report.html"] = _NOT_WANTED
     else:
-        card = {CARD_FILE: CARD_WORDS} if _has_student(written) else {}
+        card = {CARD_FILE: CARD_WORDS} if ONNX_FILE in written.files else {}
         listed = {**written.files, **card, **readme}
         page = partial(
             render_page,
@@ -174,14 +175,8 @@ def write_files(
         written.attempt(
             "report.html", "the report, for people", lambda path: path.write_bytes(page().encode())
         )
-    columns = complete_schema(schema)
-    usage = Usage.of_files(
-        written.files,
-        columns,
-        untrusted,
-        alone=_skops_types(written) if "student.skops" in written.files else None,
-    )
-    if _has_student(written):
+    usage = Usage.of_files(written.files, columns)
+    if ONNX_FILE in written.files:
         written.write(CARD_FILE, CARD_WORDS, model_card(released, columns, usage, metrics).encode())
     text = release_readme(
         released, {**written.files, **readme}, written.left_out, usage, _formula_like(released)
@@ -218,60 +213,13 @@ class _Writer:
 
 
 def _write_student(
-    written: _Writer,
-    student: Any,
-    X_public: Any,
-    *,
-    schema: Mapping[str, Any] | None,
-    raw_rows: RawRows | None,
-    wanted: bool,
-    of_table: bool,
-) -> list[str]:
-    """Write the files of the student; return the types in them that a reader must trust by name."""
-    untrusted: list[str] = []
-    if not wanted:
-        written.left_out["student.skops"] = _NOT_WANTED
-        return untrusted
-    written.attempt(
-        "student.skops",
-        "the student model, for Python",
-        lambda path: untrusted.extend(dump_student(student, path)),
-    )
-    if of_table:
-        written.left_out[ONNX_FILE] = (
-            "students of numbers, and of several labels, are not converted to ONNX."
-        )
-        return untrusted
-    if schema is not None and raw_rows is not None:
-        written.attempt(
-            ONNX_FILE,
-            ONNX_OF_RAW_COLUMNS,
-            lambda path: dump_raw_onnx(student, path, schema, raw_rows),
-        )
-    # what cannot read raw columns may still read encoded ones
-    if ONNX_FILE not in written.files:
-        why = written.left_out.pop(ONNX_FILE, None)
-        written.attempt(
-            ONNX_FILE,
-            "the student model, for any language, of encoded columns",
-            lambda path: _dump_onnx_checked(student, path, X_public),
-        )
-        if why is not None and ONNX_FILE in written.files:
-            written.left_out[f"{ONNX_FILE} of raw columns"] = why
-    return untrusted
-
-
-def _has_student(written: _Writer) -> bool:
-    return "student.skops" in written.files or ONNX_FILE in written.files
-
-
-def _skops_types(written: _Writer) -> tuple[str, ...] | None:
-    """Return the types of the student's file that skops must be told of, if none is this
-    package's: then skops reads it alone."""
-    types = require_extra("skops.io", "export").get_untrusted_types(
-        file=written.folder / "student.skops"
-    )
-    return None if any(name.startswith("secretballot.") for name in types) else tuple(types)
+    written: _Writer, dump: Callable[[Path], object], words: str, *, wanted: bool
+) -> None:
+    """Write the file of the student."""
+    if wanted:
+        written.attempt(ONNX_FILE, words, dump)
+    else:
+        written.left_out[ONNX_FILE] = _NOT_WANTED
 
 
 def _date_files(folder: Path, issued: str) -> None:
@@ -336,14 +284,6 @@ def _write_story(
 
 def _writer_of_picture(paint: Callable[[], bytes]) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(paint())
-
-
-def _dump_onnx_checked(student: Any, path: Path, X_public: Any) -> None:
-    if X_public is None:
-        raise DataError(
-            "ONNX needs public points, to check that the file predicts as the student does."
-        )
-    dump_onnx(student, path, X_public)
 
 
 def _json_bytes(value: Mapping[str, Any]) -> bytes:

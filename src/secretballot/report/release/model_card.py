@@ -102,32 +102,24 @@ def _usage_parts(usage: Usage, kinds: Collection[str]) -> list[str]:
         parts += [
             "In Python without this package (`pip install onnxruntime`). `student.onnx` has one"
             " input for each column below: numbers as `tensor(double)`, NaN where nothing is known;"
-            ' categories as `tensor(string)`, "" where nothing is known. Texts stand without space'
-            f" around them.{_other_inputs(kinds)}",
+            ' all else as `tensor(string)`, as it stands in a file, "" where nothing is known.'
+            f" Texts stand without space around them.{_other_inputs(kinds)}",
             _code_block("python", usage.runtime_alone),
-            "The columns of `probabilities` are the classes in the order that the file's metadata"
-            ' give: `model.get_modelmeta().custom_metadata_map["classes"]`.',
+            "`answers` has one entry for each output. Classes, or labels, in the order of the"
+            " columns of `probabilities`, stand in the file's metadata: `model.get_modelmeta()`.",
         ]
     if usage.package:
         parts += ["In Python with this package:", _code_block("python", usage.package)]
-    if usage.skops_alone:
-        parts += [
-            "In Python with skops and scikit-learn alone, on columns that were encoded before:",
-            _code_block("python", usage.skops_alone),
-        ]
-    return parts or ["The files of the student were left out; `README.txt` says why."]
+    if usage.of_matrix:
+        parts.append("It reads the public points of the release, as columns of one input `X`.")
+    return parts or ["The file of the student was left out; `README.txt` says why."]
 
 
 def _other_inputs(kinds: Collection[str]) -> str:
-    """Return how dates, lengths of time and vectors are given, where there are any."""
+    """Return how lengths of time and vectors are given, where there are any."""
     words = ""
     if "duration" in kinds:
         words += " Lengths of time, and times of day, are `tensor(double)`, in seconds."
-    if "date" in kinds:
-        words += (
-            " Dates are `tensor(int64)`, in seconds since 1970-01-01 00:00 (UTC where there is an"
-            " offset), the least integer where nothing is known."
-        )
     if "vector" in kinds:
         words += " Vectors are `tensor(double)` with a column for each of their numbers."
     return words

@@ -124,24 +124,14 @@ def _using_sections(usage: Usage) -> list[str]:
             ]
         )
     if usage.package:
-        parts.append(
-            [
-                "Load the student (types that are not trusted are refused; needs secretballot with"
-                " its extra `export`)",
-                *usage.package,
-            ]
-        )
-        if usage.untrusted:
-            parts[-1].append(
-                "It holds the types named above; trust them only if you know where they come from."
-            )
-    if usage.skops_alone:
-        parts.append(["Or with skops and scikit-learn alone", *usage.skops_alone])
+        parts.append(["The same in Python with it", *usage.package])
     texts = ["\n  ".join(part) for part in parts]
-    if usage.onnx_of_encoded_columns:
+    if usage.of_matrix:
         texts.append(
-            "Load the student in another language: student.onnx, input float32, first output the"
-            " label."
+            _wrapped_text(
+                "student.onnx reads the public points of the release: as one input X, or by the"
+                " names of their columns where these hold texts."
+            )
         )
     return texts
 

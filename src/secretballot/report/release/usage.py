@@ -1,24 +1,60 @@
 """How a stranger uses the student of a release: from the command line, with this package, and
 without it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: What the list of files says of a student that encodes raw columns itself.
+#: What the list of files says of a student that encodes raw columns itself, and of one that does
+#: not.
 ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, probabilities out"
+ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
 
-_RUNTIME_ALONE = """\
+_READER = """\
 import csv
 import numpy as np, onnxruntime
 model = onnxruntime.InferenceSession("student.onnx")
-rows = list(csv.DictReader(open("../new.csv", newline=""), skipinitialspace=True))
+file = open("../new.csv", newline="", encoding="utf-8-sig")
+rows = list(csv.DictReader(file, skipinitialspace=True))
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan  # nothing is known
 def cells(column):
     texts = [row[column.name].strip() for row in rows]
     if column.type == "tensor(string)":
         return np.array(texts, dtype=object).reshape(-1, 1)
-    return np.array([float(text or "nan") for text in texts]).reshape(-1, 1)
-label, probabilities = model.run(None, {c.name: cells(c) for c in model.get_inputs()})"""
+    return np.array([number(text) for text in texts]).reshape(-1, 1)
+answers = model.run(None, {column.name: cells(column) for column in model.get_inputs()})
+answers = dict(zip([answer.name for answer in model.get_outputs()], answers))"""
+#: Stands in the lines above where a column holds lengths of time, in the columns of these names.
+_LENGTHS = """\
+    if column.name in {names!r}:
+        texts = [seconds(text) for text in texts]"""
+#: Stands there where numbers of these columns have a decimal comma.
+_COMMAS = """\
+    if column.name in {names!r}:
+        texts = [t.replace(".", "").replace(",", ".") if "," in t else t for t in texts]"""
+_SECONDS = """\
+def seconds(text):  # such as 13:30:00 or 2 days 13:30:00
+    try:
+        days = int(text.split()[0]) if "day" in text else 0
+        hours, minutes, rest = (text.split()[-1] + ":0").split(":")[:3]
+        return 86400 * days + 3600 * int(hours) + 60 * int(minutes) + float(rest)
+    except (ValueError, IndexError):
+        return text"""
+#: Stands there where a column holds vectors.
+_VECTORS = """\
+    if column.shape[1] != 1:  # vectors, as "[0.5, -1, 2e-3]"; NaN where nothing is known
+        nothing = [np.nan] * column.shape[1]
+        return np.array([json.loads(text) if text else nothing for text in texts], float)"""
+_PACKAGE = (
+    "import pandas as pd",
+    "import secretballot as sb",
+    "student = sb.load_student('student.onnx')",
+    "student.predict(pd.read_csv('../new.csv'))",
+)
 
 
 _NUMBERS = {"median", "center", "scale", "indicator"}
@@ -33,16 +69,6 @@ _PARTS: dict[str, set[str]] = {
     "text hashed": {"width", "bigrams"},
     "vector": {"center", "scale"},
 }
-#: Stands in the lines above where a column holds dates.
-_DATES = """\
-    if column.type == "tensor(int64)":  # seconds since 1970; NaT where nothing is known
-        seconds = np.array([text or "NaT" for text in texts], "datetime64[s]")
-        return seconds.astype(np.int64).reshape(-1, 1)"""
-#: Stands there where a column holds vectors.
-_VECTORS = """\
-    if column.shape[1] != 1:  # vectors, as "[0.5, -1, 2e-3]"; NaN where nothing is known
-        nothing = [np.nan] * column.shape[1]
-        return np.array([json.loads(text) if text else nothing for text in texts], float)"""
 
 
 def complete_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -74,33 +100,20 @@ class Usage:
     command_line : str or None
         A command for this program.
     package : tuple of str
-        Lines of Python, with this package; empty where they are of no use.
-    skops_alone : tuple of str
-        Lines of Python, with skops and scikit-learn alone.
+        Lines of Python, with this package.
     runtime_alone : tuple of str
         Lines of Python, with onnxruntime alone.
-    onnx_of_encoded_columns : bool
-        Whether the ONNX file reads columns that schema.json has encoded.
-    untrusted : tuple of str
-        Types in the student's file that a reader must trust by name.
+    of_matrix : bool
+        Whether the student reads the points of the release, and no table.
     """
 
     command_line: str | None = None
     package: tuple[str, ...] = ()
-    skops_alone: tuple[str, ...] = ()
     runtime_alone: tuple[str, ...] = ()
-    onnx_of_encoded_columns: bool = False
-    untrusted: tuple[str, ...] = ()
+    of_matrix: bool = False
 
     @classmethod
-    def of_files(
-        cls,
-        files: Mapping[str, str],
-        schema: Mapping[str, Any] | None,
-        untrusted: Sequence[str],
-        *,
-        alone: Sequence[str] | None,
-    ) -> "Usage":
+    def of_files(cls, files: Mapping[str, str], schema: Mapping[str, Any] | None) -> "Usage":
         """Return what can be done with these files.
 
         Parameters
@@ -108,62 +121,34 @@ class Usage:
         files : mapping
             Name of each file, with what it is.
         schema : mapping or None
-        untrusted : sequence of str
-            Types that `load_student` must be told of.
-        alone : sequence of str or None
-            Types that skops must be told of; None where it cannot read the file without this
-            package.
+            Complete.
         """
-        saved, onnx = "student.skops" in files, files.get("student.onnx")
-        extra = f", trusted={list(untrusted)!r}" if untrusted else ""
-        package, skops = [], []
-        if saved:
-            package = [
-                "from secretballot.report.student.export import load_student",
-                f"student = load_student('student.skops'{extra})",
-            ]
-        if saved and schema is not None:
-            package += [
-                "from secretballot.datasets.schema import Schema",
-                "from secretballot.datasets.tables import read_table",
-                "X = Schema.read('schema.json').encode(read_table('../new.csv'))",
-                "student.predict(X)",
-            ]
-        if saved and alone is not None:
-            told = f", trusted={list(alone)!r}" if alone else ""
-            skops = ["import skops.io", f"student = skops.io.load('student.skops'{told})"]
-        trust = f" --trust {','.join(untrusted)}" if untrusted else ""
+        if "student.onnx" not in files:
+            return cls()
+        if schema is None:
+            return cls(package=_PACKAGE[1:3], of_matrix=True)
+        hashed = any(one.get("encoding") == "hashed" for one in schema["columns"].values())
         return cls(
-            # the command reads columns as the schema says, so without one it is not named
-            f"secretballot predict . ../new.csv --out ../predictions.csv{trust}"
-            if saved and schema is not None
-            else None,
-            tuple(package),
-            tuple(skops),
-            _lines_of_runtime(schema) if onnx == ONNX_OF_RAW_COLUMNS else (),
-            onnx is not None and onnx != ONNX_OF_RAW_COLUMNS,
-            tuple(untrusted),
+            "secretballot predict . ../new.csv --out ../predictions.csv",
+            () if hashed else _PACKAGE,
+            () if hashed else _lines_of_runtime(schema["columns"]),
         )
 
 
-def _lines_of_runtime(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return lines that read a table for onnxruntime; those of dates only where there are any."""
-    columns = {} if schema is None else schema["columns"]
-    lines = _RUNTIME_ALONE.splitlines()
-    if any(column["kind"] == "date" for column in columns.values()):
-        lines[-2:-2] = _DATES.splitlines()
+def _lines_of_runtime(columns: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return lines that read a table for onnxruntime; those of vectors and lengths of time only
+    where there are any."""
+    lines = _READER.splitlines()
+    before = lines.index("def cells(column):")
+    last = next(place for place, line in enumerate(lines) if "number(text) for" in line)
+    lengths = [name for name, column in columns.items() if column["kind"] == "duration"]
     if any(column["kind"] == "vector" for column in columns.values()):
-        lines[-2:-2] = _VECTORS.splitlines()
-        lines[:0] = ["import json"]
-    first = [name for name, column in columns.items() if _has_own_spelling(column)]
-    if first:
-        named = ", ".join(repr(name) for name in first)
-        lines[-1:-1] = [f"# before: seconds, dates as 2020-02-29, decimal points, in {named}"]
+        lines[last:last] = _VECTORS.splitlines()
+        lines[0] = "import csv, json"
+    commas = [name for name, column in columns.items() if column.get("decimal") == ","]
+    if commas:
+        lines[last:last] = _COMMAS.format(names=commas).splitlines()
+    if lengths:
+        lines[last:last] = _LENGTHS.format(names=lengths).splitlines()
+        lines[before:before] = _SECONDS.splitlines()
     return tuple(lines)
-
-
-def _has_own_spelling(column: Mapping[str, Any]) -> bool:
-    """Return whether cells must be written in another way before these lines can read them."""
-    return bool(
-        column["kind"] == "duration" or column.get("format", "iso") != "iso" or "decimal" in column
-    )

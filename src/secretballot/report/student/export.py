@@ -1,437 +1,227 @@
-"""The student as a file: skops, which loads without running what it holds, and ONNX for other
-languages.
+"""The student as a file: `student.onnx`, which every language reads, and whose bytes follow from
+the student's values alone."""
 
-A pickle may run any program when it is opened; a skops file names the types it needs, and loads
-only those that its reader trusts. The list of trusted types here is short on purpose: linear
-models, naive Bayes, pipelines and preprocessing need no list at all; trees, boosting and neighbours
-need the types named below.
-"""
-
-import os
-import stat
-import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from secretballot._seeded import own_global_states
-from secretballot._validation import plain_line
+from secretballot._rows import take_rows
+from secretballot._typing import BoolArray
 from secretballot.core.drafts import write_file
-from secretballot.exceptions import DataError, SecretBallotError
-from secretballot.report.extras import require_extra
-from secretballot.report.student.canonical import canonical_student
-from secretballot.report.student.checks import check_student, known_estimators
-from secretballot.report.student.counts_graph import COUNTS_STUDENT, counts_graph
-from secretballot.report.student.grammar import (
-    LARGEST_FILE,
-    NotAStudentError,
-    checked_members,
-    object_types,
+from secretballot.exceptions import DataError
+from secretballot.report.student.bases_graph import holds_texts
+from secretballot.report.student.graph import DOUBLE, INTEGER, TEXT, Graph
+from secretballot.report.student.load import OnnxStudent
+from secretballot.report.student.raw_columns import RawRows, add_raw_columns
+from secretballot.report.student.students import (
+    Points,
+    add_classifier,
+    add_regressor,
+    is_moments,
+    moments_labels,
+    moments_number,
 )
-from secretballot.report.student.moments_graph import (
-    MOMENTS_STUDENT,
-    RECORD_VOTES_STUDENT,
-    moments_graph,
-    record_votes_graph,
-)
-from secretballot.report.student.onnx_names import with_plain_names
-from secretballot.report.student.other_learners import (
-    NUMBERED_CLASSES,
-    graph_versions,
-    named_classes_graph,
-)
-from secretballot.report.student.raw_columns import RawRows, raw_columns_graph, refuse_texts
 
-VOTING_STUDENT = "secretballot.students.voting.VotingStudent"
-
-# Types that carry numbers and no code of a stranger's choosing: our own students, and
-# scikit-learn's containers, trees, distances and optimisers.
-TRUSTED_TYPES = (
-    COUNTS_STUDENT,
-    "secretballot.students.graph_counts.GraphCountsClassifier",
-    VOTING_STUDENT,
-    NUMBERED_CLASSES,
-    "numpy.dtype",
-    "secretballot.bases.columns.LevelColumn",
-    "secretballot.bases.columns.NumberColumn",
-    "secretballot.bases.graph.GraphBasis",
-    "secretballot.bases.kernel.KernelBasis",
-    "secretballot.bases.rotation.Rotation",
-    "secretballot.bases.table.TableBasis",
-    "secretballot.hypotheses.cuts.Cut",
-    "secretballot.hypotheses.finite.FiniteClass",
-    "secretballot.hypotheses.finite.Member",
-    "secretballot.hypotheses.interval_spaces.Interval",
-    "secretballot.hypotheses.intervals.Intervals",
-    "secretballot.hypotheses.stumps.DecisionStumps",
-    "secretballot.hypotheses.thresholds.Thresholds",
-    "secretballot.students.hypothesis_student.HypothesisStudent",
-    "secretballot.students.table_students.LabelsStudent",
-    "secretballot.students.table_students.NumberStudent",
-    MOMENTS_STUDENT,
-    RECORD_VOTES_STUDENT,
-    "sklearn._loss.link.HalfLogitLink",
-    "sklearn._loss.link.IdentityLink",
-    "sklearn._loss.link.Interval",
-    "sklearn._loss.link.LogitLink",
-    "sklearn._loss.link.MultinomialLogit",
-    "sklearn._loss.loss.ExponentialLoss",
-    "sklearn._loss.loss.HalfBinomialLoss",
-    "sklearn._loss.loss.HalfMultinomialLoss",
-    "sklearn._loss.loss.HalfSquaredError",
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
-    "sklearn.gaussian_process.kernels.ConstantKernel",
-    "sklearn.gaussian_process.kernels.Product",
-    "sklearn.gaussian_process.kernels.RBF",
-    "sklearn.metrics._dist_metrics.EuclideanDistance64",
-    "sklearn.metrics._dist_metrics.ManhattanDistance64",
-    "sklearn.metrics._dist_metrics.MinkowskiDistance64",
-    "sklearn.neighbors._ball_tree.BallTree",
-    "sklearn.neighbors._kd_tree.KDTree",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-    "sklearn.tree._tree.Tree",
-    "sklearn.utils._bunch.Bunch",
+#: What is said where a student does not convert.
+CONVERTS = (
+    "logistic regression, trees, forests, boosting by histograms, naive Bayes, nearest neighbours,"
+    " ridge regression, networks, and all students of this package do"
 )
 _PREVIEW_ROWS = 1000
-_LARGEST_ERROR = 1e-5  # of a probability, where a converter computes in single precision
-_MOST_TYPES_NAMED = 10  # in a message
+_LARGEST_ERROR = 1e-5  # of a probability, or of a number over the largest one
+_MOST_OTHERWISE = 0.01  # of the rows: where neighbours are equally far, each of them is right
 
 
-def dump_student(student: Any, path: str | Path) -> tuple[str, ...]:
-    """Write a fitted student to a skops file whose bytes follow from the student's values alone.
-
-    Not from the process: no address, date, memory left over or order of a hash table. Objects that
-    the student keeps in several places are written in each.
-
-    Parameters
-    ----------
-    student : fitted estimator
-        Trained on released labels and public points only; its file will be published.
-    path : path
-        File to write.
-
-    Returns
-    -------
-    tuple of str
-        Types in the file that `load_student` will not accept without being told; mostly none.
-
-    Raises
-    ------
-    MissingExtraError
-        If skops is not installed.
-    DataError
-        If the student holds something that skops cannot write, or that has no canonical form.
-    """
-    content = _canonical_bytes(student)
-    untrusted = _types_to_trust(content)
-    if content != _canonical_bytes(_read_back(student, content, untrusted)):
-        raise DataError(
-            f"{type(student).__name__} is not the same once it was written and read; "
-            "use plain arrays and scikit-learn estimators as its attributes."
-        )
-    write_file(Path(path), content)
-    return tuple(untrusted)
-
-
-def _canonical_bytes(student: Any) -> bytes:
-    skops = require_extra("skops.io", "export")
-    problem = ""
-    try:
-        # A learner without a seed may keep numpy's global generator: it is written as if it had
-        # just been seeded.
-        with own_global_states(0):
-            return canonical_student(skops.dumps(student))
-    except (SecretBallotError, MemoryError):  # what memory there is, is no property of the student
-        raise
-    # any student may be given, and skops passes on whatever its parts raise
-    except Exception as error:
-        problem = _one_line(error)
-    raise DataError(
-        f"{type(student).__name__} cannot be written by skops ({problem}); "
-        "use plain arrays and scikit-learn estimators as its attributes."
-    )
-
-
-def _types_to_trust(content: bytes) -> list[str]:
-    """Return the types that a reader will have to name."""
-    skops = require_extra("skops.io", "export")
-    return _untrusted_types(
-        content, _object_types(content, skops.get_untrusted_types(data=content)), ()
-    )
-
-
-def _object_types(content: bytes, trusted: Sequence[str]) -> set[str]:
-    problem = ""
-    try:
-        return object_types(checked_members(content), trusted)
-    except NotAStudentError as error:
-        problem = str(error)
-    raise DataError(f"The student could be written, but nobody would read it again: {problem}.")
-
-
-def _read_back(student: Any, content: bytes, trusted: Sequence[str]) -> Any:
-    """Return the student that a reader finds in the file."""
-    problem = ""
-    try:
-        return _checked_student(content, trusted)
-    except NotAStudentError as error:
-        problem = str(error)
-    except MemoryError:
-        raise
-    except Exception as error:  # as in writing
-        problem = _one_line(error)
-    raise DataError(
-        f"{type(student).__name__} could be written but not be read again ({problem}); "
-        "define its classes in an installed module, and use plain arrays as attributes."
-    )
-
-
-def load_student(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
-    """Load a student from a skops file; types that are not trusted and odd structures are refused.
-
-    Whatever the file holds, it is refused in one sentence or gives a student whose predictions stay
-    inside of its arrays: sizes are bounded, every node of the file is of a known kind, trees and
-    searches lead nowhere but down, and indices stay inside. Types that cannot be checked so must be
-    named in `trusted`. Parallel workers that the student asks for are left out, so that it predicts
-    the same each time.
-
-    Parameters
-    ----------
-    path : path
-        ``student.skops`` of a release folder.
-    trusted : sequence of str, optional
-        Full names of further types that you trust, such as the class of a student of your own. They
-        may do anything.
-
-    Returns
-    -------
-    estimator
-        The fitted student.
-
-    Raises
-    ------
-    MissingExtraError
-        If skops is not installed.
-    DataError
-        If the file cannot be read, is too large or not sound, or needs a type that is not trusted;
-        the message names it.
-    """
-    require_extra("skops.io", "export")
-    path, problem = Path(path), ""
-    try:
-        return _checked_student(_read_bounded(path), trusted)
-    except _UntrustedError as error:
-        needed = ", ".join(error.types[:_MOST_TYPES_NAMED])
-        problem = (
-            f"{path} needs types that are not trusted: {needed}; if you know them, "
-            "name them in load_student(..., trusted=[...])."
-        )
-    except OSError as error:
-        problem = f"{path} cannot be read: {error.strerror or error}."
-    except NotAStudentError as error:
-        problem = f"{path} is not a readable skops file that could be a student: {error}."
-    except Exception as error:  # a damaged file can fail in any way inside skops
-        problem = f"{path} is not a readable skops file ({type(error).__name__})."
-    raise DataError(plain_line(problem))
-
-
-class _UntrustedError(Exception):
-    def __init__(self, types: Sequence[str]) -> None:
-        super().__init__(types)
-        self.types = types
-
-
-def _read_bounded(path: Path) -> bytes:
-    """Return the content of a regular file within the bound."""
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise NotAStudentError("it is no regular file")
-        if about.st_size > LARGEST_FILE:
-            raise NotAStudentError("it is too large")
-        return file.read(LARGEST_FILE + 1)[:LARGEST_FILE]
-
-
-def _checked_student(content: bytes, trusted: Sequence[str]) -> Any:
-    """Return the student in a file, checked before and after its objects are made."""
-    skops = require_extra("skops.io", "export")
-    # three gates, in this order: the file's structure before any object exists, its types before
-    # they are made, and the objects before they are handed out
-    members = checked_members(content)
-    types = object_types(members, trusted)
-    # as it would have been written here: without numbers by which one part could stand for another
-    # that was checked
-    clean = canonical_student(content, from_memory=False)
-    refused = _untrusted_types(clean, types, trusted)
-    if refused:
-        raise _UntrustedError(refused)
-    student = skops.loads(clean, trusted=[*TRUSTED_TYPES, *trusted])
-    check_student(student)
-    return student
-
-
-def _untrusted_types(content: bytes, types: Collection[str], trusted: Sequence[str]) -> list[str]:
-    """Return the types in a file that neither skops nor the lists know.
-
-    Of objects, which may restore themselves as they like, all that are not in the lists.
-    """
-    skops = require_extra("skops.io", "export")
-    needed = {*types, *skops.get_untrusted_types(data=content)}
-    return sorted(needed - {*TRUSTED_TYPES, *trusted} - (known_estimators() & set(types)))
-
-
-def _one_line(error: Exception) -> str:
-    text = shorten(str(error), 200, placeholder=" ...").rstrip(".")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
-    """Write a fitted student to an ONNX file, after checking that it predicts as the student does.
-
-    Its bytes, too, are a function of the student's values alone.
+def dump_student(
+    student: Any,
+    path: str | Path,
+    *,
+    schema: Mapping[str, Any] | None = None,
+    rows: RawRows | None = None,
+    X_public: Any = None,
+) -> None:
+    """Write a fitted student to an ONNX file, after checking that it answers as the student does.
 
     Parameters
     ----------
     student : fitted estimator
-        As in `dump_student`.
+        Trained on released values and public points only; its file will be published. What was
+        read by `load_student` is written as it was.
     path : path
-        File to write.
-    X_public : array of shape (n, n_features)
-        Public points; the file must give the student's own labels on the first thousand of them.
+    schema : mapping, optional
+        Complete, as `Schema.to_json` writes it: the file then reads the raw columns of a table.
+    rows : RawRows, optional
+        Public rows to check it by, with a schema.
+    X_public : array or frame of shape (n, n_features), optional
+        The same without one.
 
     Raises
     ------
-    MissingExtraError
-        If skl2onnx or onnxruntime is not installed.
     DataError
-        If the student does not convert, or the converted one predicts otherwise.
+        If the student does not convert, or the file answers otherwise.
     """
-    require_extra("skl2onnx", "onnx")
-    runtime = require_extra("onnxruntime", "onnx")
-    points = X_public[:_PREVIEW_ROWS]
-    if not isinstance(points, np.ndarray) or points.ndim != 2 or points.dtype.kind not in "fiu":
-        raise DataError(
-            "ONNX needs the public points as one numeric array; convert the frame first."
-        )
-    points = points.astype(np.float32)
-    with _conversion_failures(student):
-        model = _onnx_bytes(student, points)
-        found = _outputs_of(runtime, model, {"X": points})[0]
-        wanted = np.asarray(student.predict(points))
-    _refuse_other_labels(found, wanted)
-    write_file(Path(path), model)
-
-
-def dump_raw_onnx(student: Any, path: str | Path, schema: Mapping[str, Any], rows: RawRows) -> None:
-    """Write a fitted student to an ONNX file that reads the raw columns of a table.
-
-    Parameters
-    ----------
-    student : fitted estimator
-        As in `dump_student`.
-    path : path
-        File to write.
-    schema : mapping
-        Complete, as `Schema.to_json` writes it.
-    rows : RawRows
-        With ``X`` of shape (n_rows, n_features). The file must give the student's own labels and
-        probabilities on them.
-
-    Raises
-    ------
-    MissingExtraError
-        If skl2onnx or onnxruntime is not installed.
-    DataError
-        If a column holds free text, the student does not convert, or the converted one predicts
-        otherwise.
-    """
-    require_extra("skl2onnx", "onnx")
-    runtime = require_extra("onnxruntime", "onnx")
-    refuse_texts(schema)
-    classes = np.asarray(student.classes_).tolist()
-    with _conversion_failures(student):
-        inner = _onnx_bytes(student, rows.X.astype(np.float32))
-        model = raw_columns_graph(
-            inner, schema, classes, projected=_full_name(student) == COUNTS_STUDENT
-        )
-        found = _outputs_of(runtime, model, rows.inputs(schema))
-        wanted = np.asarray(student.predict(rows.X))
-        shares = student.predict_proba(rows.X) if hasattr(student, "predict_proba") else None
-    _refuse_other_labels(found[0], wanted)
-    if shares is not None and len(found) > 1:
-        apart = float(np.abs(np.asarray(found[1]) - np.asarray(shares)).max())
-        if not apart <= _LARGEST_ERROR:
-            raise DataError(
-                f"Probabilities of the ONNX student differ from the student's by up to {apart:.2g}."
-            )
+    if isinstance(student, OnnxStudent):
+        write_file(Path(path), student.content)
+        return
+    loaded = converted_student(student, schema)
+    if rows is not None and schema is not None:
+        _check_answers(student, loaded, rows.X, rows.cells)
+    elif X_public is not None:
+        n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
+        points = take_rows(X_public, np.arange(min(_PREVIEW_ROWS, n_public)))
+        _check_answers(student, loaded, points, points)
     # last: a file appears only if it answers as the student does
-    write_file(Path(path), model)
+    write_file(Path(path), loaded.content)
 
 
-@contextmanager
-def _conversion_failures(student: Any) -> Iterator[None]:
-    """Say in one sentence what a converter, or the file that it made, failed with."""
+def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> OnnxStudent:
+    """Return a fitted student as its file has it; whether it answers alike is not tried.
+
+    Inputs are the raw columns of the schema, each of shape (n, 1), or (n, width) for vectors: by
+    `input_type` doubles or texts. Without a schema there is one input ``X``, doubles of shape
+    (n, n_features), or one for each column where a `TableBasis` has texts. Outputs are ``label`` of
+    shape (n,) and ``probabilities`` of shape (n, n_classes) where there are any; ``prediction`` of
+    shape (n,); or ``labels``, 0 and 1, and ``probabilities``, both of shape (n, n_labels). The
+    metadata name the classes or labels.
+
+    Raises
+    ------
+    DataError
+        If the student, or a column, has no ONNX form.
+    """
+    problem = ""
     try:
-        with own_global_states(0), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the converter, about its own future
-            yield
+        return OnnxStudent(_model_bytes(student, schema))
+    except DataError as error:
+        problem = str(error)
     except MemoryError:
         raise
-    except Exception as error:  # converters are many and raise what they like
+    except Exception as error:  # parts of a student may be anybody's
+        problem = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')[:200]}"
+    name = type(getattr(student, "regressor", student)).__name__
+    raise DataError(f"{name} does not convert to ONNX ({problem.rstrip('.')}); {CONVERTS}.")
+
+
+def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
+    names = [] if schema is None else list(schema["columns"])
+    basis: Any = student.basis if is_moments(student) else getattr(student, "basis_", None)
+    by_column = schema is None and any(map(holds_texts, getattr(basis, "_columns", [])))
+    if by_column:
+        names = [str(name) for name in basis.feature_names_in_]
+    graph = Graph([*names, "X"])
+    about: dict[str, Any] = {"made_by": "secretballot"}
+    points: Points
+    if schema is not None:
+        points = add_raw_columns(graph, schema)
+        about["encoded"] = points
+        about |= _spellings_of(schema)
+    elif by_column:
+        points = [
+            graph.input(name, TEXT if holds_texts(column) else DOUBLE, 1)
+            for name, column in zip(names, basis._columns, strict=True)
+        ]
+    else:
+        points = graph.input("X", DOUBLE, int(student.n_features_in_))
+        about["encoded"] = points
+    outputs, more = _add_answers(graph, student, points, names)
+    return graph.to_bytes(outputs, about | more)
+
+
+def _spellings_of(schema: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return which columns are lengths of time, and which hashed texts."""
+    columns = schema["columns"].items()
+    lengths = [name for name, column in columns if column["kind"] == "duration"]
+    hashed = [name for name, column in columns if column.get("encoding") == "hashed"]
+    found = {"durations": lengths, "hashed": hashed}
+    return {key: value for key, value in found.items() if value}
+
+
+def _add_answers(
+    graph: Graph, student: Any, points: Points, taken: list[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Add a student, and return its outputs by their names inside, and what is said of them."""
+
+    def named(name: str) -> str:
+        while name in taken:  # a column of the same name keeps it
+            name += "_"
+        return name
+
+    shares: str | None
+    bounds = getattr(student, "target_range", None)
+    labels = getattr(student, "labels", None)
+    if bounds is not None:
+        if is_moments(student):
+            number = moments_number(graph, student, points)
+        else:
+            assert isinstance(points, str)
+            number = add_regressor(graph, student.regressor, points)
+            number = graph.clipped(number, float(bounds[0]), float(bounds[1]))
+        return {graph.flat(number): (named("prediction"), DOUBLE, [None])}, {"range": list(bounds)}
+    if labels is not None:
+        if is_moments(student):
+            said, shares = moments_labels(graph, student, points)
+        else:
+            said, shares = _several_labels(graph, student, points)
+        outputs: dict[str, Any] = {said: (named("labels"), INTEGER, [None, len(labels)])}
+        if shares is not None:
+            outputs[shares] = (named("probabilities"), DOUBLE, [None, len(labels)])
+        return outputs, {"labels": list(labels)}
+    found = add_classifier(graph, student, points)
+    classes = np.asarray(student.classes_)
+    plain = classes.dtype.kind in "iub"
+    values = classes.astype(np.int64) if plain else np.array([str(one) for one in classes], object)
+    constant = graph.constant(values, values.dtype)
+    label = graph.add("Gather", [constant, found.index])
+    outputs = {label: (named("label"), INTEGER if plain else TEXT, [None])}
+    if found.shares is not None:
+        outputs[found.shares] = (named("probabilities"), DOUBLE, [None, len(classes)])
+    return outputs, {"classes": classes.tolist()}
+
+
+def _several_labels(graph: Graph, student: Any, points: Points) -> tuple[str, str | None]:
+    """Add a classifier for each label, and return the labels and the probabilities, both of shape
+    (n, n_labels)."""
+    labels, shares = [], []
+    assert isinstance(points, str)
+    for one in student.students:
+        found = add_classifier(graph, one, points)
+        known = [int(value) for value in one.classes_]
+        own = graph.constant(known, np.int64)
+        label = graph.add("Gather", [own, found.index])
+        labels.append(graph.add("Unsqueeze", [label, graph.constant([1], np.int64)]))
+        if found.shares is not None:
+            shares.append(
+                graph.columns(found.shares, [known.index(1)])
+                if 1 in known
+                else graph.zeros(points, 1)
+            )
+    said = graph.joined(labels)
+    return said, graph.joined(shares) if len(shares) == len(labels) else None
+
+
+def _check_answers(student: Any, loaded: OnnxStudent, points: Any, cells: Any) -> None:
+    """Refuse a file that answers otherwise than the student."""
+    wanted, found = np.asarray(student.predict(points)), loaded.predict(cells)
+    if wanted.dtype.kind == "f" and not hasattr(student, "classes_"):
+        otherwise = _apart(found, wanted, float(np.abs(wanted).max(initial=1.0)))
+    else:
+        otherwise = np.asarray(found).astype(str) != wanted.astype(str)
+        if hasattr(loaded, "predict_proba"):
+            shares = np.asarray(student.predict_proba(points))
+            otherwise = _by_row(otherwise) | _apart(loaded.predict_proba(cells), shares, 1.0)
+    count = int(_by_row(otherwise).sum())
+    if not count <= _MOST_OTHERWISE * len(wanted):
         raise DataError(
-            f"{type(student).__name__} does not convert to ONNX ({_one_line(error)})."
-        ) from None
-
-
-def _outputs_of(runtime: Any, model: bytes, inputs: Mapping[str, Any]) -> list[Any]:
-    """Return what an ONNX model computes."""
-    quiet = runtime.SessionOptions()
-    quiet.log_severity_level = 3  # it would tell standard error of shapes it had to guess
-    session = runtime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
-    outputs: list[Any] = session.run(None, inputs)
-    return outputs
-
-
-def _refuse_other_labels(found: Any, wanted: Any) -> None:
-    different = int(np.count_nonzero(np.asarray(found).astype(str) != wanted.astype(str)))
-    if different:
-        raise DataError(
-            f"The ONNX student differs from the student on {different} of {len(wanted)} public"
-            " points."
+            f"The ONNX student differs from the student on {count} of {len(wanted)} public points."
         )
 
 
-def _full_name(student: Any) -> str:
-    return f"{type(student).__module__}.{type(student).__qualname__}"
+def _apart(found: NDArray[Any], wanted: NDArray[Any], unit: float) -> BoolArray:
+    return _by_row(~(np.abs(found - wanted) <= _LARGEST_ERROR * unit))
 
 
-def _onnx_bytes(student: Any, points: np.ndarray[Any, Any]) -> bytes:
-    name = _full_name(student)
-    if name == COUNTS_STUDENT:
-        return counts_graph(student)
-    if name == MOMENTS_STUDENT:
-        return moments_graph(student)
-    if name == RECORD_VOTES_STUDENT:
-        return record_votes_graph(student)
-    if name == NUMBERED_CLASSES:
-        numbers = _onnx_bytes(student.classifier_, points)
-        onnx = require_extra("onnx", "onnx")
-        named = onnx.load_from_string(named_classes_graph(numbers, student.classes_.tolist()))
-        return bytes(with_plain_names(named).SerializeToString(deterministic=True))
-    if name == VOTING_STUDENT:
-        student = student.as_adaboost()
-    skl2onnx = require_extra("skl2onnx", "onnx")
-    versions = graph_versions(student)
-    # of the point, the converter reads width and type alone
-    made = skl2onnx.to_onnx(student, points[:1], options={"zipmap": False}, target_opset=versions)
-    model = with_plain_names(made)
-    return bytes(model.SerializeToString(deterministic=True))
+def _by_row(truths: NDArray[Any]) -> BoolArray:
+    return np.asarray(truths.reshape(len(truths), -1).any(axis=1))

@@ -12,6 +12,14 @@ from typing import Literal, get_args
 DateFormat = Literal["iso", "day-first", "month-first", "compact"]
 DATE_FORMATS: tuple[str, ...] = get_args(DateFormat)
 SECONDS_A_DAY = 86400
+#: What a date tells beside how many days it lies from another: the name of the part, the middle of
+#: its values, and their deviation were all of them alike frequent.
+DATE_PARTS: dict[str, tuple[float, float]] = {
+    "month": (6.5, 3.5),
+    "day": (16.0, 9.0),
+    "weekday": (3.0, 2.0),
+    "hour": (11.5, 7.0),
+}
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _FIRST = (datetime.date.min.toordinal() - _EPOCH) * SECONDS_A_DAY
@@ -24,8 +32,8 @@ _ZONE = (
     r"(?:\s?(?:[Zz]|UTC|GMT)|\s?(?P<sign>[+-])(?P<zone_hour>\d{2})(?::?(?P<zone_minute>\d{2})"
     r"(?::(?P<zone_second>\d{2}))?)?)?"  # seconds: local mean time, before there were zones
 )
-_TIME = rf"(?:(?:[Tt]|\s+){_CLOCK}{_ZONE})?"
-_DAYS = {
+TIME = rf"(?:(?:[Tt]|\s+){_CLOCK}{_ZONE})?"
+DAYS = {
     "iso": r"(?P<year>\d{4})(?:(?P<gap>[-/.])(?P<month>\d{1,2})(?P=gap)(?P<day>\d{1,2})"
     r"|-(?P<only_month>\d{2}))",
     "day-first": r"(?P<day>\d{1,2})(?P<gap>[-/.])(?P<month>\d{1,2})(?P=gap)(?P<year>\d{4})",
@@ -33,7 +41,7 @@ _DAYS = {
     "compact": r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})",
 }
 # only the digits 0 to 9, as in every program that writes dates
-_POINTS = {name: re.compile(days + _TIME, re.ASCII) for name, days in _DAYS.items()}
+_POINTS = {name: re.compile(days + TIME, re.ASCII) for name, days in DAYS.items()}
 _CLOCK_ALONE = re.compile(_CLOCK, re.ASCII)
 _LENGTH = re.compile(
     r"(?P<sign>-)?(?:(?P<days>\d{1,9})\s+days?,?)?(?:\s*(?P<clock_sign>[+-])?"

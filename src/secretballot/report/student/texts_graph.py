@@ -1,0 +1,193 @@
+"""What a cell of text says, by the regular expressions of ONNX: a date, and the words of a free
+text."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from secretballot._times import DAYS, SECONDS_A_DAY, TIME
+from secretballot.report.student.graph import MISSING_TEXTS, Graph
+
+_NEVER = r"[^\s\S]"
+_GAPS = ("-", "/", r"\.")
+_GROUP = re.compile(r"\(\?P<(\w+)>([^()]*)\)")
+#: What parts of a date are there, so that it is one.
+_VALID = {
+    "month": "0?[1-9]|1[0-2]",
+    "only_month": "0[1-9]|1[0-2]",
+    "day": r"0?[1-9]|[12]\d|3[01]",
+    "hour": r"[01]?\d|2[0-3]",
+    **dict.fromkeys(("minute", "second", "zone_minute", "zone_second"), r"[0-5]\d"),
+    "zone_hour": r"[01]\d|2[0-3]",
+}
+
+
+def _date_pattern(style: str, parts: Mapping[str, str]) -> str:
+    """Return a pattern of RE2 for dates in ISO 8601 or a style, with some parts as given."""
+    # RE2 knows no references to earlier groups, so each gap is written out
+    days = [
+        DAYS[name].replace("(?P<gap>[-/.])", gap).replace("(?P=gap)", gap)
+        for name in dict.fromkeys(("iso", style))
+        for gap in (_GAPS if "gap" in DAYS[name] else ("",))
+    ]
+    whole = rf"\s*(?:{'|'.join(days)}){TIME}\s*"
+    return _GROUP.sub(lambda found: f"(?:{parts.get(found[1], found[2])})", whole)
+
+
+def _two_digits(first: int) -> list[tuple[int, str]]:
+    tens = [(10 * digit, rf"{digit}\d") for digit in range(1, first + 1)]
+    return [*tens, *((digit, rf"\d{digit}") for digit in range(1, 10))]
+
+
+def _numbers(last: int) -> list[tuple[int, str]]:
+    """Return a pattern for each number beyond 1, as what it is more than 1."""
+    return [
+        (number - 1, f"0?{number}" if number < 10 else str(number)) for number in range(2, last + 1)
+    ]
+
+
+#: For each part of a date, texts that each add so much to its number.
+_DIGITS: dict[str, list[tuple[int, str]]] = {
+    "year": [
+        (digit * 10 ** (3 - place), rf"\d{{{place}}}{digit}\d{{{3 - place}}}")
+        for place in range(4)
+        for digit in range(1, 10)
+    ],
+    "month": _numbers(12),
+    "day": _numbers(31),
+    "hour": [(hour, f"0?{hour}" if hour < 10 else str(hour)) for hour in range(1, 24)],
+    "minute": _two_digits(5),
+    "second": _two_digits(5),
+    "half": [(1, "[Aa]"), (2, "[Pp]")],
+    "sign": [(1, "-")],
+    "zone_hour": _two_digits(2),
+    "zone_minute": _two_digits(5),
+    "zone_second": _two_digits(5),
+}
+_FIRST_OF = ("month", "day")  # which are counted from 1
+
+
+def add_seconds(graph: Graph, texts: str, style: str) -> tuple[str, str]:
+    """Add points in time as `_times.time_seconds` reads them: seconds since 1970, and whether a
+    text says none.
+
+    Parameters
+    ----------
+    graph : Graph
+    texts : str
+        Of shape (n, 1).
+    style : str
+        As for `time_seconds`.
+    """
+
+    def matches(parts: Mapping[str, str]) -> str:
+        return graph.add("RegexFullMatch", [texts], pattern=_date_pattern(style, parts))
+
+    truths, weights = [], []
+    for place, (name, digits) in enumerate(_DIGITS.items()):
+        # where the part is left out, every text matches: taken away by one that matches then alone
+        never = -sum(amount for amount, _ in digits)
+        for amount, pattern in [*digits, (never, _NEVER)]:
+            parts = {name: pattern}
+            if name == "month":
+                parts["only_month"] = pattern.replace("0?", "0")
+            truths.append(matches(parts))
+            weights.append(amount * np.eye(len(_DIGITS))[place])
+    numbers = graph.product(graph.as_numbers(graph.joined(truths)), np.array(weights))
+    first = [[float(name in _FIRST_OF) for name in _DIGITS]]
+    numbers = graph.plus(numbers, first)
+    of = {name: graph.columns(numbers, [place]) for place, name in enumerate(_DIGITS)}
+    days = days_from_date(graph, of["year"], of["month"], of["day"])
+    back = date_from_days(graph, days)[2]
+    half = graph.add("Greater", [of["half"], graph.constant(0.0)])
+    of_half = graph.add("Sub", [of["hour"], graph.times(graph.quotient(of["hour"], 12.0), 12.0)])
+    afternoon = graph.times(graph.quotient(of["half"], 2.0), 12.0)
+    hour = graph.where(half, graph.add("Add", [of_half, afternoon]), of["hour"])
+    clock = _clock_seconds(graph, hour, of["minute"], of["second"])
+    offset = _clock_seconds(graph, of["zone_hour"], of["zone_minute"], of["zone_second"])
+    ahead = graph.plus(graph.times(of["sign"], 2.0), -1.0)
+    seconds = graph.add("Add", [graph.times(days, float(SECONDS_A_DAY)), clock])
+    seconds = graph.add("Add", [seconds, graph.add("Mul", [offset, ahead])])
+    of_clock = graph.clipped(of["hour"], 1.0, 12.0)
+    wrong = [
+        graph.add("Not", [matches(_VALID)]),
+        graph.add("Not", [graph.add("Equal", [back, of["day"]])]),
+        graph.add("Less", [of["year"], graph.constant(1.0)]),
+        graph.add("And", [half, graph.add("Not", [graph.add("Equal", [of_clock, of["hour"]])])]),
+    ]
+    absent = wrong[0]
+    for one in wrong[1:]:
+        absent = graph.add("Or", [absent, one])
+    return seconds, absent
+
+
+def _clock_seconds(graph: Graph, hours: str, minutes: str, seconds: str) -> str:
+    of_minutes = graph.add("Add", [graph.times(hours, 3600.0), graph.times(minutes, 60.0)])
+    return graph.add("Add", [of_minutes, seconds])
+
+
+def days_from_date(graph: Graph, year: str, month: str, day: str) -> str:
+    """Add days since 1970-01-01.
+
+    Years of the Gregorian calendar are counted from 1 March, so that a leap day is the last of its
+    year, and repeat after 146,097 days (400 years); Fliegel and Van Flandern 1968, Communications
+    of the ACM 11(10), in the form of Howard Hinnant's "chrono-Compatible Low-Level Date
+    Algorithms".
+    """
+    early = graph.as_numbers(graph.add("Less", [month, graph.constant(3.0)]))
+    year = graph.add("Sub", [year, early])
+    of_march = graph.add("Add", [graph.plus(month, -3.0), graph.times(early, 12.0)])
+    of_year = graph.quotient(graph.plus(graph.times(of_march, 153.0), 2.0), 5.0)
+    of_year = graph.add("Add", [of_year, graph.plus(day, -1.0)])
+    leaps = graph.add("Sub", [graph.quotient(year, 4.0), graph.quotient(year, 100.0)])
+    leaps = graph.add("Add", [leaps, graph.quotient(year, 400.0)])
+    days = graph.add("Add", [graph.add("Add", [graph.times(year, 365.0), leaps]), of_year])
+    return graph.plus(days, -719468.0)
+
+
+def date_from_days(graph: Graph, days: str) -> tuple[str, str, str]:
+    """Add the weekday from Monday as 0, the month and the day of the month of days since
+    1970-01-01; as in `days_from_date`."""
+
+    def rest(numbers: str, divisor: float) -> str:
+        return graph.add("Sub", [numbers, graph.times(graph.quotient(numbers, divisor), divisor)])
+
+    of_era = rest(graph.plus(days, 719468.0), 146097.0)
+    corrected = graph.add("Sub", [of_era, graph.quotient(of_era, 1460.0)])
+    corrected = graph.add("Add", [corrected, graph.quotient(of_era, 36524.0)])
+    corrected = graph.add("Sub", [corrected, graph.quotient(of_era, 146096.0)])
+    year = graph.quotient(corrected, 365.0)
+    before = graph.add("Add", [graph.times(year, 365.0), graph.quotient(year, 4.0)])
+    before = graph.add("Sub", [before, graph.quotient(year, 100.0)])
+    of_year = graph.add("Sub", [of_era, before])
+    month = graph.quotient(graph.plus(graph.times(of_year, 5.0), 2.0), 153.0)  # 0 is March
+    first = graph.quotient(graph.plus(graph.times(month, 153.0), 2.0), 5.0)
+    day = graph.plus(graph.add("Sub", [of_year, first]), 1.0)
+    return (
+        rest(graph.plus(days, 3.0), 7.0),
+        graph.plus(rest(graph.plus(month, 2.0), 12.0), 1.0),
+        day,
+    )
+
+
+def add_words(graph: Graph, texts: str, words: Sequence[str]) -> str:
+    """Add which words a free text has, 0 or 1 of shape (n, n_words); none where it says nothing."""
+    said = graph.add("Not", [graph.add("RegexFullMatch", [texts], pattern=MISSING_TEXTS)])
+    found = [graph.add("RegexFullMatch", [texts], pattern=_word_pattern(word)) for word in words]
+    return graph.as_numbers(graph.add("And", [graph.joined(found), said]))
+
+
+def _word_pattern(word: str) -> str:
+    """Return a pattern of RE2 for texts with this word, as `datasets.words` finds it."""
+    spelt = "".join(_spellings(word)).replace("ss", "(?:ss|ß)")
+    edge = r"[^\p{L}\p{N}\p{M}]"
+    return f"(?is)(?:.*{edge})?{spelt}(?:{edge}.*)?"
+
+
+def _spellings(word: str) -> Iterator[str]:
+    """Yield a pattern for each letter of a word; those with an accent may be two characters."""
+    for letter in word:
+        apart = unicodedata.normalize("NFD", letter)
+        yield letter if apart == letter else f"(?:{letter}|{apart})"

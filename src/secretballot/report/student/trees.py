@@ -1,0 +1,127 @@
+"""Decision trees of scikit-learn as ONNX: which leaf of each tree a row ends in, then its values.
+
+Trees answer with the number of a leaf, since what ONNX sums itself it sums in single precision.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import numpy_helper
+
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.exceptions import DataError
+from secretballot.report.student.graph import FLOAT, INTEGER, Graph
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One tree.
+
+    Attributes
+    ----------
+    feature, left, right : ndarray of int64, shape (n_nodes,)
+        A row goes left if the feature is at most the threshold.
+    threshold : ndarray of float64, shape (n_nodes,)
+    missing_left : ndarray of bool, shape (n_nodes,)
+        Where a missing feature goes.
+    leaf : ndarray of bool, shape (n_nodes,)
+    values : ndarray of float64, shape (n_nodes, n_outputs)
+    """
+
+    feature: IntArray
+    threshold: FloatArray
+    left: IntArray
+    right: IntArray
+    missing_left: BoolArray
+    leaf: BoolArray
+    values: FloatArray
+
+
+def grown_tree(estimator: Any) -> Tree:
+    """Return a fitted DecisionTree or ExtraTree; its points are to be rounded to single
+    precision."""
+    tree = estimator.tree_
+    values = tree.value[:, 0, :]
+    if hasattr(estimator, "classes_"):
+        values = values / values.sum(axis=1, keepdims=True)
+    leaf = tree.children_left == -1
+    missing = np.asarray(getattr(tree, "missing_go_to_left", np.zeros(len(leaf))), dtype=bool)
+    return Tree(
+        tree.feature, tree.threshold, tree.children_left, tree.children_right, missing, leaf, values
+    )
+
+
+def histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
+    """Return a tree of a fitted HistGradientBoosting estimator, that adds to one of its outputs.
+
+    Raises
+    ------
+    DataError
+        If it splits by categories.
+    """
+    nodes = predictor.nodes
+    if nodes["is_categorical"].any():
+        raise DataError("boosted trees that split by categories have no ONNX form")
+    values = np.zeros((len(nodes), n_outputs))
+    values[:, place] = nodes["value"]
+    left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
+    return Tree(
+        nodes["feature_idx"].astype(np.int64),
+        nodes["num_threshold"],
+        left,
+        right,
+        nodes["missing_go_to_left"].astype(bool),
+        nodes["is_leaf"].astype(bool),
+        values,
+    )
+
+
+def add_trees(graph: Graph, points: str, trees: Sequence[Tree], *, single: bool) -> str:
+    """Add trees, and return their values, of shape (n, n_trees, n_outputs).
+
+    Parameters
+    ----------
+    graph : Graph
+    points : str
+        Doubles of shape (n, n_features).
+    trees : sequence of Tree
+    single : bool
+        Whether points are first rounded to single precision.
+    """
+    if single:
+        points = graph.as_numbers(graph.add("Cast", [points], to=FLOAT))
+    sizes = [len(tree.leaf) for tree in trees]
+    owners = np.repeat(np.arange(len(trees)), sizes)
+    numbers = np.concatenate([np.arange(size) for size in sizes])
+    leaf = np.concatenate([tree.leaf for tree in trees])
+
+    def inner(parts: list[Any], kind: Any = np.int64) -> Any:
+        return np.where(leaf, 0, np.concatenate(parts)).astype(kind)
+
+    first = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
+    leaves = graph.add(
+        "TreeEnsembleRegressor",
+        [points],
+        n_targets=len(trees),
+        nodes_treeids=owners.tolist(),
+        nodes_nodeids=numbers.tolist(),
+        nodes_featureids=inner([tree.feature for tree in trees]).tolist(),
+        nodes_modes=["LEAF" if one else "BRANCH_LEQ" for one in leaf],
+        nodes_truenodeids=inner([tree.left for tree in trees]).tolist(),
+        nodes_falsenodeids=inner([tree.right for tree in trees]).tolist(),
+        nodes_missing_value_tracks_true=inner([tree.missing_left for tree in trees]).tolist(),
+        nodes_values_as_tensor=numpy_helper.from_array(
+            inner([tree.threshold for tree in trees], np.float64)
+        ),
+        target_treeids=owners[leaf].tolist(),
+        target_nodeids=numbers[leaf].tolist(),
+        target_ids=owners[leaf].tolist(),
+        target_weights_as_tensor=numpy_helper.from_array(
+            (numbers + first)[leaf].astype(np.float64)
+        ),
+    )
+    places = graph.add("Cast", [leaves], to=INTEGER)
+    values = graph.constant(np.concatenate([tree.values for tree in trees]))
+    return graph.add("Gather", [values, places])

@@ -1,0 +1,199 @@
+"""student.onnx answers as the student does, whatever it is, and its bytes follow from the student's
+values alone."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import every_student
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+import secretballot as sb
+from secretballot.bases import EmbeddedBasis
+from secretballot.exceptions import DataError
+from secretballot.report.student.export import converted_student, dump_student
+from secretballot.report.student.load import OnnxStudent, load_student
+from secretballot.students import MomentsStudent, NoisyCountsClassifier
+
+POINTS = every_student.POINTS
+STUDENTS = {name: (student, points) for name, student, points in every_student.every()}
+
+
+class OwnStudent(ClassifierMixin, BaseEstimator):
+    """A student that nobody else knows."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "OwnStudent":
+        self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.full(len(X), self.classes_[0])
+
+
+def more_points(student: Any, points: np.ndarray) -> np.ndarray:
+    """Return the points, others around them, and where the student takes them missing numbers."""
+    if points.dtype == object:
+        odd = [[value] * points.shape[1] for value in (np.nan, np.inf, -np.inf, 3e38, 0, -0.0)]
+        unseen = points[:20].copy()
+        unseen[:, -1] = "nowhere"
+        return np.vstack([points, np.array(odd, dtype=object), unseen])
+    others = np.random.default_rng(5).normal(size=(3000, points.shape[1])) * 1.5
+    found = np.vstack([points, others, 1e9 * points])
+    if hasattr(student, "basis") or hasattr(student, "basis_"):
+        odd = [[value] * points.shape[1] for value in (np.nan, np.inf, -np.inf, 3e38, 0, -0.0)]
+        found = np.vstack([found, odd])
+    return found
+
+
+@pytest.mark.parametrize("name", STUDENTS)
+def test_every_student_answers_the_same_from_its_file(name: str, tmp_path: Path) -> None:
+    student, points = STUDENTS[name]
+    dump_student(student, tmp_path / "student.onnx", X_public=points)
+    loaded = load_student(tmp_path / "student.onnx")
+    rows = more_points(student, points)
+    frame = pd.DataFrame(rows, columns=loaded.feature_names_in_) if rows.dtype == object else rows
+    wanted, found = student.predict(rows), loaded.predict(frame)
+    if hasattr(student, "target_range"):
+        assert np.allclose(found, wanted, rtol=0, atol=1e-12)
+    else:
+        assert found.dtype == np.asarray(wanted).dtype
+        assert np.array_equal(found, wanted)
+        assert np.array_equal(loaded.classes_, student.classes_)
+    assert hasattr(loaded, "predict_proba") == (
+        hasattr(student, "predict_proba") and name != "labels alone"
+    )
+    if hasattr(loaded, "predict_proba"):
+        apart = np.abs(loaded.predict_proba(frame) - student.predict_proba(rows)).max()
+        exact = name.startswith(("moments", "landmarks", "ranked", "modes"))
+        assert apart <= (0 if exact else 1e-9)
+    again = pickle.loads(pickle.dumps(loaded))
+    assert np.array_equal(again.predict(frame), found)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_boosting_sends_missing_numbers_where_the_student_does(classes: int) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 3))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    y = np.where(np.isnan(X[:, 0]), classes - 1, (X[:, 1] > 0).astype(int))
+    student = HistGradientBoostingClassifier(max_iter=20).fit(X, y)
+    loaded = converted_student(student)
+    assert np.array_equal(loaded.predict(X), student.predict(X))
+    assert np.allclose(loaded.predict_proba(X), student.predict_proba(X), rtol=0, atol=1e-12)
+
+
+def test_two_processes_with_other_memories_write_the_same_bytes() -> None:
+    runs = []
+    for words, hashes, left in (((), "1", "85"), (("ballot",), "2", "170")):
+        environment = os.environ | {"PYTHONHASHSEED": hashes, "MALLOC_PERTURB_": left}
+        command = [sys.executable, every_student.__file__, *words]
+        runs.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+    first, second = (run.communicate(timeout=600)[0].splitlines() for run in runs)
+    assert [run.returncode for run in runs] == [0, 0]
+    assert first == second
+    assert len(first) == len(STUDENTS)
+
+
+def test_nothing_in_the_file_tells_of_its_making() -> None:
+    for name in ("logistic 2", "forest 3", "moments 2"):
+        model = onnx.load_from_string(converted_student(STUDENTS[name][0]).content)
+        assert (model.producer_name, model.producer_version, model.doc_string) == ("", "", "")
+        names = [output for node in model.graph.node for output in node.output]
+        assert all(name.startswith(("v", "label", "probabilities")) for name in names)
+        assert not any(node.name or node.doc_string for node in model.graph.node)
+
+
+def test_how_often_a_student_was_asked_is_not_told() -> None:
+    student = KNeighborsClassifier(algorithm="kd_tree").fit(POINTS, POINTS[:, 0] > 0)
+    before = converted_student(student).content
+    student.predict(POINTS)
+    assert converted_student(student).content == before
+
+
+def test_onnxruntime_alone_reads_the_file() -> None:
+    student, points = STUDENTS["forest 2"]
+    session = onnxruntime.InferenceSession(converted_student(student).content)
+    label, shares = session.run(None, {"X": points})
+    assert label.tolist() == student.predict(points).tolist()
+    assert np.allclose(shares, student.predict_proba(points))
+
+
+@pytest.mark.parametrize(
+    "student",
+    [
+        OwnStudent(),
+        SVC(),
+        KNeighborsClassifier(metric="manhattan"),
+        KNeighborsClassifier(weights="distance"),
+        HistGradientBoostingClassifier(categorical_features=[0], max_iter=2),
+    ],
+    ids=lambda student: type(student).__name__,
+)
+def test_what_does_not_convert_is_refused_with_those_that_do(student: Any) -> None:
+    X = np.column_stack([np.arange(150) % 3, POINTS[:, 1:]])
+    with pytest.raises(DataError, match=r"does not convert to ONNX \(.*\); logistic regr"):
+        converted_student(student.fit(X, X[:, 1] > 0))
+
+
+def test_a_basis_with_an_embedding_is_refused() -> None:
+    from sklearn.decomposition import PCA
+
+    basis = EmbeddedBasis(PCA(2)).fit(POINTS)
+    weights = np.zeros((basis.n_directions_ + 1, 1), dtype=np.int64)
+    with pytest.raises(DataError, match="the basis EmbeddedBasis has no ONNX form"):
+        converted_student(MomentsStudent(basis, weights, ["no", "yes"]))
+
+
+def test_a_file_that_answers_otherwise_is_not_written(tmp_path: Path) -> None:
+    class Shy(NoisyCountsClassifier):
+        def predict_proba(self, X: Any) -> np.ndarray:
+            return np.asarray(super().predict_proba(X)) * 0.999 + 0.0005
+
+    student = STUDENTS["linear counts 2"][0]
+    shy = Shy()
+    vars(shy).update(vars(student))
+    Shy.__name__, Shy.__module__ = "NoisyCountsClassifier", NoisyCountsClassifier.__module__
+    with pytest.raises(DataError, match=r"differs from the student on \d+ of 150 public points"):
+        dump_student(shy, tmp_path / "student.onnx", X_public=POINTS)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_student_that_was_read_is_written_as_it_was(tmp_path: Path) -> None:
+    loaded = converted_student(LogisticRegression().fit(POINTS, POINTS[:, 0] > 0))
+    dump_student(loaded, tmp_path / "student.onnx")
+    assert (tmp_path / "student.onnx").read_bytes() == loaded.content
+    assert sb.load_student(tmp_path / "student.onnx").content == loaded.content
+
+
+def test_sums_that_doubles_round_still_answer_alike() -> None:
+    student, points = every_student.moments(2, texts=False)
+    large = MomentsStudent(student.basis, student.weights * 2**20, student.classes)
+    loaded = converted_student(large)
+    assert np.allclose(loaded.predict_proba(points), large.predict_proba(points), atol=1e-5)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"x" * 1000, pickle.dumps(3)])
+def test_other_files_are_no_students(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "student.onnx").write_bytes(content)
+    with pytest.raises(DataError, match=r"student\.onnx is no student: it "):
+        load_student(tmp_path / "student.onnx")
+
+
+def test_a_table_without_a_column_is_refused() -> None:
+    student, table = STUDENTS["moments 2"]
+    loaded = OnnxStudent(converted_student(student).content)
+    frame = pd.DataFrame(table, columns=loaded.feature_names_in_).iloc[:, 1:]
+    with pytest.raises(DataError, match="The table lacks the columns 0"):
+        loaded.predict(frame)
