@@ -25,12 +25,6 @@ def test_clopper_pearson_is_the_librarys_exact_interval(successes, trials):
     assert clopper_pearson(successes, trials, 0.01) == pytest.approx((interval.low, interval.high))
 
 
-def test_without_trials_nothing_is_known():
-    assert clopper_pearson(0, 0, 0.05) == (0.0, 1.0)
-    with pytest.raises(ParameterError, match="5 successes in 4 trials"):
-        clopper_pearson(5, 4, 0.05)
-
-
 def test_rates_use_the_event_and_its_complement():
     alpha, n = 0.05, 200
     low, high = clopper_pearson(60, n, alpha / 2)[0], clopper_pearson(0, n, alpha / 2)[1]

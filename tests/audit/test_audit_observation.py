@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from secretballot.audit.observation import observed_files, observed_text
+from secretballot.audit.observation import observed_files
 
 
 def seen(folder, name, content):
@@ -70,20 +70,6 @@ def test_archives_are_opened_and_numbers_in_names_are_read(tmp_path):
     assert fields["student.skops:member 0:value 1"] == "nan"
     assert fields["student.skops:schema.json:$.__id__"] == 140573549004721
     assert "student.skops:schema.json:date" in fields
-
-
-def test_tables_show_cells_and_totals(tmp_path):
-    fields = seen(tmp_path, "labels.csv", "query,label,count\n0,yes,3\n1,no,-1\n2,yes,7\n")
-    assert fields["labels.csv:label[2]"] == "yes"
-    assert fields["labels.csv:label:count of yes"] == 2
-    assert fields["labels.csv:count:sum"] == 9
-    assert fields["labels.csv:rows"] == 3
-
-
-def test_texts_show_lines_and_numbers():
-    fields = observed_text("report", "at 0.125\nsize 140573549004720 and 7\n")
-    assert fields["report:line 1"] == "at 0.125"
-    assert (fields["report:number 0"], fields["report:number 1"]) == (0.125, 140573549004720)
 
 
 @pytest.mark.parametrize(

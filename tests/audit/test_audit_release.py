@@ -138,27 +138,6 @@ def test_a_command_that_always_fails_is_refused_in_one_sentence(folder):
         )
 
 
-def test_what_does_not_fit_together_is_refused_before_anything_runs(folder):
-    command = ["none", "private.json", "--out", "x"]
-    with pytest.raises(ParameterError, match="either a neighbouring file or a change"):
-        audit_release(command, "private.json")
-    with pytest.raises(ParameterError, match="does not name the private file"):
-        audit_release(["none", "more.json", "--out", "x"], "private.json", neighbour="more.json")
-    with pytest.raises(ParameterError, match="no --out"):
-        audit_release(["verify", "private.json"], "private.json", neighbour="more.json")
-    with pytest.raises(ParameterError, match="the unit is a user"):
-        audit_release([*command, "--unit", "id"], "private.json", change="drop")
-    with pytest.raises(DataError, match="cannot be read"):
-        audit_release(command, "private.json", neighbour="none.json")
-    assert not (folder / "secretballot-audit").exists()
-
-
-def test_a_folder_with_something_else_in_it_is_left_alone(folder):
-    with pytest.raises(DataError, match="something else"):
-        attacked("none", "more.json", work=folder)
-    assert (folder / "private.json").exists()
-
-
 def test_files_of_a_command_get_plain_names_and_its_out_is_replaced(folder):
     (folder / "deep").mkdir()
     for name in ("private.json", "a.ledger", "a.ledger-journal"):

@@ -1,19 +1,16 @@
 """The fuzzing campaign in small: every target is read, rules are kept, and a broken rule is
 seen."""
 
-import itertools
 import json
 import os
-import random
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from campaigns.fuzzing import child
 from campaigns.fuzzing.__main__ import LONGEST_SILENCE, block_report, report_of_death
 from campaigns.fuzzing.child import inputs_read
-from campaigns.fuzzing.edits import edited_bytes, edited_document, edited_rows, moved
+from campaigns.fuzzing.edits import edited_bytes, edited_document, edited_rows
 from campaigns.fuzzing.rules import LONGEST_SECONDS, MARKER, Answer, breach
 from campaigns.fuzzing.targets import TARGETS
 
@@ -81,47 +78,6 @@ def test_edits_change_what_they_name() -> None:
             {"x": 1, "y": []}, [(0, "set", twice), (1, "append", twice), (2, "append", twice)]
         )
     )
-
-
-def test_moved_edits_do_the_same_elsewhere() -> None:
-    found = (
-        [(3, 4, "set", "x"), (5, 6, "cut", "")],
-        [(7, "flip", b"a")],
-        True,
-        (),
-        [[1, (2,)], "word"],
-        9,
-    )
-    cells, in_bytes, *others = moved(found, random.Random(1))
-    assert [edit[2:] for edit in cells] == [("set", "x"), ("cut", "")]
-    assert cells[0][:2] != (3, 4)
-    assert in_bytes[0][0] != 7
-    assert in_bytes[0][1:] == ("flip", b"a")
-    assert others == [True, (), [[1, (2,)], "word"], 9]
-
-
-def test_inputs_are_counted_and_few_come_twice(tmp_path: Path) -> None:
-    seen: list[str] = []
-    codes, _ = inputs_read("counts-csv", 100, 0, tmp_path, lambda found: seen.append(repr(found)))
-    assert codes.total() == len(seen) == 100
-    assert len(set(seen)) > 90
-
-
-def test_lines_reach_their_verbs(tmp_path: Path) -> None:
-    codes, breaches = inputs_read("command-line", 80, 3, tmp_path)
-    assert not breaches
-    assert codes["0"] > 0
-
-
-@pytest.mark.parametrize("always", [True, False])
-def test_an_input_is_slow_if_it_is_slow_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, always: bool
-) -> None:
-    times = itertools.chain([LONGEST_SECONDS + 1], itertools.repeat(always * (LONGEST_SECONDS + 2)))
-    monkeypatch.setattr(child, "answer_of", lambda *_: Answer(0, "", next(times)))
-    codes, breaches = inputs_read("counts-csv", 3, 0, tmp_path)
-    assert codes.total() == 3
-    assert bool(breaches) is always
 
 
 def test_a_process_that_died_before_its_first_input_is_reported(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
 from exact_games.games import adaptive_delta, hockey_stick, shifted_delta
 from exact_games.worlds import (
-    ScriptedNoise,
     all_counts,
     drawn_labels,
     neighbouring_counts,
@@ -120,16 +119,7 @@ def test_laplace_noise_keeps_its_epsilon_and_no_less():
     assert shifted_delta(listed, 3, 1.5, distance=2) > 1e-2
 
 
-def test_too_long_runs_are_refused(monkeypatch):
-    monkeypatch.setattr("exact_games.games._MAX_STATES", 10_000)
-    rng = np.random.default_rng(0)
-    steps = [(rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(5))) for _ in range(12)]
-    with pytest.raises(ValueError, match="enumerate"):
-        adaptive_delta(steps, 6, 1.0)
-
-
 # -- worlds
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n_teachers", "n_classes"), [(1, 2), (5, 2), (4, 3), (3, 4)])
@@ -164,12 +154,3 @@ def test_output_law_runs_the_code_on_every_noise():
             draws=5,
             n_outcomes=2,
         )
-
-
-def test_scripted_noise_runs_out_instead_of_repeating():
-    noise = ScriptedNoise([1, 2, 3])
-    assert not noise.exact
-    assert noise.discrete_laplace(1.0, 2).tolist() == [1, 2]
-    assert noise.discrete_gaussian(1.0, 1).tolist() == [3]
-    with pytest.raises(ValueError, match="script"):
-        noise.discrete_laplace(1.0, 1)

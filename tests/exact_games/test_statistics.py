@@ -58,7 +58,6 @@ def test_outcomes_that_cannot_happen_reject_outright():
 
 
 # -- the black box
-# --------------------------------------------------------------------------------------------------
 
 
 def test_the_attack_never_claims_more_than_the_truth():

@@ -12,11 +12,11 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
-from secretballot.planning.plan.text import learn_options, plan_text, recipe_name
+from secretballot.planning.plan.text import learn_options, plan_text
 from secretballot.planning.search import best_setting
 from secretballot.planning.search.best_setting import make_plan
-from secretballot.planning.search.evaluation import Evaluation, Spread, Tried, best_of
-from secretballot.planning.search.settings import Noise, interactive_settings
+from secretballot.planning.search.evaluation import Tried, best_of
+from secretballot.planning.search.settings import Noise
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.runs.plan_agreement import settings_of
@@ -64,12 +64,6 @@ def test_candidates_stand_by_their_accuracy_and_the_recommended_one_is_as_good_a
     assert made.recommended.expected.student_accuracy.value > made.constant_accuracy
 
 
-def test_the_naive_settings_are_evaluated_too(made: Plan) -> None:
-    settings = [one.setting for one in made.evaluated]
-    for release in ("labels", "counts"):
-        assert Setting(250, "gaussian", release, TASK.n_public) in settings
-
-
 def test_more_epsilon_promises_no_less(made: Plan) -> None:
     assert [point.epsilon for point in made.frontier] == [0.1, 0.25, 0.5, 1.0, 2.0, 4.0]
     values = [
@@ -80,14 +74,6 @@ def test_more_epsilon_promises_no_less(made: Plan) -> None:
     assert all(later >= earlier - 0.005 for earlier, later in pairwise(values))
     assert made.frontier[3].candidate == made.recommended
     assert values[-1] > values[0] + 0.01
-
-
-def test_a_given_number_of_teachers_is_kept(model: CurveModel) -> None:
-    made = make_plan(replace(TASK, n_public=50), model, n_teachers=300)
-    assert {one.setting.n_teachers for one in made.evaluated} == {300}
-    assert {point.candidate.setting.n_teachers for point in made.frontier if point.candidate} == {
-        300
-    }
 
 
 @pytest.fixture
@@ -168,31 +154,6 @@ def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
     assert best_of([best, worse]) is best
 
 
-def test_what_folds_share_is_told_from_what_runs_add() -> None:
-    rng = np.random.default_rng(0)
-    folds = rng.normal(0, 0.05, 8)
-    settings = [
-        tried(list(0.8 + 0.01 * i + folds + rng.normal(0, 0.01, 8)), n_queries=10 + i)
-        for i in range(12)
-    ]
-    surer, unsure = Spread.of(settings, True), Spread.of(settings, False)
-    assert surer.run == pytest.approx(0.01, rel=0.35)
-    assert surer.folds - surer.folds.mean() == pytest.approx(folds - folds.mean(), abs=0.012)
-    one = settings[0].accuracies
-    narrow, wide = surer.estimate(one), unsure.estimate(one)
-    assert narrow.value == wide.value == pytest.approx(one.mean())
-    assert wide.high - wide.low == pytest.approx(
-        2 * 1.645 * np.hypot(folds.std(ddof=1), 0.011), rel=0.25
-    )
-    assert narrow.high - narrow.low < 0.6 * (wide.high - wide.low)
-
-
-def test_an_estimate_is_never_surer_than_half_a_point() -> None:
-    spread = Spread.of([tried([0.8, 0.8, 0.8])], True)
-    found = spread.estimate(np.array([0.8, 0.8, 0.8]))
-    assert (found.low, found.high) == pytest.approx((0.795, 0.805))
-
-
 def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
     plan = make_plan(replace(TASK, delta=0.0), model)
     assert plan.votes.setting.aggregator == "laplace"
@@ -201,25 +162,6 @@ def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
     assert noise.mechanism.noise == "laplace"
     assert plan.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
     assert noise.budget.delta == 0
-
-
-def test_a_table_of_chances_is_tried_beside_the_best_noise_and_turned_into_options(
-    made: Plan,
-) -> None:
-    tables = [one for one in made.evaluated if one.setting.aggregator == "vote-table"]
-    assert tables
-    by_setting = {one.setting: one.expected for one in made.evaluated}
-    for one in tables:
-        noise = by_setting[replace(one.setting, aggregator="gaussian")]
-        assert one.expected.label_accuracy.value == pytest.approx(
-            noise.label_accuracy.value, abs=0.03
-        )
-    chosen = replace(made, recommended=tables[0])
-    assert Plan.from_json(json.loads(json.dumps(chosen.to_json()))) == chosen
-    assert "--aggregator vote-table" in learn_options(chosen)
-    assert settings_of(chosen)["aggregator"] == "vote-table"
-    assert sb.classifier_by_plan(chosen).aggregator == "vote-table"
-    assert recipe_name(tables[0].setting).startswith("labels by a table of chances")
 
 
 @pytest.mark.parametrize(
@@ -258,10 +200,3 @@ def test_a_plan_for_an_aggregator_has_no_other(name: str, monkeypatch: pytest.Mo
     assert Plan.from_json(kept) == found
     assert found.method == "votes"
     assert f"only by the {name} aggregator" in " ".join(plan_text(found).split())
-
-
-def test_votes_below_chance_end_no_plan_for_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Evaluation, "_predicted_accuracy", lambda *_: 0.4999)
-    setting = next(interactive_settings(TASK, 200))
-    outlook = Evaluation(TASK, CurveModel(CURVE, n_classes=2)).rough(setting)
-    assert 0 <= outlook.answered <= setting.n_queries

@@ -84,30 +84,12 @@ def test_fitted_shares_have_the_moments_asked_for_and_keep_their_order(first, se
     assert (np.diff(moved) >= 0).all()
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [(np.nan, np.nan), (0.7, np.nan), (1.0, 1.0), (0.7, 0.4), (0.7, 0.8), (0.0, 0.0)],
-)
-def test_shares_stay_where_no_law_has_the_moments(first, second):
-    shares = np.random.default_rng(2).beta(2, 1.5, 500)
-    assert _with_moments(shares, first, second) is shares
-
-
 def test_moment_fit_finds_a_dirichlet_law_again():
     rng = np.random.default_rng(3)
     weights = np.array([4.0, 2.0, 1.0])
     sizes = rng.integers(20, 60, POINTS)
     fitted = _moment_fit(rng.multinomial(sizes, rng.dirichlet(weights, POINTS)))
     assert fitted == pytest.approx(weights, rel=0.05)
-
-
-def test_moment_fit_without_votes_knows_nothing_and_unanimous_votes_stay_so():
-    assert (_moment_fit(np.zeros((5, 3), dtype=np.int64)) == 1).all()
-    unanimous = np.tile([0, 30], (50, 1))
-    one = ShardVotes(
-        unanimous, np.ones(50, dtype=np.int64), np.array([np.nan, 1.0]), np.array([np.nan, 1.0])
-    )
-    assert (drawn_votes(200, one, np.random.default_rng(0)) == [0, 200]).all()
 
 
 def test_three_classes_keep_the_proportions_of_the_wrong_ones():
@@ -126,12 +108,3 @@ def test_three_classes_keep_the_proportions_of_the_wrong_ones():
     )
     gaps = [np.diff(np.sort(votes, axis=1)[:, 1:], axis=1).mean() / 301 for votes in (drawn, real)]
     assert gaps[0] == pytest.approx(gaps[1], abs=0.012)
-
-
-def test_points_without_a_vote_are_drawn_from_their_class():
-    truth, right, rng = law(5)
-    given = counted(50, two_sided(right, truth), truth, rng)
-    given.counts[::2] = 0
-    drawn = drawn_votes(101, given, rng)
-    halves = [summary(drawn[start::2], truth[start::2]) for start in (0, 1)]
-    assert halves[0] == pytest.approx(halves[1], abs=0.02)

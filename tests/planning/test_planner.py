@@ -45,30 +45,6 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
-def small_plan(n_public: int, X: np.ndarray, y: np.ndarray) -> Plan:
-    with quick_forecasts():
-        return plan(1000, n_public, budget=BUDGET, like=(X, y), n_teachers=50, seed=3)
-
-
-@pytest.fixture(scope="module")
-def small() -> Plan:
-    """A plan from 100 rows, of which 75 are points to ask about: twice 37, and not twice 38."""
-    return small_plan(37, *stand_in(100))
-
-
-def test_more_public_points_are_evaluated_as_far_as_the_stand_in_has_rows_for_them(
-    small: Plan,
-) -> None:
-    assert "twice the public points" in {one.change for one in small.improvements}
-    many = small_plan(38, *stand_in(100))
-    assert "twice the public points" not in {one.change for one in many.improvements}
-
-
-def test_classes_may_have_any_names(small: Plan) -> None:
-    X, y = stand_in(100)
-    assert small_plan(37, X, np.array(["no", "yes"])[y]) == small
-
-
 @pytest.fixture
 def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what a plan says of other budgets and sizes, which takes longest and moves nothing
@@ -86,11 +62,6 @@ def test_a_curve_will_do() -> None:
         plan(20_000, 60, budget=BUDGET, curve=LearningCurve(4, 0.9), n_teachers=200).task.n_classes
         == 4
     )
-
-
-def test_a_guess_will_do() -> None:
-    guess = plan(20_000, 60, budget=BUDGET, n_teachers=200)
-    assert (guess.source, guess.task.n_classes) == ("guess", 2)
 
 
 @pytest.mark.parametrize(

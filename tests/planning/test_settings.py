@@ -1,7 +1,6 @@
 """Which settings are evaluated, and how near the quick figure of their noise is."""
 
 import itertools
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -18,15 +17,12 @@ from secretballot.accounting import (
 from secretballot.accounting.recipes import right_chance
 from secretballot.accounting.stream_recipes import answer_chance
 from secretballot.core.mechanisms import SparseVector, TableLabels
-from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting, Task
 from secretballot.planning.search.settings import (
     LONGEST_STREAM,
     STOPS,
     Noise,
     confident_settings,
-    gaussian_settings,
-    interactive_settings,
     stated_noise,
     stream_settings,
     table_setting,
@@ -45,17 +41,6 @@ def test_numbers_of_teachers_cover_what_can_be_told(least: int, most: int, n: in
     assert found[-1] <= most
     assert found[-1] == max(least, min(most, n // 10))
     assert all(b / a <= 2 for a, b in pairwise(found) if a > 2)
-
-
-@pytest.mark.parametrize("m", [1, 7, 40, 9000])
-def test_queries_reach_from_few_to_all_points(m: int) -> None:
-    settings = list(gaussian_settings(Task(1000, m, 3, 1.0, 1e-5), 50))
-    labels = [s.n_queries for s in settings if s.release == "labels"]
-    counts = [s.n_queries for s in settings if s.release == "counts"]
-    assert (labels[0], labels[-1]) == (min(m, 15), m)
-    assert counts[-1] == m
-    assert len(settings) == len(set(settings))
-    assert all(1 <= s.n_queries <= m for s in settings)
 
 
 def test_streams_that_nothing_passes_are_not_evaluated() -> None:
@@ -113,13 +98,6 @@ def test_the_quick_noise_is_near_that_of_a_run(
     assert stated_noise(quick) == quick.mechanism.scale
 
 
-def test_where_labels_are_very_many_the_noise_is_still_that_of_a_run() -> None:
-    noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
-    setting = Setting(5000, "gaussian", "labels", 8000)
-    run = calibrated(noise.budget, 8000, n_teachers=5000)
-    assert noise.sigma(setting) == pytest.approx(run.mechanism.scale, rel=0.01)
-
-
 def test_the_stated_margin_of_a_stream_is_answered_nine_times_in_ten() -> None:
     noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
     terms = noise.terms(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
@@ -127,13 +105,6 @@ def test_the_stated_margin_of_a_stream_is_answered_nine_times_in_ten() -> None:
     distance = int((stated_noise(terms) - 1) // 2)
     assert answer_chance(terms.mechanism, distance) >= 0.9
     assert answer_chance(terms.mechanism, distance - 1) < 0.9
-
-
-def test_a_stream_without_noise_that_keeps_the_budget_is_refused() -> None:
-    noise = Noise(PrivacyBudget(1.0, 0.0), 2)
-    assert noise.event(3) is None
-    with pytest.raises(ParameterError, match="No sparse-vector voting"):
-        noise.terms(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
 
 
 def test_no_stream_is_longer_than_can_be_evaluated() -> None:
@@ -164,30 +135,6 @@ def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run(n_classes:
     assert quick.threshold_sigma == pytest.approx(exact.threshold_sigma, rel=0.06)
     assert stated_noise(noise.calibrated(few)) == exact.sigma
     assert not list(confident_settings(Task(20_000, 400, n_classes, 1.0, 0.0), 200))
-
-
-def test_interactive_voting_is_evaluated_in_rounds_with_the_noise_of_confident_voting() -> None:
-    task = Task(20_000, 400, 2, 1.0, 1e-6)
-    settings = list(interactive_settings(task, 200))
-    assert {(one.threshold, one.strategy) for one in settings} == {(50, "margin")}
-    assert all(one.n_queries == 2 * (one.max_answers or 0) < 400 for one in settings)
-    noise, few = Noise(task.budget, 2), settings[0]
-    found = noise.calibrated(few), noise.terms(few)
-    same = replace(few, aggregator="confident", strategy="passive")
-    for one, other in zip(found, (noise.calibrated(same), noise.terms(same)), strict=True):
-        assert (one.confidence, other.confidence) == (0.9, None)
-        assert one.mechanism == other.mechanism
-        assert one.mechanism.threshold == few.threshold
-        assert one.mechanism.max_answers == few.max_answers
-    assert stated_noise(found[0]) == found[0].mechanism.sigma
-    assert not list(interactive_settings(replace(task, delta=0.0), 200))
-
-
-@pytest.mark.parametrize("name", ["sparse-vector", "abstention-table"])
-def test_streams_that_are_asked_for_are_of_one_kind(name: str) -> None:
-    task = Task(100_000, 2000, 2, 2.0, 1e-5, aggregator=name)
-    found = list(stream_settings(task, 2000, Noise(task.budget, 2), (1, 10)))
-    assert [one.aggregator for one in found] == [name, name]
 
 
 def test_a_table_takes_the_place_of_noise_on_labels_of_two_classes() -> None:

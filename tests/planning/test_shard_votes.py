@@ -92,9 +92,3 @@ def test_a_teacher_that_always_fails_votes_its_fixed_rule():
     votes, _ = by_hand(Broken(), stock(), 20, 10, 110, seed=0)
     assert np.array_equal(counted.counts[:, 1], (votes == 1).sum(axis=0))
     assert (counted.counts.max(axis=1) <= 5).all()
-
-
-def test_one_teacher_alone_has_no_pairs():
-    counted = out_of_shard_votes(LogisticRegression(), stock(), 20, 1, 110, seed=0)
-    assert np.isnan(counted.both_right).all()
-    assert not np.isnan(counted.right).any()

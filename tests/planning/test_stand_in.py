@@ -21,14 +21,6 @@ class Broken(LogisticRegression):
         raise RuntimeError("never")
 
 
-class Counting(LogisticRegression):
-    fits = 0
-
-    def fit(self, X, y, sample_weight=None):
-        Counting.fits += 1
-        return super().fit(X, y, sample_weight)
-
-
 def two_classes(n, seed, n_features=20):
     data = synthetic_two_class(n, n_features=n_features, bayes_error=0.15, seed=seed)
     return data.X, data.y
@@ -111,13 +103,6 @@ def test_a_model_says_the_same_again_and_another_seed_says_something_else():
     assert scores[0] == scores[1]
 
 
-def test_order_of_the_questions_does_not_matter():
-    first, second = model(n_trained=20), model(n_trained=20)
-    before = first.votes(80, 4000, 0).counts
-    second.votes(40, 4000, 0)
-    assert np.array_equal(before, second.votes(80, 4000, 0).counts)
-
-
 def test_folds_score_on_rows_that_no_teacher_and_no_student_saw():
     stand_in = model(403, n_folds=6)
     parts = [stand_in._fold(fold) for fold in range(6)]
@@ -127,31 +112,6 @@ def test_folds_score_on_rows_that_no_teacher_and_no_student_saw():
     scored = np.concatenate([test for _, test in parts[:4]])
     assert len(np.unique(scored)) == len(scored) == 400
     assert set(parts[4][1]) != set(parts[0][1])
-
-
-def test_teachers_are_trained_once_for_all_numbers_of_teachers_with_shards_of_one_size():
-    stand_in = model(teacher=Counting(), n_trained=10)
-    Counting.fits = 0
-    stand_in.votes(40, 4000, 0)
-    stand_in.votes(80, 8000, 0)
-    stand_in.votes(81, 8000, 0)
-    assert Counting.fits == 10
-    stand_in.votes(20, 4000, 0)
-    assert Counting.fits == 20
-
-
-def test_larger_shards_make_better_teachers():
-    stand_in = model(1200, n_trained=30)
-    right = [
-        np.mean(
-            [
-                s.counts[np.arange(len(s.truth)), s.truth] / K
-                for s in (stand_in.votes(K, 4000, f) for f in (0, 1))
-            ]
-        )
-        for K in (400, 100, 25)
-    ]
-    assert right[0] < right[1] < right[2]
 
 
 def test_teacher_range_and_what_lies_outside():
@@ -172,15 +132,6 @@ def test_teachers_that_fail_vote_their_fixed_rule():
     sample = model(teacher=Broken()).votes(1000, 10_000, 0)
     assert abs(sample.counts[:, 1].mean() / 1000 - 0.5) < 0.02
     assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - 0.5) < 0.1
-
-
-def test_a_class_that_never_occurs_gets_hardly_a_vote():
-    X, y = two_classes(300, 0, 3)
-    sample = StandInModel(X, 2 * y, n_classes=3, teacher=LOGISTIC, n_public=9, seed=0).votes(
-        20, 1500, 0
-    )
-    assert sample.counts.shape[1] == 3
-    assert sample.counts[:, 1].mean() < 0.02 * 20
 
 
 def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None:

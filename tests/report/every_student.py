@@ -170,11 +170,15 @@ def of_tables() -> Iterator[tuple[str, Any, np.ndarray]]:
     model, table = moments(3)
     yield (
         "moments of labels",
-        MomentsLabelsStudent(model.basis, model.weights, ["a", "b", "c"]),
+        MomentsStudent(model.basis, model.weights, labels=["a", "b", "c"]),
         table,
     )
     weights = model.weights[:, :1] // 64
-    yield "moments of a number", MomentsRegressionStudent(model.basis, weights, (-3.0, 40.5)), table
+    yield (
+        "moments of a number",
+        MomentsStudent(model.basis, weights, target_range=(-3.0, 40.5)),
+        table,
+    )
 
 
 def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:

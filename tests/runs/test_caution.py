@@ -14,7 +14,6 @@ from secretballot.runs.caution import (
     cautions_of_noise,
     cautions_of_price,
     cautions_of_records,
-    check_force,
     settle_cautions,
 )
 from secretballot.runs.progress import Caution, Watch, public_warnings_noted
@@ -124,12 +123,6 @@ def test_somebody_who_is_there_is_asked_once_for_each() -> None:
     with pytest.raises(ParameterError, match="give force delta"):
         settle_cautions([Caution("epsilon", "large."), Caution("delta", "too.")], (), watch)
     assert heard == ["epsilon", "epsilon", "delta"]
-
-
-def test_answers_to_questions_that_nobody_asks_are_refused() -> None:
-    check_force(("all", *CAUTIONS))
-    with pytest.raises(ParameterError, match=r"force is 'speed'; it must be one of epsilon, delta"):
-        check_force(("speed",))
 
 
 def test_a_loud_learner_s_warnings_are_no_public_notes() -> None:

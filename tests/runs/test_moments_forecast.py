@@ -15,10 +15,8 @@ import secretballot as sb
 from quick_plans import quick_forecasts
 from secretballot.bases import KernelBasis
 from secretballot.cli import app
-from secretballot.datasets.schema import Schema
 from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
 from secretballot.planning.plan.text import learn_options, plan_text
-from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan_files import write_plan
 from secretballot.runs.progress import Watch
@@ -61,13 +59,6 @@ def test_the_noise_is_that_of_all_records() -> None:
         for n in (600, 60_000)
     )
     assert few < 0.75 < 0.8 < many
-
-
-def test_a_named_student_learns_from_the_model_s_labels() -> None:
-    X, y = rows(800, 0)
-    told = forecast_moments(Task(5000, 300, 2, 1.0, 1e-5, student="tree"), X, y)
-    own = forecast_moments(Task(5000, 300, 2, 1.0, 1e-5), X, y)
-    assert 0.6 < told.student_accuracy.value < own.student_accuracy.value
 
 
 def stand_in_plan(**more: Any) -> sb.Plan:
@@ -160,12 +151,6 @@ def test_a_plan_of_moments_is_carried_out(files: Path) -> None:
     assert "forecast     accuracy 0." in again.stdout
 
 
-def test_votes_are_taken_where_they_are_asked_for_beside_the_plan(files: Path) -> None:
-    result = learn(files, "--method", "votes", "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["method"] == "votes"
-
-
 def test_the_forecast_is_of_the_basis_that_is_named() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(1500, 2))
@@ -174,11 +159,3 @@ def test_the_forecast_is_of_the_basis_that_is_named() -> None:
     told = forecast_moments(task, X, y, basis=KernelBasis(n_landmarks=60)).student_accuracy.value
     assert told > 0.85
     assert forecast_moments(task, X, y).student_accuracy.value < 0.65
-
-
-def test_a_table_of_vectors_alone_has_a_basis_of_likeness() -> None:
-    vectors = pd.DataFrame({"scan": ["[1, 2]", "[3, 4.5]", "[0, 1]"]})
-    basis = basis_of_schema(Schema.infer(vectors))
-    assert isinstance(basis, KernelBasis)
-    assert not basis.scaled
-    assert basis_of_schema(Schema.infer(vectors.assign(ward=["a", "b", "a"]))) is None

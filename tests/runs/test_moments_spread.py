@@ -61,16 +61,6 @@ def test_more_records_and_less_noise_vary_less() -> None:
     assert np.mean([one.deviation for one in several]) > 2 * many.deviation
 
 
-def test_three_classes_and_a_public_number_of_records() -> None:
-    X, y = records(600, 3)
-    names = np.array(["a", "b", "c"])[y + (X[:, 2] > 1)]
-    model = sb.RecordMomentsClassifier(budget=BUDGET, neighbours="replace-one")
-    model.fit(X, names, X_public=POOL, classes=["a", "b", "c"])
-    found = told(model)
-    assert 0 < found.deviation < 0.5
-    assert 0 < found.changed < 1
-
-
 def test_it_follows_from_released_values_and_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted(300)
     before = np.random.get_state()[1].tolist()  # noqa: NPY002

@@ -151,12 +151,6 @@ def test_what_a_killed_command_left_is_swept_by_the_same_command(tmp_path: Path)
     assert len(write_plan(plan_for(), tmp_path)) == len(list(tmp_path.iterdir()))
 
 
-def test_drafts_of_somebody_else_are_something_else(tmp_path: Path) -> None:
-    (tmp_path / ".plans-abcd_123").mkdir()
-    with pytest.raises(DataError, match="something else than a plan"):
-        write_plan(plan_for(), tmp_path)
-
-
 def spoilt(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     values = plan_for().to_json()
     change(values)
@@ -259,12 +253,6 @@ def test_every_setting_that_contradicts_is_named_with_both_values(
         assert repr(given) in str(caught.value)
         planned = settings_of(plan)[name]
         assert ("none" if planned is None else repr(planned)) in str(caught.value)
-
-
-def test_a_setting_that_the_plan_does_without_is_refused(tmp_path: Path) -> None:
-    run = run_by_plan(plan_for(), tables(tmp_path), tmp_path / "out", max_unstable=5)
-    with pytest.raises(ParameterError, match="max_unstable is 5 and the plan has none"):
-        check_settings(run.plan or plan_for(), vars(run))
 
 
 def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
@@ -382,83 +370,3 @@ def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(
     assert (X == inputs.private.X).all()
     assert index.tolist() == inputs.private.index.tolist() == [1, 0, 0, 1]
     assert asked[0][1]["n_classes"] == 2
-
-
-@pytest.mark.parametrize("classes", [("yes", "no", "maybe"), 2, None])
-def test_classes_of_a_stand_in_may_be_named_counted_or_read(
-    asked: list[Any], tmp_path: Path, classes: Any
-) -> None:
-    made = run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=classes, like=stand_in(tmp_path)))
-    assert made.classes == (classes if isinstance(classes, tuple) else ("no", "yes"))
-    settings = asked[0][1]
-    assert settings["n_classes"] == (3 if isinstance(classes, tuple) else 2)
-    assert settings["like"][1].tolist() == (
-        [0, 1, 1, 0] if isinstance(classes, tuple) else [1, 0, 0, 1]
-    )
-
-
-BAD_RUNS: dict[str, tuple[dict[str, Any], str]] = {
-    "no records": ({"records": 0}, "records is 0"),
-    "one class": ({"classes": 1}, "classes is 1"),
-    "a class for each": ({"classes": 10**5}, "classes is 100000; plans are made for at most 1,000"),
-    "a name alone": ({"classes": ("yes",)}, "two or more"),
-    "no classes": ({"classes": None}, "classes is missing"),
-    "unknown teacher": ({"teacher": "oracle"}, "teacher is 'oracle'"),
-    "table and curve": (
-        {"like": StandInTable(Path("x"), "ill"), "curve": {5: 0.5}},
-        "give one of the two",
-    ),
-}
-
-
-@pytest.mark.parametrize(("change", "message"), BAD_RUNS.values(), ids=BAD_RUNS.keys())
-def test_what_cannot_be_planned_is_refused_first(
-    asked: list[Any], change: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ParameterError, match=message):
-        run_plan(
-            PlanRun(
-                **{
-                    "records": 600,
-                    "public": 50,
-                    "epsilon": 4.0,
-                    "delta": 1e-5,
-                    "classes": 2,
-                    **change,
-                }
-            )
-        )
-    assert not asked
-
-
-BAD_TABLES: dict[str, tuple[str, dict[str, Any], Any, str]] = {
-    "no target": (TABLE, {"target": "sick"}, 2, "stand-in file has no column 'sick'"),
-    "more classes": (TABLE, {}, 5, "has 2 classes in column 'ill', not 5; list them by name"),
-    "one class": (TABLE.replace("no", "yes"), {}, 2, "has 1 different label in"),
-    "a number as target": (
-        "a,ill\n1,0.1\n2,0.2\n1,0.3\n",
-        {"drop": ()},
-        None,
-        "has 3 different labels in .* of 3 rows",
-    ),
-    "no feature": ("person,ill\n1,yes\n2,no\n", {}, 2, "no column that could be a feature"),
-}
-
-
-@pytest.mark.parametrize(
-    ("text", "settings", "classes", "message"), BAD_TABLES.values(), ids=BAD_TABLES.keys()
-)
-def test_a_stand_in_that_does_not_fit_is_one_sentence(
-    asked: list[Any],
-    tmp_path: Path,
-    text: str,
-    settings: dict[str, Any],
-    classes: Any,
-    message: str,
-) -> None:
-    with pytest.raises(DataError, match=message) as caught:
-        run_plan(
-            PlanRun(600, 50, 4.0, 1e-5, classes=classes, like=stand_in(tmp_path, text, **settings))
-        )
-    assert "\n" not in str(caught.value)
-    assert not asked

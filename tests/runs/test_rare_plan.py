@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,12 +10,12 @@ from typer.testing import CliRunner, Result
 
 import secretballot as sb
 from secretballot.cli import app
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import learn_options, plan_text
 from secretballot.runs.moments_forecast import forecast_moments
-from secretballot.runs.plan import PlanRun, classifier_by_plan, run_plan
+from secretballot.runs.plan import classifier_by_plan
 from secretballot.runs.plan_files import write_plan
 from secretballot.runs.progress import Watch
 
@@ -85,21 +84,6 @@ def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None
     assert plain.recall.high < balanced.recall.low
 
 
-def test_weights_by_class_go_the_way_that_they_say() -> None:
-    X, y = stand_in(1000, 1)
-    names = np.array(["no", "yes"])[y]
-    few, many = (
-        sb.plan(3000, 150, budget=BUDGET, like=(X, names), class_weight={"no": 1, "yes": weight})
-        for weight in (1, 1000)
-    )
-    assert few.moments is not None
-    assert many.moments is not None
-    assert few.moments.rare is not None
-    assert many.moments.rare is not None
-    assert few.moments.rare.recall.value < 0.9 < 0.99 < many.moments.rare.recall.value
-    assert few.constant_accuracy == 0.8  # of the stand-in as it is, as no rate was stated
-
-
 @pytest.fixture(scope="module")
 def made() -> sb.Plan:
     X, y = stand_in(3000, 0)
@@ -127,18 +111,6 @@ def test_a_plan_about_a_rare_class_has_no_votes(made: sb.Plan) -> None:
     assert "accuracy is no figure" not in text
 
 
-def test_what_a_plan_says_of_classes_stands_in_its_command(made: sb.Plan) -> None:
-    def options(**task: Any) -> str:
-        wanted = Task(4000, 300, 2, 1.0, 1e-5, **task)
-        one = sb.Plan(wanted, "guess", (), None, (), 0.5, (), (), 0)
-        return " ".join(learn_options(one))
-
-    assert options(positive_rate=0.1).endswith("--positive-rate 0.1 --class-weight none")
-    assert options(class_weight="balanced").endswith("--class-weight balanced")
-    weights = {"no": 1.0, "yes, surely": 20.5}
-    assert options(class_weight=weights).endswith("--class-weight 'no:1,\"yes, surely:20.5\"'")
-
-
 def test_without_a_stand_in_a_plan_about_a_rare_class_forecasts_nothing(tmp_path: Path) -> None:
     made = sb.plan(4000, 300, budget=BUDGET, class_weight={"no": 1, "yes": 20, "maybe": 3})
     assert (made.task.n_classes, made.moments, made.student_accuracy) == (3, None, None)
@@ -147,31 +119,6 @@ def test_without_a_stand_in_a_plan_about_a_rare_class_forecasts_nothing(tmp_path
         "plan.json",
         "plan.txt",
     }
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"positive_rate": 0.0}, "positive_rate is 0.0; it must lie strictly between 0 and 1"),
-        ({"positive_rate": 0.1, "n_classes": 3}, "and there are 3; give weights with class_weight"),
-        ({"class_weight": {"no": 1}}, "class_weight is"),
-        ({"class_weight": {"no": 1, "yes": 0}}, "class_weight has 0"),
-        ({"positive_rate": 0.1, "aggregator": "confident"}, "aggregator is about votes"),
-        ({"positive_rate": 0.1, "budget": sb.PrivacyBudget(1.0, 0.0)}, "delta is 0"),
-        ({"like": (np.zeros((200, 1)), [0, 1] * 100), "class_weight": {2: 1, 1: 1}}, "names '2'"),
-    ],
-)
-def test_what_cannot_be_planned_is_refused(more: dict[str, Any], said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
-        sb.plan(4000, 300, **{"budget": BUDGET, **more})
-
-
-def test_a_stand_in_with_too_few_of_the_class_is_refused() -> None:
-    X, y = stand_in(1000, 0, share=0.1)
-    with pytest.raises(
-        DataError, match=r"has 100 of 1,000 rows of the rarest class, so that \d+ of them would"
-    ):
-        sb.plan(4000, 300, budget=BUDGET, like=(X, y), positive_rate=0.001)
 
 
 def test_a_rate_above_that_of_the_stand_in_leaves_out_the_others() -> None:
@@ -236,16 +183,3 @@ def test_a_plan_about_a_rare_class_is_carried_out(files: Path, tmp_path: Path) -
     shown = " ".join(again.stdout.split())
     assert "forecast balanced accuracy 0." in shown
     assert "recall of 'yes' " in shown
-
-
-def test_a_run_of_planning_takes_weights_by_name() -> None:
-    run = PlanRun(
-        4000, 300, 1.0, 1e-5, ("no", "yes"), class_weight={"no": 1, "yes": 9}, positive_rate=0.1
-    )
-    made = run_plan(run)
-    assert made.task.class_weight == {"no": 1, "yes": 9}
-    assert learn_options(made)[-3:] == [
-        "--classes no,yes",
-        "--positive-rate 0.1",
-        "--class-weight no:1,yes:9",
-    ]

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -72,14 +71,6 @@ def test_unread_numbers_are_placed_for_the_curator_alone(tmp_path: Path) -> None
     assert SECRET not in note.text
 
 
-def test_columns_are_dropped_on_request_from_every_file(tmp_path: Path) -> None:
-    private = "rowid,age,state,income\n1,20,CA,low\n2,30,TX,high\n"
-    with pytest.raises(DataError, match="has column 'rowid' that the public file lacks"):
-        read(tmp_path, private=private)
-    inputs, _ = read(tmp_path, private=private, drop=("rowid", "state"))
-    assert inputs.schema.names == ("age",)
-
-
 def test_a_test_file_may_have_more_columns_but_needs_the_features_and_labels(
     tmp_path: Path,
 ) -> None:
@@ -132,12 +123,6 @@ def test_the_public_file_must_fit_a_given_schema(tmp_path: Path) -> None:
     inputs, watch = read(tmp_path, schema=schema)
     assert inputs.schema.names == ("age",)
     assert "Column 'state' is no feature" in watch.notes[0].text
-
-
-def test_whole_number_classes_fit_float_cells(tmp_path: Path) -> None:
-    inputs, _ = read(tmp_path, private="age,state,income\n20,CA,0.0\n30,TX,1\n", classes=(0, 1))
-    assert inputs.private.index.dtype == np.int64
-    assert inputs.private.index.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("classes", [(), ("a",), ("a", "a"), (1, "1"), (1, "1.0"), ("a", "")])

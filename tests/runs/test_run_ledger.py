@@ -13,11 +13,10 @@ from ledger_answers import answer
 from made_events import counts_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.account import (
-    check_account,
     ledger_of_run,
     open_ledger,
     place_of_account,
@@ -39,12 +38,6 @@ def test_a_new_ledger_holds_just_this_run(tmp_path: Path) -> None:
         open_ledger(tmp_path / "l", dataset="d", budget=PrivacyBudget(0.5, 0.0), **PROMISE).budget
         == BUDGET
     )
-
-
-def test_the_account_of_another_dataset_is_refused(tmp_path: Path) -> None:
-    open_ledger(tmp_path / "l", dataset="registry", budget=BUDGET, **PROMISE)
-    with pytest.raises(LedgerError, match=r"'registry', and this run is about 'd'.*--dataset"):
-        open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
 
 
 def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path) -> None:
@@ -142,12 +135,6 @@ def test_a_run_that_began_with_an_account_in_its_vault_goes_on_with_it(tmp_path:
     with folder:
         open_ledger(folder.ledger, dataset="d", budget=BUDGET, **PROMISE)
         assert place_of_account(Paid(private), folder) == folder.ledger
-
-
-def test_an_account_of_its_own_and_another_are_too_many(tmp_path: Path) -> None:
-    check_account(Paid(tmp_path / "p", own_ledger=True))
-    with pytest.raises(ParameterError, match="leave --own-ledger or --ledger out"):
-        check_account(Paid(tmp_path / "p", tmp_path / "l", own_ledger=True))
 
 
 @pytest.mark.parametrize(

@@ -181,29 +181,6 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
     assert not (tmp_path / "out" / "vault" / "table").exists()
 
 
-def test_teachers_of_a_run_that_was_killed_are_found_again_with_their_shards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings: dict[str, Any] = {"teachers": 20, "queries": 60, "own_ledger": True}
-    run = LearnRun(tables(tmp_path), 5.0, 1e-5, tmp_path / "out", **settings)
-
-    class Killed(BaseException):
-        """Like a signal, which nobody catches."""
-
-    def die(*args: object, **more: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr("secretballot.teachers.ensemble.TeacherEnsemble.vote_counts", die)
-        with pytest.raises(Killed):
-            run_learn(run)
-    assert (tmp_path / "out" / "vault" / "shards" / "about.json").exists()
-    monkeypatch.setattr("secretballot.teachers.training.train_shard", die)
-    made = run_learn(run)
-    assert made.resumed
-    assert not (tmp_path / "out" / "vault" / "shards").exists()
-
-
 def test_what_a_crash_left_of_a_finished_run_goes_when_it_is_looked_at(tmp_path: Path) -> None:
     run = RecordsRun(tables(tmp_path), 1.0, 1e-6, tmp_path / "out", own_ledger=True)
     run_records(run)
