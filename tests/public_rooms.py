@@ -12,7 +12,6 @@ PUBLIC_ROOMS = (
     "planning",
     "core.ledger",
     "queries",
-    "records",
     "released",
     "releasing",
     "report",

@@ -19,12 +19,22 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 def public_things() -> dict[str, Any]:
     """Return the public classes and functions of the package by their full names."""
     rooms = [sb, *attrgetter(*PUBLIC_ROOMS)(sb)]
-    named = [getattr(room, name) for room in rooms for name in room.__all__]
+    named = [getattr(room, name) for room in rooms for name in names_of(room)]
     return {
         f"{thing.__module__}.{thing.__qualname__}": thing
         for thing in named
         if inspect.isclass(thing) or inspect.isfunction(thing)
     }
+
+
+def names_of(room: Any) -> list[str]:
+    """Return the public names of a package, or of a module that says none: what it defines."""
+    own = (name for name, thing in vars(room).items() if is_of(thing, room.__name__))
+    return list(getattr(room, "__all__", [name for name in own if not name.startswith("_")]))
+
+
+def is_of(thing: Any, module: str) -> bool:
+    return getattr(thing, "__module__", None) == module
 
 
 THINGS = public_things()

@@ -50,9 +50,6 @@ if TYPE_CHECKING:
         queries as queries,
     )
     from secretballot import (
-        records as records,
-    )
-    from secretballot import (
         report as report,
     )
     from secretballot import (
@@ -210,7 +207,6 @@ _ROOMS = (
     "planning",
     "publishing",
     "queries",
-    "records",
     "released",
     "releasing",
     "report",
