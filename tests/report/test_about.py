@@ -21,7 +21,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest, with_about
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release.about_words import caution, total_words
+from secretballot.report.release.words import say
 from secretballot.report.wording import at_most_text, percent_text
 
 Make = Callable[..., ReleasedLabels]
@@ -113,7 +113,7 @@ def test_large_epsilons_come_with_a_caution(
     make_binary: Make, epsilon: float, begins: str, sure: str
 ) -> None:
     certificate = make_binary().certificate | {"epsilon": epsilon}
-    words = caution(certificate)
+    words = say("caution", certificate)
     assert words.startswith(begins)
     assert sure in words
     assert bool(words) == bool(begins)
@@ -123,11 +123,11 @@ def test_the_total_of_the_account_is_said_where_it_is_more(make_binary: Make) ->
     certificate = make_binary().certificate
     assert certificate["composition"]["spent_after"]["epsilon"] > certificate["epsilon"]
     spent = certificate["composition"]["spent_after"]
-    assert f"cost ε = {spent['epsilon']:g} and δ =" in total_words(certificate)
+    assert f"cost ε = {spent['epsilon']:g} and δ =" in say("total", certificate)
     account = certificate["composition"] | {
         "spent_after": {name: certificate[name] for name in ("epsilon", "delta")}
     }
-    assert total_words(certificate | {"composition": account}) == ""
+    assert say("total", certificate | {"composition": account}) == ""
 
 
 @pytest.mark.parametrize(

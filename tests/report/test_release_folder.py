@@ -105,7 +105,7 @@ def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: M
 
 
 @pytest.mark.parametrize(
-    "last", ["dump_student", "dump_onnx", "render_page", "release_readme", "with_files"]
+    "last", ["dump_student", "dump_onnx", "render_page", "text_of", "with_files"]
 )
 def test_a_folder_that_was_cut_short_has_no_certificate(
     tmp_path: Path,

@@ -93,9 +93,10 @@ def _get_ready(missing: Collection[str]) -> None:
             importlib.import_module("skl2onnx")
     if "report" not in missing:
         from secretballot.report.pictures.style import Picture
-        from secretballot.report.release.page import page_template
+        from secretballot.report.release.words import template
 
-        page_template()
+        for name in ("page.html.j2", "words.txt.j2"):
+            template(name)
         Picture("none", 1.0, lambda axes: axes.set_title("none")).inline()
 
 

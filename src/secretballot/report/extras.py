@@ -7,7 +7,7 @@ from secretballot.exceptions import SecretBallotError
 
 # Parts of a release that need an extra: the extra, and its modules.
 PARTS = {
-    "report": ("report", ("matplotlib.figure", "jinja2")),
+    "report": ("report", ("matplotlib.figure",)),
     "student": ("export", ("skops.io",)),
 }
 
