@@ -10,7 +10,7 @@ import numpy as np
 
 from secretballot._typing import AnyArray, IntArray
 from secretballot.exceptions import DataError
-from secretballot.publishing.process import NotPortableError
+from secretballot.publishing.serving import NotPortableError
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.raw_columns import RawRows

@@ -21,7 +21,8 @@ from secretballot.publishing.place import (
     remove_damaged,
     settle_place,
 )
-from secretballot.publishing.process import NotPortableError, publishing_process
+from secretballot.publishing.process import publishing_process
+from secretballot.publishing.serving import NotPortableError
 from secretballot.publishing.work import MadeRelease, make_release
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
