@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot.exceptions import DataError, ParameterError
-from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.pictures.style import Picture
@@ -26,8 +24,10 @@ Make = Callable[..., ReleasedLabels]
 STRATEGY = {"name": "disagreement"}
 
 
-def tell(released: ReleasedLabels, X: Any, rounds: list[int], **more: Any) -> QueryStory:
-    return make_story(X, released, STRATEGY, rounds, **more)
+def tell(
+    released: ReleasedLabels, X: Any, rounds: list[int], agreement: list[float | None]
+) -> QueryStory:
+    return make_story(X, released, STRATEGY, rounds, {}, agreement)
 
 
 @functools.cache
@@ -62,7 +62,7 @@ def test_hostile_names_stay_text(make_withheld: Make, plane: np.ndarray) -> None
         "$x^2$ & \u202e\x00 a very long name of a column that goes on",
     ]
     released = make_withheld(classes=['"><img src=x>', "", "$y$"])
-    story = tell(released, pd.DataFrame(plane, columns=names), [50])
+    story = tell(released, pd.DataFrame(plane, columns=names), [50], [None])
     for picture in draw_query_pictures(story, released).values():
         root = ElementTree.fromstring(picture.svg())
         assert not [node for node in root.iter() if node.tag.endswith(("script", "img"))]
@@ -72,7 +72,7 @@ def test_hostile_names_stay_text(make_withheld: Make, plane: np.ndarray) -> None
 
 def test_the_page_shows_the_story_and_loads_nothing(make_withheld: Make, plane: np.ndarray) -> None:
     released = make_withheld(classes=("<script>alert(1)</script>", "b", "c"))
-    story = tell(released, plane, [25, 25], agreement=[0.5, 1.0])
+    story = tell(released, plane, [25, 25], [0.5, 1.0])
     text = render_page(released, story=story)
     for words in ("Which points were asked", "The public pool", "What further labels changed"):
         assert words in text
@@ -88,27 +88,14 @@ def test_the_folder_holds_the_story_and_its_pictures(
     tmp_path: Path, make_withheld: Make, plane: np.ndarray
 ) -> None:
     released = make_withheld()
-    story = tell(released, plane, [25, 25], agreement=[0.5, 1.0])
-    written = write_release(tmp_path / "release", released, story=story)
+    story = tell(released, plane, [25, 25], [0.5, 1.0])
+    written = folder_room.write_files(tmp_path, released, story=story)
     pictures = {f"queries-{name}.{kind}" for name in ("map", "curve") for kind in ("svg", "png")}
     assert pictures | {"queries.json"} <= set(written.files)
-    assert {entry.name for entry in written.path.iterdir()} == set(written.files)
-    assert QueryStory.from_json(json.loads((written.path / "queries.json").read_text())) == story
-    assert "queries-map.svg" in (written.path / "README.txt").read_text()
-    assert "queries-map.svg" in (written.path / "report.html").read_text()
-
-
-def test_a_folder_refuses_the_story_of_another_release(
-    tmp_path: Path, make_withheld: Make, make_binary: Make, plane: np.ndarray
-) -> None:
-    story = tell(make_withheld(), plane, [50])
-    with pytest.raises(DataError, match="other queries or answers"):
-        write_release(tmp_path / "release", make_binary(), story=story)
-    with pytest.raises(ParameterError, match="give a QueryStory"):
-        write_release(tmp_path / "release", make_binary(), story={})  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="other queries or answers"):
-        render_page(make_binary(), story=story)
-    assert not list(tmp_path.iterdir())
+    assert {entry.name for entry in tmp_path.iterdir()} == set(written.files)
+    assert json.loads((tmp_path / "queries.json").read_text()) == story.to_json()
+    assert "queries-map.svg" in (tmp_path / "README.txt").read_text()
+    assert "queries-map.svg" in (tmp_path / "report.html").read_text()
 
 
 def test_without_matplotlib_the_story_is_still_written(
@@ -122,6 +109,6 @@ def test_without_matplotlib_the_story_is_still_written(
     monkeypatch.setattr("secretballot.report.pictures.style.require_extra", missing)
     monkeypatch.setattr(folder_room, "render_page", missing)
     released = make_withheld()
-    written = folder_room.write_files(tmp_path, released, story=tell(released, plane, [50]))
+    written = folder_room.write_files(tmp_path, released, story=tell(released, plane, [50], [None]))
     assert "queries.json" in written.files
     assert {"queries-map.svg", "queries-map.png", "report.html"} <= set(written.left_out)

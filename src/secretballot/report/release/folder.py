@@ -29,7 +29,7 @@ from secretballot.report.release.page import render_page
 from secretballot.report.release.usage import ONNX_OF_RAW_COLUMNS, Usage, complete_schema
 from secretballot.report.release.words import text_of
 from secretballot.report.rounds.pictures import QUERY_TITLES, draw_query_pictures
-from secretballot.report.rounds.story import QueryStory, check_story
+from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.export import dump_onnx, dump_raw_onnx, dump_student
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.report.table_metrics import TableMetrics
@@ -111,14 +111,10 @@ def write_files(
     CertificateError
         If the certificate is not the one of these labels.
     DataError
-        If the story is not the one of these labels, or the schema is no JSON.
+        If the schema is no JSON.
     OSError
         If the disk fails.
     """
-    if story is not None:
-        if isinstance(released, ReleasedTable):
-            raise DataError("A table was released without rounds, so no story is told of it.")
-        check_story(story, released)
     # what is written about the release is part of its certificate, hence of every page
     released = replace(released, certificate=with_about(released.certificate, about or {}))
     written = _Writer(folder)

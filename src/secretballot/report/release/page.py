@@ -26,7 +26,7 @@ from secretballot.report.release.facts import (
 from secretballot.report.release.words import say, template
 from secretballot.report.rounds.map import MOST_ASKED, MOST_BACKGROUND
 from secretballot.report.rounds.pictures import QUERY_TITLES, draw_query_pictures
-from secretballot.report.rounds.story import QueryStory, check_story
+from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.raw_columns import encoded_width
 from secretballot.report.table_metrics import TableMetrics
 
@@ -66,8 +66,6 @@ def render_page(
         If matplotlib is not installed.
     ParameterError
         If something else than released labels or a released table is given.
-    DataError
-        If the story is not the one of these labels.
     """
     if not isinstance(released, ReleasedLabels | ReleasedTable):
         raise ParameterError(
@@ -87,7 +85,6 @@ def render_page(
         captions["columns"] = say("columns")
     queries = []
     if story is not None and isinstance(released, ReleasedLabels):
-        check_story(story, released)
         silent = int((~released.answered).sum())
         words = {
             "map": say("map", story, silent, MOST_ASKED, MOST_BACKGROUND),
