@@ -16,7 +16,7 @@ X = np.arange(180.0)[:, None]
 
 
 def quality_points(released: ReleasedLabels, *student: Any) -> list[str]:
-    return sentences("quality", Facts.of(released, *student))
+    return sentences("quality", Facts(released, *student))
 
 
 class Fixed:

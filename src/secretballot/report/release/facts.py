@@ -1,13 +1,13 @@
 """What the pages of a release are about: numbers and names, without a word around them."""
 
 import math
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from secretballot._rows import take_rows
-from secretballot._typing import AnyArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, FloatArray
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
@@ -35,9 +35,8 @@ _KINDS = {
 _VERBS = ("", "learn", "label", "choose")
 
 
-@dataclass(frozen=True, eq=False)
 class Facts:
-    """Numbers and names of a release.
+    """Numbers and names of a release, and of its student on public points.
 
     Attributes
     ----------
@@ -51,74 +50,108 @@ class Facts:
     classes : tuple
     counts : bool
         Whether noisy counts stand beside labels, with noise of `sigma`.
-    about : list of pair of str
-        What the curator said: of what, and the words, empty where nothing was said.
-    near : pair of int or None
-        How many answers are within one standard deviation of another one, and of how many.
-    agreement : pair of int or None
-        At how many answered points the student says what was released, and of how many.
-    apart, deviation : float or None
-        Root mean squared distance of the student's numbers from the released ones, and standard
-        deviation of the noise on one of these, in the unit of the target.
-    counted : tuple or None
-        Coverage by the public points, the number of records, and its standard error.
     """
 
-    certificate: dict[str, Any]
-    terms: dict[str, Any]
-    kind: str
-    epsilon: float
-    delta: float
-    asked: int
-    answered: int
-    classes: tuple[Any, ...]
-    counts: bool
-    sigma: float
-    about: list[tuple[str, str]]
-    near: tuple[int, int] | None
-    agreement: tuple[int, int] | None
-    apart: float | None
-    deviation: float | None
-    counted: tuple[Coverage, float, float] | None
-
-    @classmethod
-    def of(
-        cls, released: ReleasedLabels | ReleasedTable, student: Any = None, X_public: Any = None
-    ) -> "Facts":
-        """Return the facts of a release, and of its student on public points."""
-        certificate, terms = released.certificate, stated(released.certificate)
-        kind = _KINDS.get(terms["method"], "votes")
-        epsilon, delta = total_price(certificate)
-        classes = () if isinstance(released, ReleasedTable) else tuple(released.classes)
-        given: dict[str, Any] = {"agreement": None, "apart": None, "deviation": None}
+    def __init__(
+        self, released: ReleasedLabels | ReleasedTable, student: Any = None, X_public: Any = None
+    ) -> None:
+        self._released, self._student, self._points = released, student, X_public
+        self.certificate, self.terms = released.certificate, stated(released.certificate)
+        self.kind = _KINDS.get(self.terms["method"], "votes")
+        self.epsilon, self.delta = total_price(self.certificate)
+        self.classes: tuple[Any, ...] = ()
+        self.counts, self.sigma = False, 0.0
         if isinstance(released, ReleasedTable):
-            asked = len(released.rows)
-            given |= {"asked": asked, "answered": asked, "counts": False, "sigma": 0.0}
-            if kind == "numbers":
-                given["apart"] = _distance(released, student, X_public)
-                given["deviation"] = _deviation_of_mean(terms)
-            given |= {"near": _near_half(released, terms), "counted": None}
+            self.asked = self.answered = len(released.rows)
         else:
-            own = kind in ("choice", "sums")
-            given |= {
-                "asked": len(released.queries),
-                "answered": int(released.answered.sum()),
-                "counts": released.noisy_counts is not None,
-                "sigma": float(released.sigma or 0),
-                "near": None if own else _near_ties(released),
-                "agreement": None if own else _agreement(released, student, X_public),
-                "counted": _counted(terms, kind, released.noisy_counts),
-            }
-        return cls(
-            certificate=certificate,
-            terms=terms,
-            kind=kind,
-            epsilon=epsilon,
-            delta=delta,
-            classes=classes,
-            about=_about(certificate),
-            **given,
-        )
+            self.asked, self.answered = len(released.queries), int(released.answered.sum())
+            self.classes, self.counts = tuple(released.classes), released.noisy_counts is not None
+            self.sigma = float(released.sigma or 0)
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        """What the curator said: of what, and the words, empty where nothing was said."""
+        certificate = self.certificate
+        about, purpose = certificate.get("about", {}), str(certificate["purpose"]).strip()
+        said = {"Purpose": "" if purpose in _VERBS else purpose}
+        said |= {name.capitalize(): about.get(name, "") for name in ("controller", "contact")}
+        if "title" in about:
+            said["Account"] = certificate["composition"]["dataset"]
+        return [(name, shown(words)) for name, words in said.items()]
+
+    @property
+    def near(self) -> tuple[int, int] | None:
+        """How many answers are within one standard deviation of another one, and of how many; None
+        where no counts tell."""
+        released, terms = self._released, self.terms
+        if isinstance(released, ReleasedTable):
+            # a set's own count is not read against half of the teachers
+            if terms.get("ballot") != "labels" or terms["release"] != "counts":
+                return None
+            close = np.abs(released.answers - terms["n_teachers"] / 2) <= terms["sigma"]
+            return int(close.sum()), close.size
+        counts = released.noisy_counts
+        if counts is None or not len(counts):
+            return None
+        if released.n_classes == 2 and not released.by_record:
+            of_second = counts if counts.ndim == 1 else counts[:, 1]
+            close = np.abs(of_second - released.n_teachers / 2) <= self.sigma
+        else:
+            # the difference of two noisy counts carries both noises
+            ordered = np.sort(counts, axis=1)
+            close = ordered[:, -1] - ordered[:, -2] <= np.sqrt(2) * self.sigma
+        return int(close.sum()), len(counts)
+
+    @property
+    def agreement(self) -> tuple[int, int] | None:
+        """At how many answered points the student says what was released, and of how many."""
+        released = self._released
+        if isinstance(released, ReleasedTable) or not released.answered.any():
+            return None
+        answered = np.flatnonzero(released.answered)
+        answered = answered[:: -(-len(answered) // _MOST_POINTS)]
+        said = self._said_at(released.queries[answered])
+        wanted = [released.classes[index] for index in released.labels[answered]]
+        if said is None or len(said) != len(wanted):
+            return None
+        pairs = zip(said.astype(object), wanted, strict=True)
+        return sum(bool(one == other) for one, other in pairs), len(wanted)
+
+    @property
+    def apart(self) -> float | None:
+        """Root mean squared distance of the student's numbers from the released ones."""
+        table = self._released
+        if not isinstance(table, ReleasedTable) or self.kind != "numbers":
+            return None
+        said = self._said_at(table.rows)
+        if said is None or said.shape != (len(table.rows),) or said.dtype.kind not in "fiu":
+            return None
+        distance = float(np.sqrt(np.mean((said - table.values[:, 0]) ** 2)))
+        return distance if math.isfinite(distance) else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of the noise on one released mean, in the unit of the target."""
+        terms = self.terms
+        if self.kind != "numbers" or "rank" in terms:
+            return None
+        low, high = terms["target_range"]
+        return float(terms["sigma"] / terms["n_teachers"] * (high - low) / (terms["n_classes"] - 1))
+
+    @cached_property
+    def counted(self) -> tuple[Coverage, float, float] | None:
+        """Coverage by the public points, the number of records, and its standard error."""
+        released = self._released
+        if self.kind == "sums":
+            return coverage_on(self.terms)
+        if isinstance(released, ReleasedTable) or released.noisy_counts is None:
+            return None
+        return coverage_by_votes(self.terms, released.noisy_counts)
+
+    def _said_at(self, rows: Any) -> AnyArray | None:
+        if self._student is None or self._points is None:
+            return None
+        return answers_of_student(self._student, take_rows(self._points, rows))
 
     @property
     def warning(self) -> str:
@@ -194,77 +227,3 @@ def name_of_learner(student: Any) -> str:
 def _last_name(learner: Any) -> str:
     """Return the name of a learner, of a pipeline that of its last step."""
     return type(learner.steps[-1][1] if hasattr(learner, "steps") else learner).__name__
-
-
-def _about(certificate: dict[str, Any]) -> list[tuple[str, str]]:
-    about, purpose = certificate.get("about", {}), str(certificate["purpose"]).strip()
-    said = {"Purpose": "" if purpose in _VERBS else purpose}
-    said |= {name.capitalize(): about.get(name, "") for name in ("controller", "contact")}
-    if "title" in about:
-        said["Account"] = certificate["composition"]["dataset"]
-    return [(name, shown(words)) for name, words in said.items()]
-
-
-def _counted(
-    terms: dict[str, Any], kind: str, noisy_counts: IntArray | None
-) -> tuple[Coverage, float, float] | None:
-    if kind == "sums":
-        return coverage_on(terms)
-    if kind == "record-votes" and noisy_counts is not None:
-        return coverage_by_votes(terms, noisy_counts)
-    return None
-
-
-def _near_ties(released: ReleasedLabels) -> tuple[int, int] | None:
-    """Return at how many queries the lead is within the noise; None where no counts are there."""
-    counts = released.noisy_counts
-    if counts is None or not len(counts):
-        return None
-    sigma = float(released.sigma or 0)
-    if released.n_classes == 2 and not released.by_record:
-        of_second = counts if counts.ndim == 1 else counts[:, 1]
-        close = np.abs(of_second - released.n_teachers / 2) <= sigma
-    else:
-        # the difference of two noisy counts carries both noises
-        ordered = np.sort(counts, axis=1)
-        close = ordered[:, -1] - ordered[:, -2] <= np.sqrt(2) * sigma
-    return int(close.sum()), len(counts)
-
-
-def _near_half(table: ReleasedTable, terms: dict[str, Any]) -> tuple[int, int] | None:
-    """Return how many counts of labels are within the noise of half of the teachers; a set's own
-    count is not read against that."""
-    if terms.get("ballot") != "labels" or terms["release"] != "counts":
-        return None
-    close = np.abs(table.answers - terms["n_teachers"] / 2) <= terms["sigma"]
-    return int(close.sum()), close.size
-
-
-def _deviation_of_mean(terms: dict[str, Any]) -> float | None:
-    if "rank" in terms:
-        return None
-    low, high = terms["target_range"]
-    return float(terms["sigma"] / terms["n_teachers"] * (high - low) / (terms["n_classes"] - 1))
-
-
-def _distance(table: ReleasedTable, student: Any, X_public: Any) -> float | None:
-    if student is None or X_public is None:
-        return None
-    said = answers_of_student(student, take_rows(X_public, table.rows))
-    if said is None or said.shape != (len(table.rows),) or said.dtype.kind not in "fiu":
-        return None
-    distance = float(np.sqrt(np.mean((said - table.values[:, 0]) ** 2)))
-    return distance if math.isfinite(distance) else None
-
-
-def _agreement(released: ReleasedLabels, student: Any, X_public: Any) -> tuple[int, int] | None:
-    if student is None or X_public is None or not released.answered.any():
-        return None
-    answered = np.flatnonzero(released.answered)
-    answered = answered[:: -(-len(answered) // _MOST_POINTS)]
-    said = answers_of_student(student, take_rows(X_public, released.queries[answered]))
-    wanted = [released.classes[index] for index in released.labels[answered]]
-    if said is None or len(said) != len(wanted):
-        return None
-    said = said.astype(object)
-    return sum(bool(one == other) for one, other in zip(said, wanted, strict=True)), len(wanted)

@@ -176,7 +176,7 @@ def write_files(
         untrusted,
         alone=_skops_types(written) if "student.skops" in written.files else None,
     )
-    facts = Facts.of(released)
+    facts = Facts(released)
     given = {"f": facts, "c": facts.certificate, "usage": usage}
     if _has_student(written):
         described = None if columns is None else columns["columns"]

@@ -73,7 +73,7 @@ def render_page(
             f" is a {type(released).__name__}; a page is made from ReleasedLabels, or a"
             " ReleasedTable.",
         )
-    facts = Facts.of(released, student, X_public)
+    facts = Facts(released, student, X_public)
     pictures = {"budget": draw_budget(facts.certificate)}
     captions = {"budget": say("budget", facts.certificate), "votes": say("votes", facts)}
     pictures["votes"] = _picture_of_answers(released, facts)
