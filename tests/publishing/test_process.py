@@ -166,10 +166,11 @@ def test_a_process_that_ended_is_started_again(
 def test_a_missing_package_is_found_before_it_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Callable[[], PublishingProcess]
 ) -> None:
-    (tmp_path / "jinja2.py").write_text("raise ImportError('broken')\n")
+    (tmp_path / "matplotlib.py").write_text("raise ImportError('broken')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert fresh().missing_parts() == {
-        "report": "jinja2 is not installed; install it with: pip install 'secretballot[report]'."
+        "report": "matplotlib is not installed;"
+        " install it with: pip install 'secretballot[report]'."
     }
 
 

@@ -137,7 +137,7 @@ def test_noise_too_small_for_its_budget_is_refused(counts: sb.Votes, ledger: sb.
         ({"queries": [0, 1], "public_rows": [5]}, "one row for each"),
         ({"queries": [0, 1], "public_rows": [5, 5]}, "twice"),
         ({"declaration": {"unit": "household"}}, "unit"),
-        ({"declaration": {"colour": "red"}}, "declaration"),
+        ({"declaration": {"colour": "red"}}, "colour"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_spent(

@@ -21,6 +21,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest, with_about
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.release.words import say
 from secretballot.report.wording import at_most_text, percent_text
 
 Make = Callable[..., ReleasedLabels]
@@ -97,6 +98,36 @@ def test_hostile_words_stay_text_everywhere(
     card = (folder / "model-card.md").read_text()
     assert "<script" not in card.replace("\\<", "")
     assert "<img" not in card.replace("\\<", "")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "begins", "sure"),
+    [
+        (5.0, "", ""),
+        (5.5, "Caution: an epsilon above 5 is a weak promise.", "99.6 % sure"),
+        (10.0, "Caution: an epsilon above 5 is a weak promise.", "99.996 % sure"),
+        (12.0, "Caution: an epsilon above 10 is next to no promise.", "99.9994 % sure"),
+    ],
+)
+def test_large_epsilons_come_with_a_caution(
+    make_binary: Make, epsilon: float, begins: str, sure: str
+) -> None:
+    certificate = make_binary().certificate | {"epsilon": epsilon}
+    words = say("caution", certificate)
+    assert words.startswith(begins)
+    assert sure in words
+    assert bool(words) == bool(begins)
+
+
+def test_the_total_of_the_account_is_said_where_it_is_more(make_binary: Make) -> None:
+    certificate = make_binary().certificate
+    assert certificate["composition"]["spent_after"]["epsilon"] > certificate["epsilon"]
+    spent = certificate["composition"]["spent_after"]
+    assert f"cost ε = {spent['epsilon']:g} and δ =" in say("total", certificate)
+    account = certificate["composition"] | {
+        "spent_after": {name: certificate[name] for name in ("epsilon", "delta")}
+    }
+    assert say("total", certificate | {"composition": account}) == ""
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,15 @@ import pytest
 from test_forgeries import chosen, summed
 
 from secretballot.released import ReleasedLabels
-from secretballot.report.release.quality_words import quality_points
+from secretballot.report.release.facts import Facts
+from secretballot.report.release.words import sentences
 
 Make = Callable[..., ReleasedLabels]
 X = np.arange(180.0)[:, None]
+
+
+def quality_points(released: ReleasedLabels, *student: Any) -> list[str]:
+    return sentences("quality", Facts(released, *student))
 
 
 class Fixed:

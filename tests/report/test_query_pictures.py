@@ -1,5 +1,6 @@
-"""Pictures of rounds: hostile names stay text, and the page is whole in itself."""
+"""Pictures of rounds: as many marks as there are things, files small, the page whole in itself."""
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -11,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError
+from secretballot.report.pictures.style import Picture
 from secretballot.report.release import folder as folder_room
 from secretballot.report.release.page import render_page
 from secretballot.report.rounds.pictures import draw_query_pictures
@@ -23,8 +24,31 @@ Make = Callable[..., ReleasedLabels]
 STRATEGY = {"name": "disagreement"}
 
 
-def tell(released: ReleasedLabels, X: Any, rounds: list[int], **more: Any) -> QueryStory:
-    return make_story(X, released, STRATEGY, rounds, **more)
+def tell(
+    released: ReleasedLabels, X: Any, rounds: list[int], agreement: list[float | None]
+) -> QueryStory:
+    return make_story(X, released, STRATEGY, rounds, {}, agreement)
+
+
+@functools.cache
+def painted(picture: Picture) -> str:
+    """Return the SVG of a picture, which is the same every time."""
+    return picture.inline()
+
+
+def marks(picture: Picture, gid: str) -> int:
+    """Count the marks in the group of an SVG with that id."""
+    text = painted(picture)
+    start = text.find(f'id="{picture.name}-{gid}"')
+    if start < 0:
+        return 0
+    depth, end = 1, start
+    while depth:
+        tag = re.compile(r"<g[ >]|</g>").search(text, end)
+        assert tag is not None
+        depth += -1 if tag[0] == "</g>" else 1
+        end = tag.end()
+    return text[start:end].count("<use ")
 
 
 @pytest.fixture(name="plane")
@@ -38,7 +62,7 @@ def test_hostile_names_stay_text(make_withheld: Make, plane: np.ndarray) -> None
         "$x^2$ & \u202e\x00 a very long name of a column that goes on",
     ]
     released = make_withheld(classes=['"><img src=x>', "", "$y$"])
-    story = tell(released, pd.DataFrame(plane, columns=names), [50])
+    story = tell(released, pd.DataFrame(plane, columns=names), [50], [None])
     for picture in draw_query_pictures(story, released).values():
         root = ElementTree.fromstring(picture.svg())
         assert not [node for node in root.iter() if node.tag.endswith(("script", "img"))]
@@ -48,7 +72,7 @@ def test_hostile_names_stay_text(make_withheld: Make, plane: np.ndarray) -> None
 
 def test_the_page_shows_the_story_and_loads_nothing(make_withheld: Make, plane: np.ndarray) -> None:
     released = make_withheld(classes=("<script>alert(1)</script>", "b", "c"))
-    story = tell(released, plane, [25, 25], agreement=[0.5, 1.0])
+    story = tell(released, plane, [25, 25], [0.5, 1.0])
     text = render_page(released, story=story)
     for words in ("Which points were asked", "The public pool", "What further labels changed"):
         assert words in text
@@ -64,14 +88,14 @@ def test_the_folder_holds_the_story_and_its_pictures(
     tmp_path: Path, make_withheld: Make, plane: np.ndarray
 ) -> None:
     released = make_withheld()
-    story = tell(released, plane, [25, 25], agreement=[0.5, 1.0])
-    written = write_release(tmp_path / "release", released, story=story)
+    story = tell(released, plane, [25, 25], [0.5, 1.0])
+    written = folder_room.write_files(tmp_path, released, story=story)
     pictures = {f"queries-{name}.{kind}" for name in ("map", "curve") for kind in ("svg", "png")}
     assert pictures | {"queries.json"} <= set(written.files)
-    assert {entry.name for entry in written.path.iterdir()} == set(written.files)
-    assert QueryStory.from_json(json.loads((written.path / "queries.json").read_text())) == story
-    assert "queries-map.svg" in (written.path / "README.txt").read_text()
-    assert "queries-map.svg" in (written.path / "report.html").read_text()
+    assert {entry.name for entry in tmp_path.iterdir()} == set(written.files)
+    assert json.loads((tmp_path / "queries.json").read_text()) == story.to_json()
+    assert "queries-map.svg" in (tmp_path / "README.txt").read_text()
+    assert "queries-map.svg" in (tmp_path / "report.html").read_text()
 
 
 def test_without_matplotlib_the_story_is_still_written(
@@ -85,6 +109,6 @@ def test_without_matplotlib_the_story_is_still_written(
     monkeypatch.setattr("secretballot.report.pictures.style.require_extra", missing)
     monkeypatch.setattr(folder_room, "render_page", missing)
     released = make_withheld()
-    written = folder_room.write_files(tmp_path, released, story=tell(released, plane, [50]))
+    written = folder_room.write_files(tmp_path, released, story=tell(released, plane, [50], [None]))
     assert "queries.json" in written.files
     assert {"queries-map.svg", "queries-map.png", "report.html"} <= set(written.left_out)

@@ -103,7 +103,7 @@ def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: M
     assert "certificate.json" not in names(tmp_path)
 
 
-@pytest.mark.parametrize("last", ["dump_student", "with_files"])
+@pytest.mark.parametrize("last", ["dump_student", "render_page", "text_of", "with_files"])
 def test_a_folder_that_was_cut_short_has_no_certificate(
     tmp_path: Path,
     make_binary: Make,

@@ -39,7 +39,7 @@ def print_metrics(metrics: "Metrics | None", what: str) -> None:
     if metrics is None:
         return
     say(f"accuracy     {metrics.accuracy:.4f} of {what} on the labelled test file")
-    low, high = metrics.interval.low, metrics.interval.high
+    low, high = metrics.accuracy_interval.low, metrics.accuracy_interval.high
     say(
         f"             {low:.4f} to {high:.4f} (Wilson's interval of 95 %, {metrics.rows:,} rows);"
         f" always {metrics.majority!r}: {metrics.majority_accuracy:.4f}"

@@ -64,19 +64,19 @@ def _print_metrics(metrics: "TableMetrics") -> None:
 
 def _print_number(metrics: "NumberMetrics") -> None:
     if not metrics.beats_constant:
-        low, high = metrics.below_constant.low, metrics.below_constant.high
+        below = metrics.squared_error_below_constant
         say(
             "no better than the best constant: 95 % interval of the difference in mean squared"
-            f" error {low:+.4g} to {high:+.4g}"
+            f" error {below.low:+.4g} to {below.high:+.4g}"
         )
     say(
-        f"error        {metrics.absolute_error:.4g} in the mean (absolute), of the student on the"
-        f" labelled test file of {metrics.rows:,} rows; always the median, {metrics.median:.4g}:"
-        f" {metrics.constant_absolute_error:.4g}"
+        f"error        {metrics.mean_absolute_error:.4g} in the mean (absolute), of the student on"
+        f" the labelled test file of {metrics.rows:,} rows; always the median,"
+        f" {metrics.median:.4g}: {metrics.constant_mean_absolute_error:.4g}"
     )
     say(
-        f"             {metrics.squared_error:.4g} root mean squared; always the mean,"
-        f" {metrics.mean:.4g}: {metrics.constant_squared_error:.4g}"
+        f"             {metrics.root_mean_squared_error:.4g} root mean squared; always the mean,"
+        f" {metrics.mean:.4g}: {metrics.constant_root_mean_squared_error:.4g}"
     )
 
 
@@ -93,9 +93,9 @@ def _print_labels(metrics: "LabelsMetrics") -> None:
         f"exact set    {metrics.exact:.4f} of the student on the labelled test file of"
         f" {metrics.rows:,} rows; always {often!r}: {metrics.majority_exact:.4f}"
     )
-    width = max(10, *map(len, metrics.names))
+    width = max(10, *map(len, metrics.labels))
     say(f"{'label':<{width}}     rows  accuracy  majority  recall  precision")
-    for name, one in zip(metrics.names, metrics.labels, strict=True):
+    for name, one in metrics.labels.items():
         there = one.classes[1]
         recall, precision = (
             "-" if share is None else f"{share:.4f}" for share in (there.recall, there.precision)

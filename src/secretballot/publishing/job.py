@@ -10,9 +10,8 @@ import numpy as np
 
 from secretballot._typing import AnyArray, IntArray
 from secretballot.exceptions import DataError
-from secretballot.publishing.process import NotPortableError
+from secretballot.publishing.serving import NotPortableError
 from secretballot.released import ReleasedLabels, ReleasedTable
-from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.raw_columns import RawRows
 
 
@@ -98,7 +97,7 @@ class ReleaseJob:
         Public points.
     schema : mapping or None
         Public description of the columns, as JSON values.
-    story : AskedInRounds, QueryStory or None
+    asked : AskedInRounds or None
     abstentions : str
         What a student of labels makes of unanswered points.
     seed : int
@@ -119,7 +118,7 @@ class ReleaseJob:
     student: StudentSource | None = None
     X_public: Any = None
     schema: Mapping[str, Any] | None = None
-    story: AskedInRounds | QueryStory | None = None
+    asked: AskedInRounds | None = None
     abstentions: str = "drop"
     seed: int = 0
     without: tuple[str, ...] = ()

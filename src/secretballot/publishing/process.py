@@ -9,11 +9,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from typing import Any, cast
 
-from secretballot import exceptions
-from secretballot.exceptions import DataError, ParameterError
-from secretballot.publishing.serving import CAN_FORK, LENGTH
+from secretballot.exceptions import DataError
+from secretballot.publishing.serving import CAN_FORK
 
 # What the process may see of the environment: where programs, libraries and caches lie, and nothing
 # else.
@@ -49,10 +48,6 @@ _ENDED = (
 )
 
 
-class NotPortableError(ParameterError):
-    """A student cannot be taken to another process."""
-
-
 class PublishingProcess:
     """A process that makes releases, and holds nothing but imports.
 
@@ -82,6 +77,7 @@ class PublishingProcess:
             problem = getattr(error, "strerror", None) or type(error).__name__
         if problem:
             raise DataError(f"The process that makes releases cannot be started ({problem}).")
+        self._input, self._output = cast(Any, self._process.stdin), cast(Any, self._process.stdout)
 
     @property
     def alive(self) -> bool:
@@ -98,7 +94,7 @@ class PublishingProcess:
         """
         if self._ready is None:
             with self._stopped_on_failure():
-                self._ready = self._receive_message()[1]
+                self._ready = self._next_message()[1]
         return self._ready
 
     def perform(
@@ -133,19 +129,23 @@ class PublishingProcess:
         """
         # it says that it is ready before it reads a job, so that message is taken first
         self.missing_parts()
-        content = pickle.dumps((_places_of_modules(), folder, job), protocol=5)
-        outcome: tuple[Any, ...] | None = None
+        outcome: Any = None
         with self._stopped_on_failure():
-            self._send_request(b"+" + len(content).to_bytes(LENGTH, "big") + content)
-            while (message := self._next_message(outcome))[0] != "ended":
+            with suppress(BrokenPipeError):  # the answer, or its end, tells why
+                self._input.write(b"+" + pickle.dumps((_places_of_modules(), folder, job), 5))
+                self._input.flush()
+            while (message := self._next_message(done=outcome is not None))[0] != "ended":
                 if message[0] == "step":
                     say(message[1])
                 else:
-                    outcome = message
+                    outcome = message[1]
         # the end comes after the outcome; alone, it says that the job's process was killed
         if outcome is None:
             raise DataError(_ENDED.format(how=_ending_text(message[1])))
-        return _made_or_raised(outcome)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        written, student = outcome
+        return written, student
 
     def stop(self) -> None:
         """End it, with all that it started."""
@@ -157,9 +157,9 @@ class PublishingProcess:
             else:
                 self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._input, self._output):
             with suppress(OSError):
-                _existing_pipe(pipe).close()
+                pipe.close()
 
     @contextmanager
     def _stopped_on_failure(self) -> Iterator[None]:
@@ -171,33 +171,18 @@ class PublishingProcess:
             self.stop()
             raise
 
-    def _send_request(self, content: bytes) -> None:
-        pipe = _existing_pipe(self._process.stdin)
-        with suppress(BrokenPipeError):  # the answer, or its end, tells why
-            pipe.write(content)
-            pipe.flush()
-
-    def _next_message(self, outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    def _next_message(self, *, done: bool = False) -> tuple[Any, ...]:
         """Return the next message; where each job has a process of its own, its end is the last."""
-        if CAN_FORK or outcome is None:
-            return self._receive_message()
-        return ("ended", self._process.wait())
-
-    def _receive_message(self) -> tuple[Any, ...]:
-        size = int.from_bytes(self._read_exactly(LENGTH), "big")
-        message: tuple[Any, ...] = pickle.loads(self._read_exactly(size))
-        return message
-
-    def _read_exactly(self, size: int) -> bytes:
-        content = _existing_pipe(self._process.stdout).read(size)
-        if len(content) < size:
-            raise DataError(_ENDED.format(how=_ending_text(self._process.wait())))
-        return content
-
-
-def _existing_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None  # both ends were asked for
-    return pipe
+        if done and not CAN_FORK:
+            return "ended", self._process.wait()
+        try:
+            message: tuple[Any, ...] = pickle.load(self._output)
+            return message
+        except EOFError:
+            pass
+        except Exception:  # a job was killed while it wrote a message
+            self.stop()
+        raise DataError(_ENDED.format(how=_ending_text(self._process.wait())))
 
 
 def _clean_environment() -> dict[str, str]:
@@ -216,21 +201,6 @@ def _ending_text(code: int) -> str:
     if os.name == "posix" and code == -signal.SIGKILL:
         return "was killed, perhaps because there was not enough memory"
     return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-
-
-def _made_or_raised(outcome: tuple[Any, ...]) -> tuple[Any, bytes | None]:
-    """Return what was made, or raise what was said instead."""
-    kind, first, second = outcome if len(outcome) == 3 else (*outcome, "")
-    if kind == "made":
-        return first, second
-    if kind == "refused":
-        known = getattr(exceptions, first, DataError)
-        raise known(*second)
-    if kind == "unportable":
-        raise NotPortableError(f"The student cannot be made in another process ({first}).")
-    if kind == "disk":
-        raise OSError(first, second)
-    raise RuntimeError(f"The process that makes releases failed:\n{first}")
 
 
 _lock = threading.RLock()

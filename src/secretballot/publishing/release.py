@@ -21,13 +21,13 @@ from secretballot.publishing.place import (
     remove_damaged,
     settle_place,
 )
-from secretballot.publishing.process import NotPortableError, publishing_process
+from secretballot.publishing.process import publishing_process
+from secretballot.publishing.serving import NotPortableError
 from secretballot.publishing.work import MadeRelease, make_release
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
 from secretballot.report.extras import PARTS, MissingExtraError
 from secretballot.report.release.folder import WrittenFiles
-from secretballot.report.rounds.story import QueryStory, check_story
 from secretballot.students.names import student_by_name, student_of_numbers
 from secretballot.students.table_students import table_student_of
 
@@ -170,7 +170,6 @@ def write_release(
     X_public: Any = None,
     schema: Mapping[str, Any] | None = None,
     overwrite: bool = False,
-    story: QueryStory | None = None,
     abstentions: str = "drop",
     random_state: int = 0,
     without: Collection[str] = (),
@@ -205,9 +204,6 @@ def write_release(
         Public description of the columns, as JSON values; written as ``schema.json``.
     overwrite : bool
         Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
-    story : QueryStory, optional
-        How the queries were chosen; written as ``queries.json`` and drawn, on the page and as
-        files.
     abstentions : {"drop", "random", "majority"}
         What a student that is fitted here makes of unanswered points.
     random_state : int
@@ -230,8 +226,8 @@ def write_release(
     CertificateError
         If the certificate is not the one of these labels, or `about` holds something else.
     DataError
-        If the folder exists, or cannot be written, or the story is not the one of these labels, or
-        the student cannot learn from them; nothing half-written is left.
+        If the folder exists, or cannot be written, or the student cannot learn from these labels;
+        nothing half-written is left.
     """
     of_table = isinstance(released, ReleasedTable)
     if isinstance(released, ReleasedSums) and not of_table:
@@ -246,10 +242,6 @@ def write_release(
             f" is a {type(released).__name__}; a release is made from ReleasedLabels, or a"
             " ReleasedTable.",
         )
-    if story is not None:
-        if isinstance(released, ReleasedTable):
-            raise DataError("A table was released without rounds, so no story is told of it.")
-        check_story(story, released)
     for part in without:
         check_choice("without", part, PARTS)
     source = None if student is None else _student_source(student, X_public, released)
@@ -258,7 +250,6 @@ def write_release(
         source,
         X_public,
         schema,
-        story,
         abstentions=abstentions,
         seed=random_state,
         without=tuple(without),

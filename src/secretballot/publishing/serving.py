@@ -1,8 +1,8 @@
 """The process in which releases are made: imports alone, and one fresh child for every job.
 
-It speaks over its standard input and output. In: one byte for each job, then its length and its
-bytes. Out: messages, each its length and a pickle. It ends when its input does, hence with the
-process that started it, whatever ends that.
+To import all that a release needs takes two seconds of a processor, so one process serves a whole
+program. It speaks over its standard input and output: in, one byte and a pickle for each job; out,
+pickles. It ends when its input does, hence with the process that started it, whatever ends that.
 """
 
 import importlib
@@ -19,16 +19,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from secretballot.exceptions import ParameterError, ResourceError, SecretBallotError
+
 # Elsewhere a fork after imports is not safe, or there is none: there every job has a process of its
 # own.
 CAN_FORK = sys.platform == "linux"
 _NO_MEMORY = (
     "There was not enough memory to make the release. Nothing paid for is lost; repeat to write it."
 )
-LENGTH = 8  # bytes that say how many follow
 # Whoever lists scikit-learn's estimators, as skops does, loads its bridges to these too: seconds of
 # every run, for packages that no estimator needs. A student that does loads them with its job.
 _BRIDGED = frozenset({"cupy", "dask", "pytest", "torch"})
+
+
+class NotPortableError(ParameterError):
+    """A student cannot be taken to another process."""
 
 
 def serve() -> None:
@@ -89,61 +94,45 @@ def _get_ready(missing: Collection[str]) -> None:
     importlib.import_module("skl2onnx")
     if "report" not in missing:
         from secretballot.report.pictures.style import Picture
-        from secretballot.report.release.page import page_template
+        from secretballot.report.release.words import template
 
-        page_template()
+        for name in ("page.html.j2", "words.txt.j2"):
+            template(name)
         Picture("none", 1.0, lambda axes: axes.set_title("none")).inline()
 
 
-def _send_message(channel: IO[bytes], message: tuple[Any, ...]) -> None:
-    content = pickle.dumps(message, protocol=5)
-    channel.write(len(content).to_bytes(LENGTH, "big") + content)
+def _send_message(channel: IO[bytes], message: Any) -> None:
+    pickle.dump(message, channel, protocol=5)
     channel.flush()
 
 
 def _do_one_job(channel: IO[bytes]) -> None:
-    """Read one job, do it and send what came of it."""
-    from secretballot.exceptions import SecretBallotError
-
-    places, folder, content = _receive_job()
+    """Read one job, do it and send what came of it, or the error."""
+    places, folder, content = pickle.load(os.fdopen(0, "rb", closefd=False))
+    # watch from now on whether somebody still waits for it: a job may take minutes
+    threading.Thread(target=_end_with_input, daemon=True).start()
     sys.path[:] = places  # before the job is read: a student may be a class of a stranger's module
+    _send_message(channel, ("done", _done_or_error(channel, content, folder)))
+
+
+def _done_or_error(channel: IO[bytes], content: bytes, folder: str) -> Any:
     try:
         job = pickle.loads(content)
     except Exception as error:  # such as a class of the program that runs, or of a notebook
-        _send_message(channel, ("unportable", type(error).__name__))
-        return
+        problem = type(error).__name__
+        return NotPortableError(f"The student cannot be made in another process ({problem}).")
     try:
         made = _make_in_folder(channel, job, folder)
-        _send_message(channel, ("made", made.written, _pickled_or_none(made.student)))
+        return made.written, _pickled_or_none(made.student)
     except SecretBallotError as error:
-        _send_message(channel, ("refused", type(error).__name__, error.parts))
+        return type(error)(*error.parts)
     except OSError as error:
-        _send_message(channel, ("disk", error.errno, error.strerror or str(error)))
+        return OSError(error.errno, error.strerror or str(error))
     # private data may fill the memory, so nothing is left out of a release for want of it
     except MemoryError:
-        _send_message(channel, ("refused", "ResourceError", (_NO_MEMORY,)))
+        return ResourceError(_NO_MEMORY)
     except Exception:  # a defect: everything here is public, so all of it may be told
-        _send_message(channel, ("defect", traceback.format_exc()))
-
-
-def _receive_job() -> tuple[list[str], str, bytes]:
-    """Return the places of modules, the folder, and the job."""
-    size = int.from_bytes(_read_exactly(LENGTH), "big")
-    places, folder, job = pickle.loads(_read_exactly(size))
-    # watch from now on whether somebody still waits for it: a job may take minutes
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    return places, folder, job
-
-
-def _read_exactly(size: int) -> bytes:
-    """Return so many bytes of standard input."""
-    found = bytearray()
-    while len(found) < size:
-        part = os.read(0, min(size - len(found), 1 << 20))
-        if not part:
-            os._exit(1)  # whoever wanted this is gone
-        found += part
-    return bytes(found)
+        return RuntimeError(f"The process that makes releases failed:\n{traceback.format_exc()}")
 
 
 def _end_with_input() -> None:

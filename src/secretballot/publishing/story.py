@@ -35,7 +35,7 @@ def tell_story(job: ReleaseJob, asked: AskedInRounds, template: Any, student: An
         plan["strategy"],
         plan["rounds"],
         _strategy_explanation(job, asked, plan["planned"]),
-        agreement=learning_curve(job, template, student, plan["rounds"]),
+        learning_curve(job, template, student, plan["rounds"]),
     )
 
 

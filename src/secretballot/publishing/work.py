@@ -11,7 +11,6 @@ from secretballot._rows import take_rows
 from secretballot.exceptions import DataError
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.publishing.job import (
-    AskedInRounds,
     ChosenHypothesis,
     GivenStudent,
     NamedStudent,
@@ -79,11 +78,7 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
         template, student = _students_before_and_after(job, say)
     say("Writing the release")
     # what happened in rounds is told of both students, so it is told only now
-    story = (
-        tell_story(job, job.story, template, student)
-        if isinstance(job.story, AskedInRounds)
-        else job.story
-    )
+    story = None if job.asked is None else tell_story(job, job.asked, template, student)
     written = write_files(
         folder,
         job.released,

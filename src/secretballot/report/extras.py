@@ -33,8 +33,7 @@ def require_extra(module: str, extra: str) -> ModuleType:
 def missing_parts() -> dict[str, str]:
     """Return the parts of a release that cannot be made here, with the reason of each."""
     try:
-        for module in ("matplotlib.figure", "jinja2"):
-            require_extra(module, "report")
+        require_extra("matplotlib.figure", "report")
     except MissingExtraError as error:
         return {"report": str(error)}
     return {}

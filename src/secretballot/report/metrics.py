@@ -6,7 +6,7 @@ public.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,12 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class Interval:
-    """From `low` to `high`."""
+    """From `low` to `high`, with its confidence and the name of its method."""
 
     low: float
     high: float
+    method: str = "Agresti-Min, paired"
+    confidence: float = CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Metrics:
     ----------
     rows : int
     accuracy : float
-    interval : Interval
+    accuracy_interval : Interval
         Wilson's, of 95 %, of the accuracy.
     majority : object
         The class that most of these points have.
@@ -103,7 +105,7 @@ class Metrics:
 
     rows: int
     accuracy: float
-    interval: Interval
+    accuracy_interval: Interval
     majority: Any
     majority_accuracy: float
     above_majority: Interval
@@ -131,23 +133,7 @@ class Metrics:
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
-        calibration = None if self.calibration is None else vars(self.calibration)
-        return {
-            "rows": self.rows,
-            "accuracy": self.accuracy,
-            "accuracy_interval": vars(self.interval)
-            | {"confidence": CONFIDENCE, "method": "Wilson"},
-            "majority": _plain_value(self.majority),
-            "majority_accuracy": self.majority_accuracy,
-            "above_majority": vars(self.above_majority)
-            | {"confidence": CONFIDENCE, "method": "Agresti-Min, paired"},
-            "beats_majority": self.beats_majority,
-            "balanced_accuracy": self.balanced_accuracy,
-            "auc": self.auc,
-            "calibration": calibration,
-            "classes": [vars(one) | {"name": _plain_value(one.name)} for one in self.classes],
-            "confusion": [list(row) for row in self.confusion],
-        }
+        return asdict(self) | {"beats_majority": self.beats_majority}
 
 
 @dataclass(frozen=True)
@@ -247,6 +233,8 @@ def metrics_of(
             f" has {len(truth)} rows and there are {len(answers)} answers; give as many of both,"
             " one at least.",
         )
+    # as JSON has them
+    classes = [one.item() if isinstance(one, np.generic) else one for one in classes]
     table = confusion_matrix(truth, answers, labels=np.arange(len(classes)))
     right = np.diag(table)
     rows, answered = table.sum(axis=1), table.sum(axis=0)
@@ -257,7 +245,7 @@ def metrics_of(
     return Metrics(
         rows=len(truth),
         accuracy=float(right.sum() / len(truth)),
-        interval=wilson_interval(int(right.sum()), len(truth)),
+        accuracy_interval=wilson_interval(int(right.sum()), len(truth)),
         majority=classes[most],
         majority_accuracy=float(rows[most] / len(truth)),
         above_majority=above.interval,
@@ -325,7 +313,7 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     half /= 1 + square / trials
     # at both ends the bound is exact, and rounding would move it
     low = 0.0 if successes == 0 else centre - half
-    return Interval(low, 1.0 if successes == trials else centre + half)
+    return Interval(low, 1.0 if successes == trials else centre + half, "Wilson")
 
 
 def paired_difference(first: BoolArray, second: BoolArray) -> PairedDifference:
@@ -381,8 +369,3 @@ def paired_balanced_difference(
     return PairedDifference(
         float(np.mean(differences)), Interval(max(-1.0, centre - half), min(1.0, centre + half))
     )
-
-
-def _plain_value(value: Any) -> Any:
-    """Return a class as a JSON value."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -8,7 +8,7 @@ public.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ import numpy as np
 from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.report.metrics import (
-    CONFIDENCE,
     Interval,
     Metrics,
     metrics_of,
@@ -34,45 +33,34 @@ class NumberMetrics:
     Attributes
     ----------
     rows : int
-    absolute_error, squared_error : float
+    mean_absolute_error, root_mean_squared_error : float
         Mean absolute error, and root mean squared error, in the unit of the target.
     median, mean : float
         Of these points: the constants with the least absolute and squared error.
-    constant_absolute_error, constant_squared_error : float
+    constant_mean_absolute_error, constant_root_mean_squared_error : float
         Mean absolute error of answering the median, root mean squared error of answering the mean.
-    below_constant : Interval
+    squared_error_below_constant : Interval
         Mean squared error of the mean less that of the model: the interval of the paired
         difference, of 95 %.
     """
 
     rows: int
-    absolute_error: float
-    squared_error: float
+    mean_absolute_error: float
+    root_mean_squared_error: float
     median: float
     mean: float
-    constant_absolute_error: float
-    constant_squared_error: float
-    below_constant: Interval
+    constant_mean_absolute_error: float
+    constant_root_mean_squared_error: float
+    squared_error_below_constant: Interval
 
     @property
     def beats_constant(self) -> bool:
         """Whether the model is better than the best constant, beyond chance."""
-        return self.below_constant.low > 0
+        return self.squared_error_below_constant.low > 0
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
-        return {
-            "rows": self.rows,
-            "mean_absolute_error": self.absolute_error,
-            "root_mean_squared_error": self.squared_error,
-            "median": self.median,
-            "mean": self.mean,
-            "constant_mean_absolute_error": self.constant_absolute_error,
-            "constant_root_mean_squared_error": self.constant_squared_error,
-            "squared_error_below_constant": vars(self.below_constant)
-            | {"confidence": CONFIDENCE, "method": "normal, paired"},
-            "beats_constant": self.beats_constant,
-        }
+        return asdict(self) | {"beats_constant": self.beats_constant}
 
 
 @dataclass(frozen=True)
@@ -81,12 +69,11 @@ class LabelsMetrics:
 
     Attributes
     ----------
-    names : tuple of str
-    labels : tuple of Metrics
-        Of each label by itself, with the classes 0 and 1.
+    labels : dict
+        Name to `Metrics` of each label by itself, with the classes 0 and 1.
     exact : float
         Share of points whose whole set of labels is right.
-    interval : Interval
+    exact_interval : Interval
         Wilson's, of 95 %, of that share.
     majority : tuple of str
         The set of labels that most of these points have.
@@ -96,18 +83,13 @@ class LabelsMetrics:
         Exact share less that one: the interval of the paired difference, of 95 %.
     """
 
-    names: tuple[str, ...]
-    labels: tuple[Metrics, ...]
+    rows: int
+    labels: dict[str, Metrics]
     exact: float
-    interval: Interval
+    exact_interval: Interval
     majority: tuple[str, ...]
     majority_exact: float
     above_majority: Interval
-
-    @property
-    def rows(self) -> int:
-        """Number of points."""
-        return self.labels[0].rows
 
     @property
     def beats_constant(self) -> bool:
@@ -116,19 +98,8 @@ class LabelsMetrics:
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
-        return {
-            "rows": self.rows,
-            "exact": self.exact,
-            "exact_interval": vars(self.interval) | {"confidence": CONFIDENCE, "method": "Wilson"},
-            "majority": list(self.majority),
-            "majority_exact": self.majority_exact,
-            "above_majority": vars(self.above_majority)
-            | {"confidence": CONFIDENCE, "method": "Agresti-Min, paired"},
-            "beats_constant": self.beats_constant,
-            "labels": {
-                name: one.to_json() for name, one in zip(self.names, self.labels, strict=True)
-            },
-        }
+        labels = {name: one.to_json() for name, one in self.labels.items()}
+        return asdict(self) | {"beats_constant": self.beats_constant, "labels": labels}
 
 
 TableMetrics = NumberMetrics | LabelsMetrics
@@ -172,13 +143,13 @@ def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
     centre, half = float(np.mean(won)), _Z * float(np.std(won)) / math.sqrt(max(1, len(won) - 1))
     return NumberMetrics(
         rows=len(truth),
-        absolute_error=float(np.mean(np.abs(answers - truth))),
-        squared_error=math.sqrt(float(np.mean(squared))),
+        mean_absolute_error=float(np.mean(np.abs(answers - truth))),
+        root_mean_squared_error=math.sqrt(float(np.mean(squared))),
         median=median,
         mean=mean,
-        constant_absolute_error=float(np.mean(np.abs(median - truth))),
-        constant_squared_error=math.sqrt(float(np.mean(constant))),
-        below_constant=Interval(centre - half, centre + half),
+        constant_mean_absolute_error=float(np.mean(np.abs(median - truth))),
+        constant_root_mean_squared_error=math.sqrt(float(np.mean(constant))),
+        squared_error_below_constant=Interval(centre - half, centre + half, "normal, paired"),
     )
 
 
@@ -208,18 +179,18 @@ def labels_metrics(
     right = (truth == answers).all(axis=1)
     above = paired_difference(right, (truth == np.array(majority)).all(axis=1))
     return LabelsMetrics(
-        names=tuple(names),
-        labels=tuple(
-            metrics_of(
+        rows=len(truth),
+        labels={
+            name: metrics_of(
                 truth[:, k],
                 answers[:, k],
                 (0, 1),
                 None if probabilities is None else _both_classes(probabilities[:, k]),
             )
-            for k in range(len(names))
-        ),
+            for k, name in enumerate(names)
+        },
         exact=float(right.mean()),
-        interval=wilson_interval(int(right.sum()), len(truth)),
+        exact_interval=wilson_interval(int(right.sum()), len(truth)),
         majority=tuple(name for name, there in zip(names, majority, strict=True) if there),
         majority_exact=frequency / len(truth),
         above_majority=above.interval,

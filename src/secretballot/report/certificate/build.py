@@ -56,20 +56,18 @@ def canonical_json(value: object) -> str:
     CertificateError
         If the value holds something that JSON cannot (nan, infinity, another object).
     """
+    return _json_text(value, sort_keys=True, separators=(",", ":"))
+
+
+def _json_text(value: object, **settings: Any) -> str:
     try:
-        return json.dumps(
-            value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_number_of
-        )
+        # numbers of numpy's are written as Python's
+        return json.dumps(value, allow_nan=False, default=lambda one: one.item(), **settings)
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise CertificateError(
             f"The certificate cannot be written as JSON ({error}); give it strings, numbers and"
             " lists only."
         ) from None
-
-
-def _number_of(value: Any) -> Any:
-    """Return a number of numpy's as one of Python's."""
-    return value.item()
 
 
 def certificate_digest(certificate: Mapping[str, object]) -> str:
@@ -246,12 +244,11 @@ def build_certificate(
     if choices:
         certificate["assumptions"] = with_choices_named(certificate["assumptions"])
     sealed = _sealed(certificate)
-    # what is written passes the checks of the verifier
-    read = certificate_of_json(sealed)
+    # the whole is verified before it is paid for; here what was not checked before it came
     if plan is not None:
-        check_plan(read)
+        check_plan(certificate_of_json(sealed))
     if choices:
-        check_choices(read)
+        check_choices(certificate_of_json(sealed))
     return sealed
 
 
@@ -263,7 +260,7 @@ def _sealed(fields: Mapping[str, Any]) -> dict[str, Any]:
     CertificateError
         If something in them cannot be written as JSON.
     """
-    plain: dict[str, Any] = json.loads(canonical_json({**fields, "digest": ""}))
+    plain: dict[str, Any] = json.loads(_json_text({**fields, "digest": ""}))
     return plain | {"digest": certificate_digest(plain)}
 
 

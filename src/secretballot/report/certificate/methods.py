@@ -2,7 +2,7 @@
 released values must say of each other."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -87,14 +87,10 @@ class Settings(Part):
     kinds: ClassVar[tuple[str, ...]]
     method: str
 
-    def check(self, stated: Any) -> None:
-        """Refuse settings that contradict the certificate, mechanism and shape beside them.
-
-        Raises
-        ------
-        CertificateError
-            If they do.
-        """
+    def contradictions(self, stated: Any) -> Iterator[str]:
+        """Yield how the settings contradict the certificate, mechanism and shape beside them, the
+        first one first: later ones may not be looked at after it."""
+        yield from ()
 
     def drawable(self, stated: Any) -> Drawable | None:
         """Return which integers, other than labels and their counts, may have been released.
@@ -114,11 +110,9 @@ class Votes(Settings):
     method: Literal["votes"]
     confidence: Annotated[float, Field(gt=0, lt=1)] = missing
 
-    def check(self, stated: Any) -> None:
-        _require(
-            self.confidence is None or isinstance(stated[1], ConfidentLabels),
-            "Only confident labels are confirmed with a confidence.",
-        )
+    def contradictions(self, stated: Any) -> Iterator[str]:
+        if self.confidence is not None and not isinstance(stated[1], ConfidentLabels):
+            yield "Only confident labels are confirmed with a confidence."
 
 
 class RecordVotes(Settings):
@@ -128,21 +122,16 @@ class RecordVotes(Settings):
     method: Literal["record-votes"]
     expected_uncovered: Share = missing
 
-    def check(self, stated: Any) -> None:
+    def contradictions(self, stated: Any) -> Iterator[str]:
         certificate, _, shape = stated
         votes = votes_of_one(shape)
         # one cell for each vote of an uncovered record
         spare = 0 if self.expected_uncovered is None else -(-votes // shape.n_classes)
-        _require(
-            votes * _moves(shape) == shape.moved
-            and 1 <= votes <= shape.n_queries
-            and shape.spare_rows == spare,
-            "A record votes at more public points than there are, or at none.",
-        )
-        _require(
-            certificate.plan is None,
-            "Votes of records are released as one table, without rounds.",
-        )
+        whole = votes * _moves(shape) == shape.moved and shape.spare_rows == spare
+        if not whole or not 1 <= votes <= shape.n_queries:
+            yield "A record votes at more public points than there are, or at none."
+        if certificate.plan is not None:
+            yield "Votes of records are released as one table, without rounds."
 
     def drawable(self, stated: Any) -> Drawable | None:
         if self.expected_uncovered is None:
@@ -170,53 +159,38 @@ class _Sums(Settings):
     basis_sha256: Digest
     weights: Integers
     covered_only: list[bool]
-    start: _Start = missing
-    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = missing
 
     def n_columns(self, certificate: Any) -> int:
         """Return the columns of the model."""
         raise NotImplementedError
 
-    def check(self, stated: Any) -> None:
+    def more_weights(self) -> Integers:
+        """Return weights that stand beside those of the stages."""
+        return []
+
+    def contradictions(self, stated: Any) -> Iterator[str]:
         certificate, mechanism, shape = stated
         n_stages, of_labels = len(mechanism.sigmas), certificate.unit == "label"
-        _require(n_stages <= _MOST_STAGES, f"There are more than {_MOST_STAGES} stages.")
-        _require(len(set(mechanism.sigmas)) == 1, "The stages have noise of several sizes.")
-        _require(
-            self.mark_weight <= bound_of(shape) // 4,
-            "A mark adds more than a quarter of the bound.",
-        )
+        if n_stages > _MOST_STAGES or len(set(mechanism.sigmas)) > 1:
+            yield f"There are more than {_MOST_STAGES} stages, or noise of several sizes."
+        if not self.mark_weight <= bound_of(shape) // 4:
+            yield "A mark adds more than a quarter of the bound."
         # features that are public are the public points: nothing is counted beside
         counted = [] if of_labels else [UNCOVERED]
         if self.n_records is None:
             counted = [RECORDS, UNCOVERED]
-        _require(
-            (self.n_records is None) == (certificate.neighbours == "add-remove")
-            and self.marks == counted
-            and (self.mark_weight == 0) == of_labels,
-            "The sums count records where their number is private and one comes or goes, and those"
-            " that are not covered; the certificate says otherwise.",
-        )
+        private = certificate.neighbours == "add-remove"
+        if (self.n_records is None) != private or self.marks != counted:
+            yield "The sums do not count records where their number is private, and only there."
+        if (self.mark_weight == 0) != of_labels:
+            yield "Sums of labels alone, and no others, count no records beside."
         n_weights = shape.coordinates - len(self.marks)
-        _require(
-            n_weights > 0 and n_weights % self.n_columns(certificate) == 0,
-            "The coordinates are no whole number for each column of the model.",
-        )
-        per_stage = {len(self.covered_only), len(self.residual_units), len(self.weights)}
-        _require(per_stage == {n_stages}, "The settings are not one of each for each stage.")
-        lists = self.weights if self.start is None else [*self.weights, self.start.weights]
-        _require(
-            all(len(one) == n_weights for one in lists), f"A list of weights has not {n_weights}."
-        )
-        _require(
-            self.start is None or not of_labels,
-            "Sums of labels alone start from nothing; the certificate differs.",
-        )
-        _require(
-            self.class_weights is None
-            or len(self.class_weights) == len(certificate.released.classes),
-            "The weights of classes are no positive number for each class.",
-        )
+        if n_weights <= 0 or n_weights % self.n_columns(certificate):
+            yield "The coordinates are no whole number for each column of the model."
+        if {len(self.covered_only), len(self.residual_units), len(self.weights)} != {n_stages}:
+            yield "The settings are not one of each for each stage."
+        if any(len(one) != n_weights for one in [*self.weights, *self.more_weights()]):
+            yield f"A list of weights has not {n_weights} of them."
 
     def drawable(self, stated: Any) -> Drawable:
         return Drawable(*stated[1].answer_shape(stated[2]))
@@ -226,27 +200,33 @@ class Moments(_Sums):
     """Of which labels of points follow."""
 
     method: Literal["record-moments"]
+    start: _Start = missing
+    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = missing
 
     def n_columns(self, certificate: Any) -> int:
         # of two classes one column says both
         n_classes = len(certificate.released.classes)
         return 1 if n_classes == 2 else n_classes
 
+    def more_weights(self) -> Integers:
+        return [] if self.start is None else [self.start.weights]
+
+    def contradictions(self, stated: Any) -> Iterator[str]:
+        yield from super().contradictions(stated)
+        certificate, weights = stated[0], self.class_weights
+        if self.start is not None and certificate.unit == "label":
+            yield "Sums of labels alone start from nothing; the certificate differs."
+        if weights is not None and len(weights) != len(certificate.released.classes):
+            yield "The weights of classes are no positive number for each class."
+
 
 class _SumsAlone(_Sums):
     """Beside which no labels of points are released."""
 
-    def check(self, stated: Any) -> None:
-        super().check(stated)
-        certificate = stated[0]
-        _require(
-            not certificate.released.queries and certificate.unit != "label",
-            "Sums were paid for, and no labels; the certificate lists some.",
-        )
-        _require(
-            self.start is None and self.class_weights is None,
-            "Such sums start from nothing, and have no classes.",
-        )
+    def contradictions(self, stated: Any) -> Iterator[str]:
+        yield from super().contradictions(stated)
+        if stated[0].released.queries or stated[0].unit == "label":
+            yield "Sums were paid for, and no labels; the certificate lists some."
 
 
 class TargetMoments(_SumsAlone):
@@ -273,14 +253,13 @@ class _Table(Settings):
     """Answers that are released values, one for each of some rows of the public pool."""
 
     def drawable(self, stated: Any) -> Drawable:
-        released = stated[0].released
-        _require(
-            not (released.queries or released.answered or released.count_columns),
-            "The answers are released values, and no labels were released; the certificate lists"
-            " some.",
-        )
-        _require(stated[0].plan is None, "The answers are released as one table, without rounds.")
-        return self.answers(*stated[1:])
+        certificate, mechanism, shape = stated
+        released = certificate.released
+        if released.queries or released.answered or released.count_columns:
+            raise CertificateError("The answers are released values; the certificate lists labels.")
+        if certificate.plan is not None:
+            raise CertificateError("The answers are released as one table, without rounds.")
+        return self.answers(mechanism, shape)
 
     def answers(self, mechanism: Any, shape: Any) -> Drawable:
         """Return how many rows are paid for, and what may answer each."""
@@ -299,18 +278,16 @@ class LabelVotes(_Table):
     def answers(self, mechanism: NoisyVotes, shape: VoteShape) -> Drawable:
         n, cap, sets = len(self.labels), self.most_named, self.ballot == "sets"
         least, most = (2, _MOST_IN_SETS) if sets else (1, _MOST_LABELS)
-        _require(least <= n <= most, "There are too many labels, or too few for sets.")
-        _require(
-            cap is None or (not sets and cap <= n), "most_named is no cap that these labels have."
-        )
+        if not least <= n <= most or (cap is not None and (sets or cap > n)):
+            raise CertificateError("There are too many labels, too few for sets, or too few named.")
         # a set gives way to another: what is in one of them alone moves
         rows, moved = (1, 1) if sets else (n, n if cap is None else min(n, 2 * cap))
         points = shape.n_queries // rows
         paid = shape.n_queries, shape.moved, shape.n_classes, mechanism.noise
-        _require(
-            paid == (points * rows, points * moved, 2**n if sets else 2, "gaussian"),
-            "The votes are not those of these labels, this ballot and this cap.",
-        )
+        if paid != (points * rows, points * moved, 2**n if sets else 2, "gaussian"):
+            raise CertificateError(
+                "The votes are not those of these labels, this ballot and this cap."
+            )
         if mechanism.release == "labels":
             return Drawable(points, n, 0, 1)
         far = FARTHEST * (mechanism.scale + 1)
@@ -326,9 +303,8 @@ class NumberVotes(_Table):
     target_range: Range
 
     def answers(self, mechanism: Mechanism, shape: VoteShape) -> Drawable:
-        _require(
-            shape.moved == shape.n_queries, "A teacher may vote for another number at every point."
-        )
+        if shape.moved != shape.n_queries:
+            raise CertificateError("A teacher may vote for another number at every point.")
         steps = shape.n_classes - 1
         if not isinstance(mechanism, NoisyMeans):
             return Drawable(shape.n_queries, 1, 0, steps)
@@ -347,10 +323,8 @@ class ExponentialSettings(Settings):
 
     def drawable(self, stated: Any) -> Drawable:
         names = self.candidates
-        _require(
-            names is None or (isinstance(names, list) and len(names) == self.n_candidates),
-            "The names of the candidates are not one for each of them.",
-        )
+        if names is not None and not (isinstance(names, list) and len(names) == self.n_candidates):
+            raise CertificateError("The names of the candidates are not one for each of them.")
         return Drawable(1, 1, 0, self.n_candidates - 1)
 
 
@@ -417,8 +391,3 @@ def noise_of_counts(mechanism: Mechanism) -> float:
         return 0.0
     # above the standard deviation of Laplace noise
     return mechanism.scale if mechanism.noise == "gaussian" else 1.5 * mechanism.scale
-
-
-def _require(holds: object, message: str) -> None:
-    if not holds:
-        raise CertificateError(message)

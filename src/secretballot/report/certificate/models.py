@@ -119,7 +119,7 @@ class Account(Part):
     budget: Budget
     spent_after: Spent
     durable: bool
-    reservation: Positive
+    reservation: Natural  # 0 before there is one, which no verifier accepts
 
 
 class StatedNoise(Part):

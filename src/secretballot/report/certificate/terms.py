@@ -108,7 +108,8 @@ class Terms:
                 raise CertificateError("Such votes are about records or users, not about labels.")
             if method not in TABLES and shape.n_classes != len(released.classes):
                 raise CertificateError("The shape states another n_classes than the certificate.")
-        settings.check((certificate, self.mechanism, shape))
+        for contradiction in settings.contradictions((certificate, self.mechanism, shape)):
+            raise CertificateError(contradiction)
 
     def drawable(self, certificate: Certificate) -> Drawable | None:
         """Return which integers may have been released beside labels and their counts."""

@@ -270,6 +270,8 @@ def _check_made(name: str, look: Callable[[_Read], str], read: _Read) -> Check:
 
 
 def _check_fields(read: _Read) -> str:
+    if not read.certificate.composition.reservation:
+        raise CertificateError("The field composition.reservation is 0: nothing was reserved.")
     optional = ("plan", "choices", "files", "about")
     found = [name for name in optional if name in read.certificate.model_fields_set]
     also = f"; so {'is' if len(found) == 1 else 'are'} {' and '.join(found)}" if found else ""

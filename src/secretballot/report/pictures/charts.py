@@ -12,12 +12,12 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.released import ReleasedLabels
 from secretballot.report.pictures.style import (
     BLUE,
-    GREY,
     INK,
     ORANGE,
     PALE,
     SLATE,
     Picture,
+    draw_bars,
     grid,
     integer_ticks,
     short_name,
@@ -173,36 +173,22 @@ def _draw_labels(released: ReleasedLabels) -> str:
         if released.n_classes > _MOST_CLASSES
         else np.arange(len(counts))
     )
-    rows = [(short_name(released.classes[i]), int(counts[i])) for i in order[:_MOST_CLASSES]]
+    found = [(short_name(released.classes[i]), int(counts[i])) for i in order[:_MOST_CLASSES]]
     if released.n_classes > _MOST_CLASSES:
         others = order[_MOST_CLASSES:]
-        rows.append((f"{len(others)} other classes", int(counts[others].sum())))
+        found.append((f"{len(others)} other classes", int(counts[others].sum())))
+    colours = [BLUE] * len(found)
     by_model = released.n_teachers == 0  # which leaves no point without an answer
     if not by_model:
-        rows.append(("no answer", len(released.queries) - int(counts.sum())))
+        found.append(("no answer", len(released.queries) - int(counts.sum())))
+        colours.append("white")
+    rows = [(name, count, f"{count:,}") for name, count in found]
 
     def paint(axes: Any) -> None:
-        places = np.arange(len(rows))[::-1]
-        for place, (_, count) in zip(places, rows, strict=True):
-            # the last row holds no label, and is left empty
-            last = place == 0 and not by_model
-            axes.barh(
-                place,
-                count,
-                0.62,
-                color="white" if last else BLUE,
-                edgecolor=GREY if last else BLUE,
-            )
-            axes.annotate(
-                f"{count:,}", (count, place), xytext=(4, 0), textcoords="offset points", va="center"
-            )
-        axes.set_yticks(places, [name for name, _ in rows])
-        axes.set_xlim(0, 1.16 * max(1, *(count for _, count in rows)))
+        draw_bars(axes, rows, colours=colours)
+        axes.set_xlim(0, 1.16 * max(1, *(count for _, count in found)))
         axes.set_xlabel(f"{'public points' if by_model else 'queries'} with this released label")
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
         integer_ticks(axes.xaxis)
-        grid(axes, "x")
 
     return Picture("votes", 0.8 + 0.3 * len(rows), paint).inline()
 

@@ -14,6 +14,7 @@ from secretballot.report.pictures.style import (
     ORANGE,
     PALE,
     Picture,
+    draw_bars,
     grid,
     short_name,
 )
@@ -87,32 +88,21 @@ def draw_columns(names: Sequence[str], shares: FloatArray) -> str:
         Together 1.
     """
     order = np.argsort(-shares, kind="stable")
-    rows = [(short_name(names[place]), 100 * float(shares[place])) for place in order]
-    if len(rows) > _MOST_COLUMNS:
-        rest = rows[_MOST_COLUMNS - 1 :]
+    found = [(short_name(names[place]), 100 * float(shares[place])) for place in order]
+    if len(found) > _MOST_COLUMNS:
+        rest = found[_MOST_COLUMNS - 1 :]
         others = (f"{len(rest)} others", sum(share for _, share in rest))
-        rows = [*rows[: _MOST_COLUMNS - 1], others]
+        found = [*found[: _MOST_COLUMNS - 1], others]
+    rows = [(name, share, f"{share:.1f} %") for name, share in found]
 
     def paint(axes: Any) -> None:
-        places = np.arange(len(rows))[::-1]
-        for place, (_, share) in zip(places, rows, strict=True):
-            axes.barh(place, share, 0.62, color=BLUE, edgecolor=BLUE)
-            axes.annotate(
-                f"{share:.1f} %",
-                (max(share, 0.0), place),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-            )
-        axes.set_yticks(places, [name for name, _ in rows])
-        least, most = min(0.0, *(share for _, share in rows)), max(share for _, share in rows)
+        draw_bars(axes, rows)
+        least = min(0.0, *(share for _, share, _ in rows))
+        most = max(share for _, share, _ in rows)
         # columns that work against each other may have negative shares, and others more than 100
         end = 100.0 if least == 0 else np.inf
         axes.set_xlim(1.1 * least, max(1.0, min(1.22 * most, end)))
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.set_xlabel("share of what the model says (%)")
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        grid(axes, "x")
 
     return Picture("columns", 0.8 + 0.3 * len(rows), paint).inline()

@@ -6,7 +6,7 @@ colour alone. Text stays text, so that a page can search, scale and read it alou
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from typing import Any
@@ -131,6 +131,23 @@ def _with_shared_styles(body: str) -> str:
 
 def _style_attribute(style: str) -> str:
     return f' style="{style}"/>'
+
+
+def draw_bars(
+    axes: Any, rows: Sequence[tuple[str, float, str]], *, colours: Sequence[str] | None = None
+) -> None:
+    """Draw a horizontal bar for each name, amount and text beside it, from above downwards."""
+    places = range(len(rows) - 1, -1, -1)
+    for place, (_, amount, text) in zip(places, rows, strict=True):
+        colour = BLUE if colours is None else colours[len(rows) - 1 - place]
+        axes.barh(place, amount, 0.62, color=colour, edgecolor=BLUE if colour == BLUE else GREY)
+        axes.annotate(
+            text, (max(amount, 0), place), xytext=(4, 0), textcoords="offset points", va="center"
+        )
+    axes.set_yticks(places, [name for name, _, _ in rows])
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    grid(axes, "x")
 
 
 def grid(axes: Any, axis: str) -> None:

@@ -10,6 +10,7 @@ from secretballot.report.pictures.style import (
     BLUE,
     INK,
     Picture,
+    draw_bars,
     grid,
     integer_ticks,
     short_name,
@@ -61,26 +62,14 @@ def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:
     order = list(range(len(labels)))
     if len(labels) > _MOST_LABELS:
         order = np.argsort(-shares, kind="stable")[:_MOST_LABELS].tolist()
-    rows = [(short_name(labels[k]), 100 * float(shares[k])) for k in order]
+    rows = [
+        (short_name(labels[k]), 100 * float(shares[k]), f"{100 * shares[k]:.1f}") for k in order
+    ]
 
     def paint(axes: Any) -> None:
-        # from the top downwards, as the labels are listed
-        places = np.arange(len(rows))[::-1]
-        for place, (_, share) in zip(places, rows, strict=True):
-            axes.barh(place, share, 0.62, color=BLUE)
-            axes.annotate(
-                f"{share:.1f}",
-                (share, place),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-            )
-        axes.set_yticks(places, [words for words, _ in rows])
+        draw_bars(axes, rows)
         axes.set_xlim(0, 112)
         axes.set_xticks([0, 25, 50, 75, 100])
         axes.set_xlabel("public points with this label (%)")
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        grid(axes, "x")
 
     return Picture(name, 0.9 + 0.3 * len(rows), paint).inline()

@@ -24,18 +24,17 @@ from secretballot.report.certificate.labels_file import class_text, labels_block
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.metrics import Metrics
-from secretballot.report.release.model_card import model_card
+from secretballot.report.release.facts import Facts
 from secretballot.report.release.page import render_page
-from secretballot.report.release.readme import release_readme
 from secretballot.report.release.usage import (
     ONNX_OF_MATRIX,
     ONNX_OF_RAW_COLUMNS,
     Usage,
     complete_schema,
 )
-from secretballot.report.rounds.captions import QUERY_TITLES
-from secretballot.report.rounds.pictures import draw_query_pictures
-from secretballot.report.rounds.story import QueryStory, check_story
+from secretballot.report.release.words import text_of
+from secretballot.report.rounds.pictures import QUERY_TITLES, draw_query_pictures
+from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.export import dump_student
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.report.table_metrics import TableMetrics
@@ -118,14 +117,10 @@ def write_files(
     CertificateError
         If the certificate is not the one of these labels.
     DataError
-        If the story is not the one of these labels, or the schema is no JSON.
+        If the schema is no JSON.
     OSError
         If the disk fails.
     """
-    if story is not None:
-        if isinstance(released, ReleasedTable):
-            raise DataError("A table was released without rounds, so no story is told of it.")
-        check_story(story, released)
     # what is written about the release is part of its certificate, hence of every page
     released = replace(released, certificate=with_about(released.certificate, about or {}))
     written = _Writer(folder)
@@ -160,14 +155,14 @@ def write_files(
     if "report" in without:
         written.left_out["report.html"] = _NOT_WANTED
     else:
-        card = {CARD_FILE: CARD_WORDS} if ONNX_FILE in written.files else {}
-        listed = {**written.files, **card, **readme}
+        card_line = {CARD_FILE: CARD_WORDS} if ONNX_FILE in written.files else {}
+        page_lists = {**written.files, **card_line, **readme}
         page = partial(
             render_page,
             released,
             student=student,
             X_public=X_public,
-            files_written=listed,
+            files_written=page_lists,
             story=story,
             schema=schema,
             metrics=metrics,
@@ -176,10 +171,26 @@ def write_files(
             "report.html", "the report, for people", lambda path: path.write_bytes(page().encode())
         )
     usage = Usage.of_files(written.files, columns)
+    facts = Facts(released)
+    given = {"f": facts, "c": facts.certificate, "usage": usage}
     if ONNX_FILE in written.files:
-        written.write(CARD_FILE, CARD_WORDS, model_card(released, columns, usage, metrics).encode())
-    text = release_readme(
-        released, {**written.files, **readme}, written.left_out, usage, _formula_like(released)
+        described = None if columns is None else columns["columns"]
+        card = text_of(
+            "model-card.md.j2",
+            **given,
+            columns=described,
+            kinds={column["kind"] for column in (described or {}).values()},
+            metrics=metrics,
+        )
+        written.write(CARD_FILE, CARD_WORDS, card.encode())
+    listed = {**written.files, **readme}
+    text = text_of(
+        "readme.txt.j2",
+        **given,
+        files=listed,
+        width=max(map(len, listed)),
+        left_out=written.left_out,
+        formula_like=_formula_like(released),
     )
     written.write("README.txt", readme["README.txt"], text.encode())
     certificate = with_files(released.certificate, _digests_of_files(folder))

@@ -28,7 +28,7 @@ _STYLES = (
 )
 _LONGEST_AXIS = 36
 _OTHERS = (INK, "*")
-_BACKGROUND, _REGION = "#B9BFC8", "#F6DFA4"
+_BACKGROUND = "#B9BFC8"
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,6 @@ def axis_name(name: str) -> str:
 def draw_query_map(story: QueryStory, released: ReleasedLabels) -> Picture:
     """Draw the public pool with the queries, by released label and by early and late rounds.
 
-    The region of disagreement, where the story has one, is shaded under its points.
-
     Parameters
     ----------
     story : QueryStory
@@ -99,7 +97,7 @@ def draw_query_map(story: QueryStory, released: ReleasedLabels) -> Picture:
     """
     layers = [
         layer
-        for layer in (*_pool_layers(story), *_query_layers(story, released))
+        for layer in (_pool_layer(story), *_query_layers(story, released))
         if len(layer.places)
     ]
     legend = _legend_rows(layers)
@@ -107,37 +105,29 @@ def draw_query_map(story: QueryStory, released: ReleasedLabels) -> Picture:
     def paint(axes: Any) -> None:
         for layer in layers:
             axes.plot(*layer.places.T, linestyle="", gid=layer.gid, label=layer.name, **layer.style)
-        axes.set_xlabel(axis_name(story.axes[0]))
-        axes.set_ylabel("spread out to be seen" if story.is_line else axis_name(story.axes[1]))
-        if story.is_line:
+        axes.set_xlabel(axis_name(story.pool.axes[0]))
+        axes.set_ylabel(
+            "spread out to be seen" if story.pool.is_line else axis_name(story.pool.axes[1])
+        )
+        if story.pool.is_line:
             axes.set_yticks([])
             axes.set_ylim(-0.05, 1.05)
         axes.tick_params(length=3)
         _add_legend(axes, legend)
 
-    return Picture("map", (2.6 if story.is_line else 4.1) + 0.19 * len(legend), paint)
+    return Picture("map", (2.6 if story.pool.is_line else 4.1) + 0.19 * len(legend), paint)
 
 
-def _pool_layers(story: QueryStory) -> list[_Layer]:
-    """Return the points that were not asked, over the shade of the region of disagreement."""
-    inside = np.zeros(len(story.rows), dtype=bool) if story.region is None else story.region
-    shade, points = (
-        story.positions[thinned(np.flatnonzero(chosen), MOST_BACKGROUND)]
-        for chosen in (inside, ~np.isin(story.rows, story.asked))
-    )
-    return [
-        _Layer("region", "region of disagreement", shade, _dot_style(11, _REGION)),
-        _Layer("pool", "not asked", points, _dot_style(2.2, _BACKGROUND)),
-    ]
-
-
-def _dot_style(size: float, colour: str) -> dict[str, Any]:
-    return {"marker": "o", "markersize": size, "color": colour, "markeredgewidth": 0}
+def _pool_layer(story: QueryStory) -> _Layer:
+    """Return the points that were not asked."""
+    others = np.flatnonzero(~np.isin(story.pool.rows, story.asked))
+    look = {"marker": "o", "markersize": 2.2, "color": _BACKGROUND, "markeredgewidth": 0}
+    return _Layer("pool", "not asked", story.pool.positions[thinned(others, MOST_BACKGROUND)], look)
 
 
 def _query_layers(story: QueryStory, released: ReleasedLabels) -> list[_Layer]:
     shown = thinned(np.arange(len(story.asked)), MOST_ASKED)
-    places = story.positions[np.searchsorted(story.rows, story.asked[shown])]
+    places = story.pool.positions[np.searchsorted(story.pool.rows, story.asked[shown])]
     labels = released.labels[shown]
     late = (story.round_of >= len(story.rounds) // 2)[shown]  # of one round only, all
     # marks cover about the same area however many there are
@@ -175,7 +165,7 @@ def _legend_rows(layers: Sequence[_Layer]) -> list[tuple[str, str]]:
     gids = [layer.gid for layer in layers]
     kinds = dict.fromkeys(gid.rsplit("-", 1)[0] for gid in gids if gid.startswith("asked-"))
     rows = [(f"{kind}-early", f"{kind}-late") for kind in kinds]
-    rest: list[str] = [gid for gid in ("pool", "region", "abstained") if gid in gids]
+    rest: list[str] = [gid for gid in ("pool", "abstained") if gid in gids]
     if not any(early in gids for early, _ in rows):
         rest, rows = [late for _, late in rows] + rest, []
     return rows + [

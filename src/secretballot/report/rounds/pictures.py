@@ -12,6 +12,8 @@ from secretballot.report.pictures.style import BLUE, Picture, grid, integer_tick
 from secretballot.report.rounds.map import draw_query_map
 from secretballot.report.rounds.story import QueryStory
 
+QUERY_TITLES = {"map": "The public pool", "curve": "What further labels changed"}
+
 
 def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str, Picture]:
     """Return the pictures of a story by name: ``map``, and ``curve`` where there is one.

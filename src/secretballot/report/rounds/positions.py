@@ -41,6 +41,11 @@ class PoolPositions:
     axes: tuple[str, str]
     n_points: int
 
+    @property
+    def is_line(self) -> bool:
+        """Whether the pool has one feature only."""
+        return self.axes[1] == ""
+
 
 def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
     """Return positions of at most 5,000 points, all asked ones among them.
