@@ -53,19 +53,12 @@ NEWEST = 1000  # rows that a new reader follows
 AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
 _LONGEST_DETAIL = 160  # characters
 
-#: The tables and their keys, but for the names of three types.
+#: The tables and their keys, but for the names of two types.
 TABLES = (
     """CREATE TABLE account (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     format INTEGER NOT NULL,
-    dataset TEXT NOT NULL,
-    unit TEXT NOT NULL CHECK (unit IN ('record', 'user', 'label')),
-    neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'replace-one')),
-    epsilon {real} NOT NULL CHECK (epsilon > 0),
-    delta {real} NOT NULL CHECK (delta >= 0 AND delta < 1),
-    composition TEXT NOT NULL,
-    filter_order {real},
-    created_at TEXT NOT NULL
+    terms TEXT NOT NULL
 )""",
     """CREATE TABLE head (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -309,7 +302,29 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-class Account(Model):
+class _Said(Model):
+    """Base of what rows say in JSON, whose numbers read back bit for bit."""
+
+    def encode(self) -> str:
+        """Return the text under which it is stored."""
+        return self.model_dump_json()
+
+    @classmethod
+    def decode(cls, text: str | bytes) -> Self:
+        """Return what a stored text says.
+
+        Raises
+        ------
+        ParameterError
+            If this version cannot read it.
+        """
+        try:
+            return cls.model_validate_json(text, strict=True)
+        except ValidationError as error:
+            raise fault_of(error) from None
+
+
+class Account(_Said):
     """What is fixed when a ledger is made: whose data, what is promised, how much, and how
     releases add up (`filter_order` is that of a Renyi filter, else None)."""
 
@@ -347,12 +362,11 @@ class Account(Model):
     @property
     def digest(self) -> bytes:
         """The SHA-256 that the chain of rows starts from."""
-        return hashlib.sha256(self.model_dump_json().encode()).digest()
+        return hashlib.sha256(self.encode().encode()).digest()
 
     def fill(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
         """Write its row, and a head before the first row, into new tables."""
-        values = (1, VERSION, *dict(self).values())
-        execute(f"INSERT INTO account VALUES ({', '.join('?' * len(values))})", values)
+        execute("INSERT INTO account VALUES (1, ?, ?)", (VERSION, self.encode()))
         execute("INSERT INTO head VALUES (1, 0, ?)", (self.digest,))
 
 
@@ -364,17 +378,12 @@ def account_in(transaction: Transaction, where: str) -> Account:
     LedgerError
         If it is gone, or this program cannot read it.
     """
-    names = tuple(Account.model_fields)
-    row = transaction.execute(f"SELECT {', '.join(names)} FROM account").fetchone()
-    if row is None:
-        raise LedgerError(
-            f"{where} has lost the row that holds its budget; restore it from a copy."
-        )
+    (text,) = transaction.execute("SELECT terms FROM account").fetchone() or ("",)
     try:
-        return Account(**dict(zip(names, row, strict=True)))
+        return Account.decode(text)
     except _UNREADABLE as error:
         raise LedgerError(
-            f"{where} has terms that this program cannot read: {in_brief(error)}"
+            f"{where} has lost its terms, or this program cannot read them: {in_brief(error)}"
         ) from None
 
 
@@ -422,28 +431,6 @@ _SELECT = (
     f"SELECT {COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
     " FROM entry e WHERE"
 )
-
-
-class _Said(Model):
-    """Base of what rows say in JSON, whose numbers read back bit for bit."""
-
-    def encode(self) -> str:
-        """Return the text under which it is stored."""
-        return self.model_dump_json()
-
-    @classmethod
-    def decode(cls, text: str | bytes) -> Self:
-        """Return what a stored text says.
-
-        Raises
-        ------
-        ParameterError
-            If this version cannot read it.
-        """
-        try:
-            return cls.model_validate_json(text, strict=True)
-        except ValidationError as error:
-            raise fault_of(error) from None
 
 
 class Purchase(_Said):
@@ -774,7 +761,7 @@ class Rows:
         select = "SELECT position, chain, (SELECT max(position) FROM entry) FROM head"
         found, seen = self.transaction.execute(select).fetchone(), self.seen
         if found != (seen.position, seen.chain, seen.position or None):
-            raise LedgerError(f"{self.where} did not take what was written; nothing was changed.")
+            raise LedgerError(f"{self.where} did not take what was written. Nothing was changed.")
 
 
 _SPARE = 1 + Fraction(1, 10**9)
