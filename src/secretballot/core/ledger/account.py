@@ -197,8 +197,8 @@ class _Book:
                 yield found
                 found.check_end()
                 ended = True
-        except rows.UnknownEndError as error:
-            if found is None or not ended or not self._is_stored(found.seen, error):
+        except rows.UnknownEndError:
+            if found is None or not ended or not self._is_stored(found.seen):
                 raise
         written = found.seen
         if written.position > began:  # a commit without writes makes nothing certain
@@ -207,7 +207,7 @@ class _Book:
         for work in list(self.after_commit.values()):
             work(written.position, written.chain.hex())
 
-    def _is_stored(self, written: rows.Progress, unknown: rows.UnknownEndError) -> bool:
+    def _is_stored(self, written: rows.Progress) -> bool:
         """Return whether a transaction of unknown end is durable, False where nobody can look.
 
         Behind the lock: what still works on that transaction has ended.
@@ -228,7 +228,10 @@ class _Book:
             if stored is not False:  # else nothing is to be made certain of
                 return False
         if not stored:
-            raise rows.BrokenOffError(unknown.otherwise)
+            raise rows.BrokenOffError(
+                f"{self.where} broke off while it was storing; check its disk or its server, and"
+                " try again. Nothing was changed."
+            )
         return True
 
     def make_lasting(self, position: int) -> None:

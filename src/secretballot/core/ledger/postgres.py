@@ -489,7 +489,7 @@ class PostgresStore:
         if done == "COMMIT" and warnings:  # a standby that must have it was not waited for
             broke = f"{self.where} stored without certainty ({rows.in_brief(' '.join(warnings))})"
         if broke:
-            raise rows.UnknownEndError.of(broke, f"{broke}; try again. Nothing was changed.")
+            raise rows.UnknownEndError.of(broke)
         if done != "COMMIT":  # of a transaction in which a statement had failed
             raise LedgerError(
                 f"{self.where} took back what was written; try again. Nothing was changed."
@@ -533,7 +533,6 @@ def _begin_transaction(connection: Connection, place: DatabasePlace, kind: str, 
         "tcp_keepalives_idle": "10",
         "tcp_keepalives_interval": "5",
         "tcp_keepalives_count": "4",
-        "extra_float_digits": "1",  # numbers come back to the last bit
         "client_min_messages": "warning",  # by one we learn that a standby was not waited for
         # every question of ours has its index; where no statistics are there yet, the planner would
         # read whole tables for the few rows after the last one that was followed

@@ -38,6 +38,7 @@ from secretballot.core.errors import (
     Unit,
     check_name,
     check_relation,
+    plain_line,
 )
 from secretballot.core.events import AnyEvent, Event
 from secretballot.core.filters import Filter, Totals, filter_for
@@ -51,7 +52,6 @@ APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
 VERSION = 6  # of the tables
 NEWEST = 1000  # rows that a new reader follows
 AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
-_LONGEST_DETAIL = 160  # characters
 
 #: The tables and their keys, but for the names of two types.
 TABLES = (
@@ -94,25 +94,15 @@ class BrokenOffError(LedgerError):
 
 
 class UnknownEndError(LedgerError):
-    """Storing broke off at its end, so that nobody knows whether it was done.
-
-    Attributes
-    ----------
-    otherwise : str
-        The sentence for the case that nothing was stored.
-    """
-
-    otherwise = ""
+    """Storing broke off at its end, so that nobody knows whether it was done."""
 
     @classmethod
-    def of(cls, what: str, otherwise: str) -> Self:
+    def of(cls, what: str) -> Self:
         """Return the error of what happened, given as the beginning of a sentence."""
-        error = cls(
+        return cls(
             f"{what}; it is unknown whether that was stored, nothing was returned for it, and the"
             " same command or request is charged once when it is repeated."
         )
-        error.otherwise = otherwise
-        return error
 
 
 def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -149,9 +139,7 @@ def in_words(
 def in_brief(detail: object) -> str:
     """Return what a message may say of something that was read from an account: one line, bounded,
     without control characters, as whoever can write there chose the words."""
-    plain = "".join(c if c.isprintable() else " " for c in str(detail)[: _LONGEST_DETAIL * 4])
-    line = " ".join(plain.split())
-    return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}..."
+    return plain_line(str(detail), longest=160)
 
 
 def other_version(where: str, version: object) -> LedgerError:

@@ -107,7 +107,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
         mode = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()[0]
         if mode != journal:
             raise LedgerError(
-                f"Ledger {path} keeps its journal in mode {rows.in_brief(mode)!r}; close the programs"
+                f"Ledger {path} keeps its journal in mode {mode!r}; close the programs"
                 " that hold it open, then try again."
             )
     except BaseException:
@@ -309,8 +309,7 @@ class SqliteStore:
                     raise
                 raise rows.UnknownEndError.of(
                     f"{self.where} met an error at the end of storing ({rows.in_brief(error)}), so"
-                    " check the disk and its free space",
-                    str(self._refusal(error)),
+                    " check the disk and its free space"
                 ) from None
 
     def check(self, transaction: rows.Transaction, *, pages: bool) -> None:
@@ -339,9 +338,9 @@ class SqliteStore:
                         " instead."
                     )
                 connection = connect(self._path)
-            # of a file that was put in place of another one, SQLite may know pages of that one
-            connection.execute("PRAGMA shrink_memory")
             try:
+                # of a file that was overwritten by an older copy, SQLite may know pages
+                connection.execute("PRAGMA shrink_memory")
                 yield connection
             except BaseException:
                 with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
