@@ -6,8 +6,7 @@ import os
 import shutil
 import sqlite3
 import traceback
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from ledger_answers import answer, answer_of
 from ledger_answers import answer as give
+from ledger_backends import FileLedgers
 from made_events import pure_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger, rows, sqlite
@@ -77,14 +77,6 @@ def refusal(path: Path) -> str:
 # --- places ---
 
 
-def test_absent_file_without_budget_is_refused_and_not_made(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match=r"There is no ledger at .*; give a budget to make one"):
-        Ledger(tmp_path / "ledger.sqlite", dataset="registry")
-    with pytest.raises(LedgerError, match="There is no ledger at"):
-        Ledger.open_existing(tmp_path / "ledger.sqlite")
-    assert os.listdir(tmp_path) == []
-
-
 def test_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"the folder .*vault does not exist; make it"):
         Ledger(tmp_path / "vault" / "ledger.sqlite", dataset="registry", budget=BUDGET)
@@ -123,10 +115,10 @@ def test_a_bad_byte_in_the_description_of_a_table_is_one_sentence(
 
 @pytest.mark.parametrize("name", ["dataset", "composition", "created_at", "\x1b[31m"])
 def test_hostile_text_in_the_terms_is_one_bounded_sentence(path: Path, name: str) -> None:
-    with without_triggers(path) as connection:
-        ((text,),) = connection.execute("SELECT terms FROM account").fetchall()
+    with FileLedgers(path.parent).edited(str(path)) as run:
+        ((text,),) = run("SELECT terms FROM account")
         terms = {**json.loads(text), name: "\x1b[31m\n" + "x" * 100_000}
-        connection.execute("UPDATE account SET terms = ?", (json.dumps(terms),))
+        run(f"UPDATE account SET terms = '{json.dumps(terms)}'")
     said = refusal(path)
     assert said.isprintable()
     assert len(said) < 600
@@ -316,30 +308,6 @@ def test_a_row_cannot_be_replaced_by_another(path: Path, statement: str) -> None
     assert Ledger.open_existing(path).history() == before
 
 
-@contextmanager
-def without_triggers(path: Path) -> Iterator[sqlite3.Connection]:
-    """Take the triggers away for an edit and put the same ones back, as a careful forger would."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        triggers = connection.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall()
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("BEGIN")
-        for name, _ in triggers:
-            connection.execute(f"DROP TRIGGER {name}")
-        yield connection
-        for _, sql in triggers:
-            connection.execute(sql)
-        connection.execute("COMMIT")
-
-
-def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
-    with without_triggers(path):
-        pass
-    assert len(Ledger.open_existing(path).history()) == 3
-
-
 @pytest.mark.parametrize(
     "edit",
     [
@@ -362,8 +330,8 @@ def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
     ],
 )
 def test_a_value_of_another_type_is_noticed(path: Path, edit: str) -> None:
-    with without_triggers(path) as connection:
-        connection.execute(edit)
+    with FileLedgers(path.parent).edited(str(path)) as run:
+        run(edit)
     assert "ledger.sqlite" in refusal(path)
 
 
@@ -523,23 +491,6 @@ def test_a_file_is_opened_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert opened == [path, path]
 
 
-def test_a_handle_serves_both_sides_of_a_fork(path: Path) -> None:
-    ledger = Ledger(path, dataset="registry")
-    buy(ledger, "before")
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            buy(ledger, "in the child")
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
-    buy(ledger, "in the parent")
-    requests = [entry.request for entry in Ledger(path, dataset="registry").history()]
-    assert requests[-3:] == ["before", "in the child", "in the parent"]
-
-
 def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
     with closing(sqlite.connect(path)) as connection:
         settings = {
@@ -646,3 +597,11 @@ def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_
     assert writes() == before
     assert answer_of(other, "a") == answer_of(other, "a") == b"answer"
     assert writes() == before + 1
+    number = buy(ledger, "stream")
+    with ledger.answering(number) as page:
+        page.add([(b"question", b"1")])
+    before = writes()
+    for _ in range(2):
+        with other.answering(number) as page:
+            assert page.find([b"question"]) == {b"question": b"1"}
+        assert writes() == before + 1
