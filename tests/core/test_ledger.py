@@ -73,11 +73,6 @@ def test_new_ledger_has_spent_nothing(ledger: Ledger) -> None:
     assert (ledger.unit, ledger.neighbours) == ("record", "add-remove")
 
 
-def test_reserve_spends_at_once_and_numbers_from_one(ledger: Ledger) -> None:
-    assert [buy(ledger, "a"), buy(ledger, "b")] == [1, 2]
-    assert ledger.spent() == Amount(0.5, 2e-9)
-
-
 def test_every_state_counts_as_spent(ledger: Ledger) -> None:
     for request in "abc":
         buy(ledger, request)
@@ -96,19 +91,6 @@ def test_reserve_refuses_when_over_budget_and_spends_nothing(ledger: Ledger) -> 
         buy(ledger, "e")
     assert ledger.spent().epsilon == 1.0
     assert len(ledger.history()) == 4
-
-
-def test_reserve_refuses_when_delta_alone_is_over_budget(ledger: Ledger) -> None:
-    ledger.reserve(EVENTS, PrivacyBudget(0.25, 9e-6), request="a", purpose="")
-    with pytest.raises(BudgetError):
-        ledger.reserve(EVENTS, PrivacyBudget(0.25, 2e-6), request="b", purpose="")
-
-
-def test_forfeit_refunds_nothing(ledger: Ledger) -> None:
-    for request in "abcd":
-        ledger.forfeit(buy(ledger, request), "nothing was drawn")
-    with pytest.raises(BudgetError):
-        buy(ledger, "e")
 
 
 @pytest.mark.parametrize(
@@ -526,12 +508,3 @@ def test_threads_cannot_overspend(ledger: Ledger) -> None:
         thread.join()
     assert (outcomes.count("bought"), outcomes.count("refused")) == (4, 8)
     assert ledger.spent().epsilon == 1.0
-
-
-def test_two_handles_see_each_other(place: str) -> None:
-    one, two = (Ledger(place, dataset="registry", budget=BUDGET) for _ in range(2))
-    assert buy(one, "a") == 1
-    assert buy(two, "b") == 2
-    answer(two, 1, b"x")
-    assert answer_of(one, "a") == b"x"
-    assert one.spent() == two.spent()

@@ -68,15 +68,11 @@ FIRST_PART = "reservation = 3 AND number = 1"
         "UPDATE entry SET terms = '[]' WHERE position = 1",
         "UPDATE entry SET body = {byte} WHERE kind = 'close'",
         "UPDATE entry SET body = {byte} WHERE kind = 'part'",
-        "UPDATE account SET epsilon = 100",
-        "UPDATE account SET unit = 'user'",
-        "UPDATE account SET neighbours = 'replace-one'",
+        "UPDATE account SET terms = '{{}}'",
+        "UPDATE account SET format = 7",
         "UPDATE head SET position = 0",
         "UPDATE head SET position = 3",
-        (
-            "INSERT INTO account SELECT 2, format, dataset, unit, neighbours, 100, delta,"
-            " composition, filter_order, created_at FROM account"
-        ),
+        ("INSERT INTO account SELECT 2, format, terms FROM account"),
         # a place that is taken, one after a gap, a part of a closed and one of no reservation, a
         # part after a gap, a question that was asked, a request that is known, a number that is not
         # the next
@@ -103,13 +99,13 @@ def test_the_tables_themselves_are_append_only(
 @pytest.mark.parametrize(
     "edit",
     [
-        "UPDATE account SET epsilon = 100",
-        "UPDATE account SET delta = 0.5",
-        "UPDATE account SET dataset = 'another'",
-        "UPDATE account SET composition = 'free'",
-        "UPDATE account SET filter_order = 3",
-        "UPDATE account SET unit = 'user'",
-        "UPDATE account SET neighbours = 'replace-one'",
+        "UPDATE account SET terms = replace(terms, '1.0', '100.0')",
+        "UPDATE account SET terms = replace(terms, '0.00001', '0.5')",
+        "UPDATE account SET terms = replace(terms, 'registry', 'another')",
+        "UPDATE account SET terms = replace(terms, 'basic', 'free')",
+        "UPDATE account SET terms = replace(terms, 'null', '3.0')",
+        "UPDATE account SET terms = replace(terms, 'record', 'user')",
+        "UPDATE account SET terms = replace(terms, 'add-remove', 'replace-one')",
         "DELETE FROM account",
         "UPDATE entry SET terms = replace(terms, '0.1', '0.01') WHERE position = 1",
         "UPDATE entry SET sums = '1 0 0' WHERE position = 1",

@@ -1,12 +1,12 @@
 """The ledger as a file: places, damage, edits by hand, other programs. Nothing is lost and one
 sentence is said."""
 
+import json
 import os
 import shutil
 import sqlite3
 import traceback
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 from ledger_answers import answer, answer_of
 from ledger_answers import answer as give
+from ledger_backends import FileLedgers
 from made_events import pure_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger, rows, sqlite
@@ -76,16 +77,8 @@ def refusal(path: Path) -> str:
 # --- places ---
 
 
-def test_absent_file_without_budget_is_refused_and_not_made(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match=r"There is no ledger at .*; give a budget to make one"):
-        Ledger(tmp_path / "ledger.sqlite", dataset="registry")
-    with pytest.raises(LedgerError, match="There is no ledger at"):
-        Ledger.open_existing(tmp_path / "ledger.sqlite")
-    assert os.listdir(tmp_path) == []
-
-
 def test_missing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match=r"The folder .*vault does not exist; make it"):
+    with pytest.raises(LedgerError, match=r"the folder .*vault does not exist; make it"):
         Ledger(tmp_path / "vault" / "ledger.sqlite", dataset="registry", budget=BUDGET)
     assert os.listdir(tmp_path) == []
 
@@ -120,17 +113,19 @@ def test_a_bad_byte_in_the_description_of_a_table_is_one_sentence(
     assert len(said) < 400
 
 
-@pytest.mark.parametrize("column", ["dataset", "composition", "created_at"])
-def test_hostile_text_in_the_terms_is_one_bounded_sentence(path: Path, column: str) -> None:
-    with without_triggers(path) as connection:
-        connection.execute(f"UPDATE account SET {column} = ?", ("\x1b[31m\n" + "x" * 100_000,))
+@pytest.mark.parametrize("name", ["dataset", "composition", "created_at", "\x1b[31m"])
+def test_hostile_text_in_the_terms_is_one_bounded_sentence(path: Path, name: str) -> None:
+    with FileLedgers(path.parent).edited(str(path)) as run:
+        ((text,),) = run("SELECT terms FROM account")
+        terms = {**json.loads(text), name: "\x1b[31m\n" + "x" * 100_000}
+        run(f"UPDATE account SET terms = '{json.dumps(terms)}'")
     said = refusal(path)
     assert said.isprintable()
     assert len(said) < 600
 
 
 def test_folder_and_device_are_refused(tmp_path: Path) -> None:
-    assert "is a folder or a device" in refusal(tmp_path)
+    assert "it is a folder or a device" in refusal(tmp_path)
     assert "is a folder or a device" in refusal(Path("/dev/null"))
 
 
@@ -149,7 +144,7 @@ def test_link_and_target_are_one_account(path: Path) -> None:
 
 def test_empty_file_is_damage_not_a_fresh_start(tmp_path: Path) -> None:
     (tmp_path / "ledger.sqlite").touch()
-    assert "is empty, which a ledger never is" in refusal(tmp_path / "ledger.sqlite")
+    assert "file is empty, which a ledger never is" in refusal(tmp_path / "ledger.sqlite")
     assert (tmp_path / "ledger.sqlite").stat().st_size == 0
 
 
@@ -201,7 +196,7 @@ def test_creation_leaves_the_ledger_that_another_process_made_meanwhile(
 def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "ledger.sqlite"
     place.write_bytes(content)
-    assert "is not a ledger or is damaged" in refusal(place)
+    assert "is no ledger, or damaged" in refusal(place)
     assert place.read_bytes() == content
 
 
@@ -278,10 +273,7 @@ def test_truncated_file_is_noticed(path: Path) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        (
-            "INSERT OR REPLACE INTO account SELECT 1, format, dataset, unit, neighbours, 100,"
-            " delta, composition, NULL, created_at FROM account"
-        ),
+        ("INSERT OR REPLACE INTO account SELECT 1, format, '{}' FROM account"),
         "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
         (
             "INSERT OR REPLACE INTO entry SELECT position, kind, reservation, number, key, '',"
@@ -316,35 +308,11 @@ def test_a_row_cannot_be_replaced_by_another(path: Path, statement: str) -> None
     assert Ledger.open_existing(path).history() == before
 
 
-@contextmanager
-def without_triggers(path: Path) -> Iterator[sqlite3.Connection]:
-    """Take the triggers away for an edit and put the same ones back, as a careful forger would."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        triggers = connection.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall()
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("BEGIN")
-        for name, _ in triggers:
-            connection.execute(f"DROP TRIGGER {name}")
-        yield connection
-        for _, sql in triggers:
-            connection.execute(sql)
-        connection.execute("COMMIT")
-
-
-def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
-    with without_triggers(path):
-        pass
-    assert len(Ledger.open_existing(path).history()) == 3
-
-
 @pytest.mark.parametrize(
     "edit",
     [
-        "UPDATE account SET dataset = x'00'",
-        "UPDATE account SET unit = 'patient'",
+        "UPDATE account SET terms = x'00'",
+        "UPDATE account SET terms = replace(terms, 'record', 'patient')",
         "UPDATE entry SET reservation = 'none' WHERE position = 1",
         "UPDATE entry SET number = 0.5 WHERE position = 6",
         "UPDATE entry SET kind = x'00' WHERE position = 1",
@@ -362,8 +330,8 @@ def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
     ],
 )
 def test_a_value_of_another_type_is_noticed(path: Path, edit: str) -> None:
-    with without_triggers(path) as connection:
-        connection.execute(edit)
+    with FileLedgers(path.parent).edited(str(path)) as run:
+        run(edit)
     assert "ledger.sqlite" in refusal(path)
 
 
@@ -446,7 +414,7 @@ def test_reader_does_not_stop_a_reservation_for_ever(
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM account").fetchall()
-        with pytest.raises(LedgerError, match="is locked by another program; nothing was changed"):
+        with pytest.raises(LedgerError, match=r"is locked by another program.*Nothing was changed"):
             buy(ledger, "new")
     assert len(ledger.history()) == 3
     assert buy(ledger, "new") == 4
@@ -464,9 +432,9 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as full:
         full.setattr(sqlite, "connect", connect_to_full_disk)
         small = Ledger.open_existing(path)
-        with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
+        with pytest.raises(LedgerError, match=r"the disk is full.*Nothing was changed"):
             answer(small, 3, bytes(100_000))
-        with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
+        with pytest.raises(LedgerError, match=r"the disk is full.*Nothing was changed"):
             small.reserve([pure_event(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
     assert ledger.history() == before
     answer(ledger, 3, bytes(100_000))
@@ -521,23 +489,6 @@ def test_a_file_is_opened_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         buy(ledger, "new 1")
     assert ledger.spent().epsilon > 0
     assert opened == [path, path]
-
-
-def test_a_handle_serves_both_sides_of_a_fork(path: Path) -> None:
-    ledger = Ledger(path, dataset="registry")
-    buy(ledger, "before")
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            buy(ledger, "in the child")
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
-    buy(ledger, "in the parent")
-    requests = [entry.request for entry in Ledger(path, dataset="registry").history()]
-    assert requests[-3:] == ["before", "in the child", "in the parent"]
 
 
 def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
@@ -622,7 +573,7 @@ def test_a_disk_that_goes_on_failing_leaves_the_end_unknown_or_says_that_nothing
             buy(ledger, "b")
 
     failures[:] = [False] * 2
-    with pytest.raises(LedgerError, match="nothing was changed"):
+    with pytest.raises(LedgerError, match="Nothing was changed"):
         store()
     failures[:] = [True] * 2
     with pytest.raises(LedgerError, match=r"it is unknown whether that was stored.*charged once"):
@@ -646,3 +597,11 @@ def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_
     assert writes() == before
     assert answer_of(other, "a") == answer_of(other, "a") == b"answer"
     assert writes() == before + 1
+    number = buy(ledger, "stream")
+    with ledger.answering(number) as page:
+        page.add([(b"question", b"1")])
+    before = writes()
+    for _ in range(2):
+        with other.answering(number) as page:
+            assert page.find([b"question"]) == {b"question": b"1"}
+        assert writes() == before + 1

@@ -279,7 +279,7 @@ def unknown_end(ledger: sb.Ledger, patch: pytest.MonkeyPatch, *ends: bool | None
         except _UndoError:
             pass
         if ended is not None:
-            raise UnknownEndError.of("The ledger broke off", "Nothing was changed.")
+            raise UnknownEndError.of("The ledger broke off")
 
     patch.setattr(store, "transaction", transaction)
     return coming
@@ -364,7 +364,7 @@ def test_two_absences_in_a_row_are_an_error_and_nothing_is_spent(
                 if given["write"] and count[0] in (1, 3):
                     raise _UndoError
         except _UndoError:
-            raise UnknownEndError.of("The ledger broke off", "Nothing was changed.") from None
+            raise UnknownEndError.of("The ledger broke off") from None
 
     monkeypatch.setattr(store, "transaction", transaction)
     with pytest.raises(sb.LedgerError, match=r"Nothing was changed\."):

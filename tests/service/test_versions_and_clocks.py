@@ -63,14 +63,12 @@ def database_place(server: Any, folder: Path) -> Iterator[tuple[Place, str]]:
 def test_another_version_of_the_program_refuses_and_takes_nothing(
     postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from secretballot.core.ledger import postgres
-
     with database_place(postgres_server, tmp_path) as (place, _):
         key = place.key(quota=6)
         with TestClient(application(place.settings, opened=True)) as client:
             first = ask(client, key, 3)
             with monkeypatch.context() as patch:
-                patch.setattr(postgres, "VERSION", ledger_rows.VERSION + 1)
+                patch.setattr(ledger_rows, "VERSION", ledger_rows.VERSION + 1)
                 refused_everywhere(client, place, key)
                 with pytest.raises(LedgerError, match="use the version of secretballot"):
                     application(place.settings, opened=True)

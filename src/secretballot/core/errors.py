@@ -9,6 +9,7 @@ import numbers
 import operator
 import os
 from collections.abc import Sized
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
@@ -196,12 +197,8 @@ def without_controls(text: str, *, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(
-        (
-            character
-            if character.isprintable() or character in keep
-            else character.encode("unicode_escape").decode("ascii")
-        )
-        for character in text
+        c if c.isprintable() or c in keep else c.encode("unicode_escape").decode("ascii")
+        for c in text
     )
 
 
@@ -259,11 +256,8 @@ def shown_kind(value: object) -> str:
 
 def _short_repr(value: Any) -> str:
     if isinstance(value, str | bytes) and len(value) > LONGEST_SHOWN:
-        return (
-            f"a string of {len(value)} characters"
-            if isinstance(value, str)
-            else f"{len(value)} bytes"
-        )
+        size = len(value)
+        return f"a string of {size} characters" if isinstance(value, str) else f"{size} bytes"
     if isinstance(value, int) and value.bit_length() > 256:
         # Python does not even write the longest ones
         return f"an integer of {value.bit_length()} bits"
@@ -283,15 +277,18 @@ def name_part(name: str) -> Parameter | str:
     return Parameter(name) if name.isidentifier() else name
 
 
+def wrong(name: str, value: object, wanted: str) -> ParameterError:
+    """Return the refusal of a value that must be something else."""
+    return ParameterError(name_part(name), f" is {shown(value)}; it must be {wanted}.")
+
+
 def as_float(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a number.")
+        raise wrong(name, value, "a number")
     try:
         return float(value)
     except OverflowError:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be a number below 1e308."
-        ) from None
+        raise wrong(name, value, "a number below 1e308") from None
 
 
 def check_positive(name: str, value: object) -> float:
@@ -304,9 +301,7 @@ def check_positive(name: str, value: object) -> float:
     """
     number = as_float(name, value)
     if not (number > 0 and math.isfinite(number)):
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be a positive, finite number."
-        )
+        raise wrong(name, value, "a positive, finite number")
     return number
 
 
@@ -320,7 +315,7 @@ def check_finite(name: str, value: object) -> float:
     """
     number = as_float(name, value)
     if not math.isfinite(number):
-        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a finite number.")
+        raise wrong(name, value, "a finite number")
     return number
 
 
@@ -350,9 +345,7 @@ def check_delta(name: str, value: object) -> float:
     """
     number = as_float(name, value)
     if not 0 <= number < 1:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be at least 0 and less than 1."
-        )
+        raise wrong(name, value, "at least 0 and less than 1")
     return number
 
 
@@ -364,19 +357,11 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     ParameterError
         If it is no integer, or less than `minimum`.
     """
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        # any object may be offered; index refuses
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be an integer of at least {minimum}."
-        ) from None
+    number = minimum - 1
+    with suppress(TypeError):  # any object may be offered; index refuses
+        number = number if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     if not number >= minimum:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be an integer of at least {minimum}."
-        )
+        raise wrong(name, value, f"an integer of at least {minimum}")
     return number
 
 
@@ -389,9 +374,7 @@ def check_choice(name: str, value: object, allowed: tuple[Word, ...]) -> Word:
         If it is another word, or no word.
     """
     if not isinstance(value, str) or value not in allowed:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be one of {', '.join(allowed)}."
-        )
+        raise wrong(name, value, f"one of {', '.join(allowed)}")
     return allowed[allowed.index(value)]
 
 
@@ -404,19 +387,17 @@ def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None
         If it is not such a name.
     """
     if not isinstance(value, str):
-        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a string.")
+        raise wrong(name, value, "a string")
+    fault = ""
     if not value.strip():
-        raise ParameterError(name_part(name), " is empty; give at least one character.")
-    if len(value) > longest:
-        raise ParameterError(
-            name_part(name), f" has {len(value)} characters; give at most {longest}."
-        )
+        fault = " is empty; give at least one character."
+    elif len(value) > longest:
+        fault = f" has {len(value)} characters; give at most {longest}."
     # control characters and newlines would break lists; half a surrogate cannot be written
-    if not value.isprintable():
-        raise ParameterError(
-            name_part(name),
-            " has newlines, control characters or lone surrogates in it; give one plain line.",
-        )
+    elif not value.isprintable():
+        fault = " has newlines, control characters or lone surrogates in it; give one plain line."
+    if fault:
+        raise ParameterError(name_part(name), fault)
 
 
 def check_relation(unit: str, neighbours: str) -> None:

@@ -24,20 +24,7 @@ from secretballot.core.errors import (
 from secretballot.core.events import Event
 from secretballot.core.filters import Totals
 from secretballot.core.ledger import rows, sqlite
-from secretballot.core.ledger.rows import (
-    Account,
-    BrokenOffError,
-    Closing,
-    Intention,
-    Progress,
-    Purchase,
-    Row,
-    Rows,
-    Store,
-    UnknownEndError,
-    in_brief,
-    repeated,
-)
+from secretballot.core.ledger.rows import repeated
 from secretballot.core.ledger.urls import DatabasePlace, is_database
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.types import Guarantee
@@ -47,6 +34,8 @@ Place = Path | DatabasePlace
 
 # characters; more than a name has, since learners make several keys of one name
 LONGEST_REQUEST = 240
+# as a place; None is none, so that nothing is in memory by mistake
+_MEMORY: Any = object()
 
 
 class Amount(NamedTuple):
@@ -122,7 +111,7 @@ class LedgerEntry:
     spent_after: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
-    def of(cls, found: Rows, first: Row, last: Row) -> Self:
+    def of(cls, found: rows.Rows, first: rows.Row, last: rows.Row) -> Self:
         """Return an entry from the first and the last row of a reservation."""
         purchase, intention = found.purchase(first), found.intention(first)
         ended = found.closing(last) if last.kind == "close" else None
@@ -157,7 +146,7 @@ class _Book:
         Called with the position and the hash of the last row after every transaction that wrote.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: rows.Store) -> None:
         self.where, self._store = store.where, store
         self.after_commit: dict[str, Callable[[int, str], object]] = {}
         self._lasting = 0  # rows that are known to survive a power cut
@@ -168,11 +157,11 @@ class _Book:
             # replaced whole, never changed in place: threads read it without a lock
             self._seen = self._rows(transaction, None).seen
 
-    def _rows(self, transaction: rows.Transaction, known: Progress | None) -> Rows:
-        return Rows(transaction, self.digest, self.filter, self.where, known)
+    def _rows(self, transaction: rows.Transaction, known: rows.Progress | None) -> rows.Rows:
+        return rows.Rows(transaction, self.digest, self.filter, self.where, known)
 
     @contextmanager
-    def reading(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[rows.Rows]:
         """Give a transaction that only reads, and the rows checked up to its state.
 
         Raises
@@ -187,7 +176,7 @@ class _Book:
             yield found
 
     @contextmanager
-    def writing(self, *, closes: int | None = None) -> Iterator[Rows]:
+    def writing(self, *, closes: int | None = None) -> Iterator[rows.Rows]:
         """Give a transaction that may write, in which the room of a reservation that it closes is
         free. At the end it is durable, or nothing is changed.
 
@@ -208,8 +197,8 @@ class _Book:
                 yield found
                 found.check_end()
                 ended = True
-        except UnknownEndError as error:
-            if found is None or not ended or not self._is_stored(found.seen, error):
+        except rows.UnknownEndError:
+            if found is None or not ended or not self._is_stored(found.seen):
                 raise
         written = found.seen
         if written.position > began:  # a commit without writes makes nothing certain
@@ -218,7 +207,7 @@ class _Book:
         for work in list(self.after_commit.values()):
             work(written.position, written.chain.hex())
 
-    def _is_stored(self, written: Progress, unknown: UnknownEndError) -> bool:
+    def _is_stored(self, written: rows.Progress) -> bool:
         """Return whether a transaction of unknown end is durable, False where nobody can look.
 
         Behind the lock: what still works on that transaction has ended.
@@ -239,7 +228,10 @@ class _Book:
             if stored is not False:  # else nothing is to be made certain of
                 return False
         if not stored:
-            raise BrokenOffError(unknown.otherwise)
+            raise rows.BrokenOffError(
+                f"{self.where} broke off while it was storing; check its disk or its server, and"
+                " try again. Nothing was changed."
+            )
         return True
 
     def make_lasting(self, position: int) -> None:
@@ -268,7 +260,7 @@ class _Book:
             self._store.check(found.transaction, pages=True)
             found.check_all()
 
-    def check_admitted(self, purchase: Purchase, totals: Totals) -> Totals:
+    def check_admitted(self, purchase: rows.Purchase, totals: Totals) -> Totals:
         """Return the sums with a purchase, or refuse it with `BudgetError`."""
         events, price, rule = purchase.events, purchase.price, self.filter
         after = totals.plus(rule.costs(events, price))
@@ -278,7 +270,7 @@ class _Book:
         sums = " in Renyi divergences of one order, which is how it adds up," * bool(rule.order)
         raise BudgetError(
             f"A release at epsilon {price.epsilon:g}, delta {price.delta:g} does not fit the ledger"
-            f" of {in_brief(self.account.dataset)!r}: of its budget ({budget.epsilon:g},"
+            f" of {rows.in_brief(self.account.dataset)!r}: of its budget ({budget.epsilon:g},"
             f" {budget.delta:g}), ({spent[0]:g}, {spent[1]:g}) is spent, and with the release it"
             f" would be{sums} ({with_it[0]:g}, {with_it[1]:g}); ask for a smaller release. Nothing"
             " was spent."
@@ -306,8 +298,8 @@ class AnswerPage:
         Position of the last row of which an answer was read.
     """
 
-    def __init__(self, found: Rows, reservation: int) -> None:
-        self._found: Rows | None = found
+    def __init__(self, found: rows.Rows, reservation: int) -> None:
+        self._found: rows.Rows | None = found
         self._reservation, self.furthest = reservation, 0
 
     def end(self) -> None:
@@ -318,7 +310,7 @@ class AnswerPage:
         self._found = None
 
     @property
-    def _rows(self) -> Rows:
+    def _rows(self) -> rows.Rows:
         if self._found is None:
             raise LedgerError(
                 f"The answers of reservation {self._reservation} are no longer held; ask for them "
@@ -326,7 +318,7 @@ class AnswerPage:
             )
         return self._found
 
-    def _read(self, found: Iterable[Row]) -> list[tuple[bytes, bytes]]:
+    def _read(self, found: Iterable[rows.Row]) -> list[tuple[bytes, bytes]]:
         read = [row for row in found if row.kind == "part"]
         self.furthest = max([self.furthest, *(row.position for row in read)])
         return [(row.key, row.body) for row in read]
@@ -360,7 +352,7 @@ class AnswerPage:
         number, first = self._reservation, self.count + 1
         self._rows.add(
             [
-                Row(0, "part", number, place, question, body=answer)
+                rows.Row(0, "part", number, place, question, body=answer)
                 for place, (question, answer) in enumerate(parts, first)
             ]
         )
@@ -375,19 +367,19 @@ class AnswerPage:
         used : tuple of Event, optional
             What all answers given cost by themselves, where the rest goes back into the budget.
         """
-        self._close(Closing(facts=dict(facts), used=used))  # type: ignore[arg-type]
+        self._close(rows.Closing(facts=dict(facts), used=used))  # type: ignore[arg-type]
 
     def forfeit(self, reason: str) -> None:
         """Close the reservation without further answers, for a public reason; it stays spent."""
-        self._close(Closing(reason=reason))
+        self._close(rows.Closing(reason=reason))
 
-    def _close(self, ended: Closing) -> None:
+    def _close(self, ended: rows.Closing) -> None:
         found, number = self._rows, self._reservation
         totals = found.seen.totals
         if ended.used is not None:
             totals = found.after_closing(totals, number, ended.used)
         text, place = ended.encode(), self.count + 1
-        found.add([Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
+        found.add([rows.Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
 
 
 class Ledger:
@@ -488,28 +480,33 @@ class Ledger:
         unit: str | None = None,
         neighbours: str | None = None,
     ) -> None:
-        place = _place_of(path)
-        store, terms = _store_at(place), (composition, unit, neighbours)
+        place = None if path is _MEMORY else _place_of(path)
+        terms = {"composition": composition, "unit": unit, "neighbours": neighbours}
+        given = {"dataset": dataset, **terms}
+        given = {name: term for name, term in given.items() if term is not None}
+        store = _store_at(place)
         if not repeated(store.exists)():
             if budget is None:
                 raise LedgerError(
                     f"There is no ledger at {_name_of(place)}; give a budget to make one, or the"
                     " right path."
                 )
-            account = _new_account(dataset, budget, *terms)
+            if not isinstance(budget, PrivacyBudget):
+                raise ParameterError(
+                    Parameter("budget"), f" is {shown(budget)}; it must be a PrivacyBudget."
+                )
+            account = rows.Account.new(budget, **given)
             try:
                 store.create(account)
-            except (BrokenOffError, UnknownEndError):  # one that is there by now is left
+            except (rows.BrokenOffError, rows.UnknownEndError):  # one that is there by now is left
                 store.create(account)
         self._hold(place, repeated(_Book)(store))
-        names = ("dataset", "budget", "composition", "unit", "neighbours")
-        for name, value in zip(names, (dataset, budget, *terms), strict=True):
-            fixed = getattr(self._own_book.account, name)
-            if value is not None and value != fixed:
+        for name, value in {**given, "budget": budget or self.budget}.items():
+            fixed = getattr(self, name)
+            if value != fixed:
                 raise LedgerError(
-                    f"{self._own_book.where} has {name} {in_brief(fixed)!r} and"
-                    f" {in_brief(value)!r} was given; it is fixed at creation, so leave it out or"
-                    " give the same, or the path of the right ledger."
+                    f"{store.where} has {name} {fixed!r} and {value!r} was given; it is fixed at"
+                    " creation, so leave it out or give the same, or the path of the right ledger."
                 )
 
     @classmethod
@@ -529,11 +526,14 @@ class Ledger:
         ParameterError
             If an argument is of the wrong type or out of range.
         """
-        # not by the constructor, which makes or opens an account in some place
-        ledger, store = cls.__new__(cls), sqlite.SqliteStore(None)
-        store.create(_new_account(dataset, budget, composition, unit, neighbours))
-        ledger._hold(None, _Book(store))
-        return ledger
+        return cls(
+            _MEMORY,
+            dataset=dataset,
+            budget=budget,
+            composition=composition,
+            unit=unit,
+            neighbours=neighbours,
+        )
 
     @classmethod
     def open_existing(cls, path: str | os.PathLike[str] | DatabasePlace) -> Self:
@@ -779,7 +779,7 @@ class Ledger:
             drawn.
         """
         purchase, book = _certified(events, price), self._own_book
-        intention = Intention(purpose=purpose, terms=dict(terms or {}))
+        intention = rows.Intention(purpose=purpose, terms=dict(terms or {}))
         check_name("request", request, longest=LONGEST_REQUEST)
         # the filter is asked and the row written in one transaction: two processes cannot both
         # spend the rest
@@ -793,7 +793,7 @@ class Ledger:
             totals = book.check_admitted(purchase, found.seen.totals)
             number, key = totals.grants, request.encode()
             text, body = purchase.encode(), intention.encode().encode()
-            found.add([Row(0, "reserve", number, 0, key, text, body, rows.utc_now())], totals)
+            found.add([rows.Row(0, "reserve", number, 0, key, text, body, rows.utc_now())], totals)
             # in the same transaction: where the answer has no room, nothing is reserved
             if room:
                 found.transaction.claim_room(number, room)
@@ -921,7 +921,6 @@ class Ledger:
     @property
     def _own_book(self) -> _Book:
         if self._opened is None:
-            assert self._place is not None  # an account in memory is open from the start
             book = repeated(_Book)(_store_at(self._place))
             if book.digest.hex() != self._account:
                 raise LedgerError(
@@ -957,13 +956,13 @@ def _place_of(given: object) -> Place:
     return Path(os.path.abspath(text))
 
 
-def _name_of(place: Place) -> str:
+def _name_of(place: Place | None) -> str:
     return place.name if isinstance(place, DatabasePlace) else str(place)
 
 
-def _store_at(place: Place) -> Store:
-    """Return what keeps an account in a file, or in a database, which needs a driver."""
-    if isinstance(place, Path):
+def _store_at(place: Place | None) -> rows.Store:
+    """Return what keeps an account in memory, a file, or a database, which needs a driver."""
+    if not isinstance(place, DatabasePlace):
         return sqlite.SqliteStore(place)
     if find_spec("psycopg") is None:
         raise LedgerError(
@@ -975,27 +974,10 @@ def _store_at(place: Place) -> Store:
     return PostgresStore(place)
 
 
-def _new_account(
-    dataset: str,
-    budget: PrivacyBudget | None,
-    composition: str | None,
-    unit: str | None,
-    neighbours: str | None,
-) -> Account:
-    """Return the terms of a new ledger; what is None has its default."""
-    if not isinstance(budget, PrivacyBudget):
-        raise ParameterError(
-            Parameter("budget"), f" is {shown(budget)}; it must be a PrivacyBudget."
-        )
-    given = {"composition": composition, "unit": unit, "neighbours": neighbours}
-    terms = {name: term for name, term in given.items() if term is not None}
-    return Account.new(budget, dataset=dataset, **terms)
-
-
 # --- reservations ---
 
 
-def _certified(events: Sequence[Event], price: PrivacyBudget) -> Purchase:
+def _certified(events: Sequence[Event], price: PrivacyBudget) -> rows.Purchase:
     """Return a purchase as it is read back from what is stored of it.
 
     Raises
@@ -1006,8 +988,8 @@ def _certified(events: Sequence[Event], price: PrivacyBudget) -> Purchase:
         If `delta_upper` does not certify the events at `price`.
     """
     # what is priced is what is stored, whatever class the caller's events have
-    given = Purchase(events=tuple(events), **price.to_json())  # type: ignore[arg-type]
-    purchase = Purchase.decode(given.encode())
+    given = rows.Purchase(events=tuple(events), **price.to_json())  # type: ignore[arg-type]
+    purchase = rows.Purchase.decode(given.encode())
     delta = delta_upper(purchase.events, price.epsilon)
     if not delta <= price.delta:
         raise BudgetError(
@@ -1018,13 +1000,13 @@ def _certified(events: Sequence[Event], price: PrivacyBudget) -> Purchase:
     return purchase
 
 
-def _entry_in(found: Rows, request: str) -> LedgerEntry | None:
+def _entry_in(found: rows.Rows, request: str) -> LedgerEntry | None:
     """Return the entry of a request, None where there is none."""
     row = found.one("kind = 'reserve' AND key = ?", request.encode())
     return None if row is None else _entry_at(found, row.reservation)
 
 
-def _entry_at(found: Rows, number: int) -> LedgerEntry:
+def _entry_at(found: rows.Rows, number: int) -> LedgerEntry:
     """Return the entry of a reservation that is there."""
     ((first, last),) = found.ends(number, number)
     return LedgerEntry.of(found, first, last)

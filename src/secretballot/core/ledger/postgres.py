@@ -31,24 +31,7 @@ from psycopg import errors, sql
 from psycopg.abc import PQGen
 
 from secretballot.core.errors import LedgerError
-from secretballot.core.ledger.rows import (
-    APPLICATION_ID,
-    COLUMNS,
-    INSERT,
-    KEYS,
-    TABLES,
-    VERSION,
-    Account,
-    BrokenOffError,
-    Resting,
-    Row,
-    Transaction,
-    UnknownEndError,
-    changed_tables,
-    in_brief,
-    in_words,
-    other_version,
-)
+from secretballot.core.ledger import rows
 from secretballot.core.ledger.urls import DatabasePlace
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
@@ -137,9 +120,9 @@ _TRIGGERS = (
 
 def _statements(schema: str) -> Iterator[str]:
     """Give the statements that make all tables, functions and triggers in a schema."""
-    for text in TABLES:
-        yield text.format(integer="BIGINT", real="DOUBLE PRECISION", bytes="BYTEA")
-    yield from KEYS
+    for text in rows.TABLES:
+        yield text.format(integer="BIGINT", bytes="BYTEA")
+    yield from rows.KEYS
     for name, (returns, of_owner, body) in _FUNCTIONS.items():
         rights = "DEFINER" if of_owner else "INVOKER"
         # names inside mean these tables, whoever calls it
@@ -179,7 +162,7 @@ _EXPECTED = {
         f"CREATE UNIQUE INDEX {name}_pkey ON {name} ({key})"
         for name, key in (("account", "id"), ("head", "id"), ("entry", "position"))
     ),
-    *KEYS,
+    *rows.KEYS,
     *_TRIGGERS,
     *(
         f"function {name} {'true' if of_owner else 'false'} {body}"
@@ -266,14 +249,14 @@ class PostgresTransaction:
         finally:
             self._connection.patient = False
 
-    def append(self, rows: Sequence[Row]) -> None:
+    def append(self, added: Sequence[rows.Row]) -> None:
         """Add rows, all in one statement; a trigger moves the head."""
-        if len(rows) == 1:
-            self.execute(INSERT, rows[0])
-        elif rows:
-            statement = f"COPY entry ({COLUMNS}) FROM STDIN".encode()
+        if len(added) == 1:
+            self.execute(rows.INSERT, added[0])
+        elif added:
+            statement = f"COPY entry ({rows.COLUMNS}) FROM STDIN".encode()
             with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
-                for row in rows:
+                for row in added:
                     copy.write_row(row)
 
     def claim_room(self, reservation: int, size: int) -> None:
@@ -300,12 +283,12 @@ class PostgresStore:
         digest = hashlib.sha256(place.schema.encode()).digest()
         key = int.from_bytes(digest[:4], "big", signed=True)
         # where there is no row yet to take: another program may be making the same account
-        self._lock = f"SELECT pg_advisory_xact_lock({APPLICATION_ID}, {key})"
-        self._resting = Resting(self, _KEPT)
+        self._lock = f"SELECT pg_advisory_xact_lock({rows.APPLICATION_ID}, {key})"
+        self._resting = rows.Resting(self, _KEPT)
         self._lost: set[str] = set()  # connections that the server may still take for open
 
     @contextmanager
-    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[Transaction]:
+    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[rows.Transaction]:
         """Begin a transaction that reads the primary server, or holds the head of the account."""
         head = "take_head()" if write else "(SELECT position, chain FROM head)"
         first = f"SELECT format, h.* FROM account LEFT JOIN {head} h ON true"
@@ -314,17 +297,17 @@ class PostgresStore:
 
     def _head_in(self, found: Any) -> tuple[int, bytes] | None:
         """Return the head of an account that this version made; None where it is gone."""
-        row: tuple[Any, Any, Any] = found or (VERSION, None, None)
+        row: tuple[Any, Any, Any] = found or (rows.VERSION, None, None)
         version, position, chain = row
-        if version != VERSION:
-            raise other_version(self.where, version)
+        if version != rows.VERSION:
+            raise rows.other_version(self.where, version)
         return None if position is None else (position, chain)
 
-    def check(self, transaction: Transaction, *, pages: bool) -> None:
+    def check(self, transaction: rows.Transaction, *, pages: bool) -> None:
         """Refuse tables, keys, triggers or functions that were changed by hand. Pages are the
         server's, which checks the sum of each that it reads."""
         if {line for (line,) in transaction.execute(_FOUND)} != _EXPECTED:
-            raise changed_tables(self.where)
+            raise rows.changed_tables(self.where)
 
     # --- making, rights ---
 
@@ -333,7 +316,7 @@ class PostgresStore:
         with self._begun("READ ONLY", _IS_THERE) as (_, found):
             return bool(found[0])
 
-    def create(self, account: Account) -> None:
+    def create(self, account: rows.Account) -> None:
         """Make the account with all its tables, in a schema of its own or one that is empty."""
         with self._begun(_WRITE, self._lock) as (connection, _):
             if _one_row(connection, _IS_THERE) == (True,):
@@ -385,9 +368,9 @@ class PostgresStore:
                 connection.execute(statement.format(**quoted).encode())
             if would_own or _one_row(connection, _RIGHTS_TOO_MANY, role, role, role) == (True,):
                 raise LedgerError(
-                    f"The role {in_brief(role)!r} may change rows of {self._place.name} whatever it"
-                    " is granted here, as its owner, a member of its owner or a superuser, or by a"
-                    " right of all roles; name another role. Nothing was changed."
+                    f"The role {role!r} may change rows of {self._place.name} whatever is granted"
+                    " here, as its owner, a member of its owner or a superuser, or by a right of"
+                    " all roles; name another role. Nothing was changed."
                 )
 
     # --- transactions ---
@@ -399,7 +382,7 @@ class PostgresStore:
         `first` is the statement that comes first in it, and is begun again while others hold what
         it needs; its first row comes with the connection.
         """
-        with in_words(psycopg.Error, self._refusal):
+        with rows.in_words(psycopg.Error, self._refusal):
             connection, found = self._ready_connection(kind, first)
             try:
                 yield connection, found
@@ -504,12 +487,12 @@ class PostgresStore:
         finally:
             connection.remove_notice_handler(note)
         if done == "COMMIT" and warnings:  # a standby that must have it was not waited for
-            broke = f"{self.where} stored without certainty ({in_brief(' '.join(warnings))})"
+            broke = f"{self.where} stored without certainty ({rows.in_brief(' '.join(warnings))})"
         if broke:
-            raise UnknownEndError.of(broke, f"{broke}; nothing was changed, so try again.")
+            raise rows.UnknownEndError.of(broke)
         if done != "COMMIT":  # of a transaction in which a statement had failed
             raise LedgerError(
-                f"{self.where} took back what was written; nothing was changed, so try again."
+                f"{self.where} took back what was written; try again. Nothing was changed."
             )
 
     def _refusal(self, error: psycopg.Error) -> LedgerError:
@@ -518,8 +501,8 @@ class PostgresStore:
         for secret in self._place.secrets:  # libpq quotes none; if ever it does, it is not shown
             detail = detail.replace(secret, "...") if secret else detail
         words = next((words for kinds, words in _IN_WORDS if isinstance(error, kinds)), _UNTRUSTED)
-        kind = BrokenOffError if isinstance(error, _LostError) else LedgerError
-        return kind(f"{self.where} {words} ({detail}).")
+        kind = rows.BrokenOffError if isinstance(error, _LostError) else LedgerError
+        return kind(f"{self.where} {words} ({detail}). Nothing was changed.")
 
 
 def _new_connection(place: DatabasePlace) -> Connection:
@@ -550,7 +533,6 @@ def _begin_transaction(connection: Connection, place: DatabasePlace, kind: str, 
         "tcp_keepalives_idle": "10",
         "tcp_keepalives_interval": "5",
         "tcp_keepalives_count": "4",
-        "extra_float_digits": "1",  # numbers come back to the last bit
         "client_min_messages": "warning",  # by one we learn that a standby was not waited for
         # every question of ours has its index; where no statistics are there yet, the planner would
         # read whole tables for the few rows after the last one that was followed
@@ -575,24 +557,22 @@ def _begin_transaction(connection: Connection, place: DatabasePlace, kind: str, 
     )
     while cursor.nextset():
         pass
-    found = cursor.fetchone()
-    assert found is not None
-    standby, fsync, encoding = found
+    standby, fsync, encoding = cursor.fetchone() or (True, "", "")
+    why = ""
     if standby:
-        raise LedgerError(
-            f"{where} is on a standby server, which may be behind; give the address of the primary"
-            " one. Nothing was changed."
+        why = "is on a standby server, which may be behind; give the address of the primary one"
+    elif fsync != "on":
+        why = (
+            f"is on a server that runs with fsync = {rows.in_brief(fsync)!r}, so a purchase could"
+            " be lost after noise was drawn for it; set fsync = on"
         )
-    if fsync != "on":
-        raise LedgerError(
-            f"{where} is on a server that runs with fsync = {in_brief(fsync)!r}, so a purchase"
-            " could be lost after noise was drawn for it; set fsync = on. Nothing was changed."
+    elif encoding != "UTF8":
+        why = (
+            f"is in a database with the encoding {rows.in_brief(encoding)!r}, which cannot hold"
+            " every name; make a database with the encoding 'UTF8'"
         )
-    if encoding != "UTF8":
-        raise LedgerError(
-            f"{where} is in a database with the encoding {in_brief(encoding)!r}, which cannot hold"
-            " every name; make a database with the encoding 'UTF8'. Nothing was changed."
-        )
+    if why:
+        raise LedgerError(f"{where} {why}. Nothing was changed.")
 
 
 def _roll_back(connection: Connection, error: BaseException) -> None:
@@ -642,27 +622,21 @@ _UNTRUSTED = "cannot be trusted any further; check the database"
 _IN_WORDS: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     (
         (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure),
-        "is locked by another program; nothing was changed, so try again when that has finished",
+        "is locked by another program; try again when that has finished",
     ),
     (
         (errors.UndefinedTable, errors.UndefinedFunction, errors.InvalidSchemaName),
-        "is not there, or this role may not see it; give the right database and schema, make the"
-        " ledger with secretballot ledger create, or have its owner grant the role its rights",
+        "is not there, or this role may not see it; give the right database and schema, or have its"
+        " owner grant the role its rights with secretballot ledger grant",
     ),
     (
         (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction),
-        "does not let this role do that; nothing was changed, so use the role that owns the ledger,"
-        " or have it grant this one its rights with secretballot ledger grant",
+        "does not let this role do that; use the role that owns the ledger, or have it grant this"
+        " one its rights with secretballot ledger grant",
     ),
-    (
-        (errors.DiskFull, errors.OutOfMemory),
-        "could not grow; nothing was changed, so free some space on the server and try again",
-    ),
+    ((errors.DiskFull, errors.OutOfMemory), "could not grow; free some space on the server"),
     ((errors.ProgramLimitExceeded,), "cannot hold a value this large; release it in parts"),
-    (
-        (errors.IntegrityError,),
-        "refused rows that do not follow the last one; nothing was changed, so check the ledger",
-    ),
+    ((errors.IntegrityError,), "refused rows that do not follow the last one; check the ledger"),
     ((errors.UndefinedObject,), "knows no such role; have the database make it first"),
     (
         (
@@ -670,12 +644,12 @@ _IN_WORDS: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
             errors.InFailedSqlTransaction,
             errors.IdleInTransactionSessionTimeout,
         ),
-        "cannot be reached, or broke off; nothing was changed, so see that the database runs, and"
-        " that address and password are right, then try again",
+        "cannot be reached, or broke off; see that the database runs, and that address and password"
+        " are right, then try again",
     ),
 )
 
 
 def _brief_error(error: psycopg.Error) -> str:
     primary = error.diag.message_primary
-    return in_brief(primary if primary else error)
+    return rows.in_brief(primary if primary else error)

@@ -38,6 +38,7 @@ from secretballot.core.errors import (
     Unit,
     check_name,
     check_relation,
+    plain_line,
 )
 from secretballot.core.events import AnyEvent, Event
 from secretballot.core.filters import Filter, Totals, filter_for
@@ -51,21 +52,13 @@ APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
 VERSION = 6  # of the tables
 NEWEST = 1000  # rows that a new reader follows
 AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
-_LONGEST_DETAIL = 160  # characters
 
-#: The tables and their keys, but for the names of three types.
+#: The tables and their keys, but for the names of two types.
 TABLES = (
     """CREATE TABLE account (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     format INTEGER NOT NULL,
-    dataset TEXT NOT NULL,
-    unit TEXT NOT NULL CHECK (unit IN ('record', 'user', 'label')),
-    neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'replace-one')),
-    epsilon {real} NOT NULL CHECK (epsilon > 0),
-    delta {real} NOT NULL CHECK (delta >= 0 AND delta < 1),
-    composition TEXT NOT NULL,
-    filter_order {real},
-    created_at TEXT NOT NULL
+    terms TEXT NOT NULL
 )""",
     """CREATE TABLE head (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -101,25 +94,15 @@ class BrokenOffError(LedgerError):
 
 
 class UnknownEndError(LedgerError):
-    """Storing broke off at its end, so that nobody knows whether it was done.
-
-    Attributes
-    ----------
-    otherwise : str
-        The sentence for the case that nothing was stored.
-    """
-
-    otherwise = ""
+    """Storing broke off at its end, so that nobody knows whether it was done."""
 
     @classmethod
-    def of(cls, what: str, otherwise: str) -> Self:
+    def of(cls, what: str) -> Self:
         """Return the error of what happened, given as the beginning of a sentence."""
-        error = cls(
+        return cls(
             f"{what}; it is unknown whether that was stored, nothing was returned for it, and the"
             " same command or request is charged once when it is repeated."
         )
-        error.otherwise = otherwise
-        return error
 
 
 def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -156,9 +139,7 @@ def in_words(
 def in_brief(detail: object) -> str:
     """Return what a message may say of something that was read from an account: one line, bounded,
     without control characters, as whoever can write there chose the words."""
-    plain = "".join(c if c.isprintable() else " " for c in str(detail)[: _LONGEST_DETAIL * 4])
-    line = " ".join(plain.split())
-    return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}..."
+    return plain_line(str(detail), longest=160)
 
 
 def other_version(where: str, version: object) -> LedgerError:
@@ -309,7 +290,29 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-class Account(Model):
+class _Said(Model):
+    """Base of what rows say in JSON, whose numbers read back bit for bit."""
+
+    def encode(self) -> str:
+        """Return the text under which it is stored."""
+        return self.model_dump_json()
+
+    @classmethod
+    def decode(cls, text: str | bytes) -> Self:
+        """Return what a stored text says.
+
+        Raises
+        ------
+        ParameterError
+            If this version cannot read it.
+        """
+        try:
+            return cls.model_validate_json(text, strict=True)
+        except ValidationError as error:
+            raise fault_of(error) from None
+
+
+class Account(_Said):
     """What is fixed when a ledger is made: whose data, what is promised, how much, and how
     releases add up (`filter_order` is that of a Renyi filter, else None)."""
 
@@ -347,12 +350,11 @@ class Account(Model):
     @property
     def digest(self) -> bytes:
         """The SHA-256 that the chain of rows starts from."""
-        return hashlib.sha256(self.model_dump_json().encode()).digest()
+        return hashlib.sha256(self.encode().encode()).digest()
 
     def fill(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
         """Write its row, and a head before the first row, into new tables."""
-        values = (1, VERSION, *dict(self).values())
-        execute(f"INSERT INTO account VALUES ({', '.join('?' * len(values))})", values)
+        execute("INSERT INTO account VALUES (1, ?, ?)", (VERSION, self.encode()))
         execute("INSERT INTO head VALUES (1, 0, ?)", (self.digest,))
 
 
@@ -364,17 +366,12 @@ def account_in(transaction: Transaction, where: str) -> Account:
     LedgerError
         If it is gone, or this program cannot read it.
     """
-    names = tuple(Account.model_fields)
-    row = transaction.execute(f"SELECT {', '.join(names)} FROM account").fetchone()
-    if row is None:
-        raise LedgerError(
-            f"{where} has lost the row that holds its budget; restore it from a copy."
-        )
+    (text,) = transaction.execute("SELECT terms FROM account").fetchone() or ("",)
     try:
-        return Account(**dict(zip(names, row, strict=True)))
+        return Account.decode(text)
     except _UNREADABLE as error:
         raise LedgerError(
-            f"{where} has terms that this program cannot read: {in_brief(error)}"
+            f"{where} has lost its terms, or this program cannot read them: {in_brief(error)}"
         ) from None
 
 
@@ -422,28 +419,6 @@ _SELECT = (
     f"SELECT {COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
     " FROM entry e WHERE"
 )
-
-
-class _Said(Model):
-    """Base of what rows say in JSON, whose numbers read back bit for bit."""
-
-    def encode(self) -> str:
-        """Return the text under which it is stored."""
-        return self.model_dump_json()
-
-    @classmethod
-    def decode(cls, text: str | bytes) -> Self:
-        """Return what a stored text says.
-
-        Raises
-        ------
-        ParameterError
-            If this version cannot read it.
-        """
-        try:
-            return cls.model_validate_json(text, strict=True)
-        except ValidationError as error:
-            raise fault_of(error) from None
 
 
 class Purchase(_Said):
@@ -774,7 +749,7 @@ class Rows:
         select = "SELECT position, chain, (SELECT max(position) FROM entry) FROM head"
         found, seen = self.transaction.execute(select).fetchone(), self.seen
         if found != (seen.position, seen.chain, seen.position or None):
-            raise LedgerError(f"{self.where} did not take what was written; nothing was changed.")
+            raise LedgerError(f"{self.where} did not take what was written. Nothing was changed.")
 
 
 _SPARE = 1 + Fraction(1, 10**9)

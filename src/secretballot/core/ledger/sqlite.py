@@ -11,6 +11,7 @@ had (mode "persist"), and `claim_room` makes it large enough.
 
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -20,22 +21,7 @@ from typing import Any
 
 from secretballot.core.drafts import draft_file, release_above, sweep_drafts, sync_folder
 from secretballot.core.errors import LedgerError
-from secretballot.core.ledger.rows import (
-    APPLICATION_ID,
-    INSERT,
-    KEYS,
-    TABLES,
-    VERSION,
-    Account,
-    Resting,
-    Row,
-    Transaction,
-    UnknownEndError,
-    changed_tables,
-    in_brief,
-    in_words,
-    other_version,
-)
+from secretballot.core.ledger import rows
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, the indices, the head
@@ -77,8 +63,8 @@ _GUARDS = (
     *(("DELETE", table, "true") for table in ("account", "entry", "head")),
 )
 SCHEMA = (
-    *(text.format(integer="INTEGER", real="REAL", bytes="BLOB") for text in TABLES),
-    *KEYS,
+    *(text.format(integer="INTEGER", bytes="BLOB") for text in rows.TABLES),
+    *rows.KEYS,
     "CREATE TABLE room (reservation INTEGER PRIMARY KEY, filler BLOB NOT NULL)",
     *(
         f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table}\nWHEN {when}\n"
@@ -121,8 +107,8 @@ def connect(path: Path | None) -> sqlite3.Connection:
         mode = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()[0]
         if mode != journal:
             raise LedgerError(
-                f"Ledger {path} keeps its journal in mode {in_brief(mode)!r} and will not leave it;"
-                " close the programs that hold it open, then try again."
+                f"Ledger {path} keeps its journal in mode {mode!r}; close the programs"
+                " that hold it open, then try again."
             )
     except BaseException:
         connection.close()
@@ -130,11 +116,11 @@ def connect(path: Path | None) -> sqlite3.Connection:
     return connection
 
 
-def create_tables(connection: sqlite3.Connection, account: Account) -> None:
+def create_tables(connection: sqlite3.Connection, account: rows.Account) -> None:
     """Write the tables of a new account, all or nothing."""
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute(f"PRAGMA application_id = {rows.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {rows.VERSION}")
     for statement in SCHEMA:
         connection.execute(statement)
     account.fill(connection.execute)
@@ -142,27 +128,23 @@ def create_tables(connection: sqlite3.Connection, account: Account) -> None:
     connection.execute("COMMIT")
 
 
-def _create_file(path: Path, account: Account) -> None:
+def _create_file(path: Path, account: rows.Account) -> None:
     """Make a ledger file under a passing name and then link it, so that nobody ever finds a
     half-made or empty one: an empty file at `path` is damage, not a fresh start."""
-    journal = _journal_of(path)
+    why, journal = "", _journal_of(path)
     if not path.parent.is_dir():
-        raise LedgerError(
-            f"The folder {path.parent} does not exist; make it, or give another path."
-        )
-    released = release_above(path.parent)
-    if released is not None:
-        raise LedgerError(
-            f"The ledger {path} would lie in the release {released}, which is published; give a"
-            " path outside of it."
-        )
+        why = f"the folder {path.parent} does not exist; make it, or give another path"
+    elif (released := release_above(path.parent)) is not None:
+        why = f"it would lie in the release {released}, which is published; give a path outside"
     # A new account where an old one was lost would grant its whole budget again. A ledger leaves
     # its journal beside it; seen in this order, nobody who is creating deceives us.
-    if journal.exists() and not path.exists():
-        raise LedgerError(
-            f"The ledger {path} is gone and its journal {journal.name} is left; restore it from a"
-            " copy, or remove the journal too if nothing was ever released under it."
+    elif journal.exists() and not path.exists():
+        why = (
+            f"it is gone and its journal {journal.name} is left; restore it from a copy, or remove"
+            " the journal too if nothing was ever released under it"
         )
+    if why:
+        raise LedgerError(f"No ledger can be made at {path}: {why}.")
     sweep_drafts(path.parent, path.name)
     with draft_file(path) as (_, draft):
         try:
@@ -183,21 +165,19 @@ def _journal_of(path: Path) -> Path:
 def _file_at(path: Path) -> tuple[int, int]:
     """Return what tells a file from another one in its place; refuse a place where no ledger can
     be, before SQLite would say so in fewer words."""
-    if not path.exists():
-        raise LedgerError(
-            f"There is no ledger at {path}; give the right path, or restore it from a copy."
+    found = path.stat() if path.exists() else None
+    if found is None:
+        why = "give the right path, or restore it from a copy"
+    elif not stat.S_ISREG(found.st_mode):
+        why = "it is a folder or a device, not a file; give the path of a ledger file"
+    elif not found.st_size:
+        why = (
+            "the file is empty, which a ledger never is; restore it from a copy, or remove it if"
+            " nothing was ever released under it"
         )
-    if not path.is_file():
-        raise LedgerError(
-            f"{path} is a folder or a device, not a file; give the path of a ledger file."
-        )
-    found = path.stat()
-    if found.st_size == 0:
-        raise LedgerError(
-            f"{path} is empty, which a ledger never is; restore it from a copy, or remove it if"
-            " nothing was ever released under it."
-        )
-    return found.st_dev, found.st_ino
+    else:
+        return found.st_dev, found.st_ino
+    raise LedgerError(f"There is no ledger at {path}; {why}.")
 
 
 # --- transactions ---
@@ -216,13 +196,13 @@ class SqliteTransaction:
 
     def __init__(self, connection: sqlite3.Connection, journal: Path | None, where: str) -> None:
         self._connection, self._journal = connection, journal
-        if self._value("PRAGMA application_id") != APPLICATION_ID:
+        if self._value("PRAGMA application_id") != rows.APPLICATION_ID:
             raise LedgerError(
                 f"{where} is an SQLite file but no ledger; give the path of the ledger."
             )
         version = self._value("PRAGMA user_version")
-        if version != VERSION:
-            raise other_version(where, version)
+        if version != rows.VERSION:
+            raise rows.other_version(where, version)
         self.head = connection.execute("SELECT position, chain FROM head").fetchone()
 
     def _value(self, statement: str) -> Any:
@@ -236,11 +216,11 @@ class SqliteTransaction:
         """Return the number of rows."""
         return int(self._value("SELECT count(*) FROM entry"))
 
-    def append(self, rows: Sequence[Row]) -> None:
+    def append(self, added: Sequence[rows.Row]) -> None:
         """Add rows and move the head."""
-        self._connection.executemany(INSERT, rows)
-        if rows:
-            last = rows[-1]
+        self._connection.executemany(rows.INSERT, added)
+        if added:
+            last = added[-1]
             self.execute("UPDATE head SET position = ?, chain = ?", (last.position, last.chain))
 
     def claim_room(self, reservation: int, size: int) -> None:
@@ -264,7 +244,7 @@ class SqliteTransaction:
     def confirm_earlier(self) -> None:
         """Write the version of the file over itself: this commit's journal replaces the one whose
         end is unknown."""
-        self.execute(f"PRAGMA user_version = {VERSION}")
+        self.execute(f"PRAGMA user_version = {rows.VERSION}")
 
 
 class SqliteStore:
@@ -281,7 +261,7 @@ class SqliteStore:
     def __init__(self, path: Path | None) -> None:
         self.where = "The ledger in memory" if path is None else f"Ledger {path}"
         self._path, self._journal = path, None if path is None else _journal_of(path)
-        self._resting = Resting(self, 1)
+        self._resting = rows.Resting(self, 1)
         # in memory there is one connection, for one transaction at a time
         self._alone: Any = threading.Lock() if path is None else nullcontext()
 
@@ -289,10 +269,10 @@ class SqliteStore:
         """Return whether anything is at the path, a link that leads nowhere, too."""
         return self._path is not None and os.path.lexists(self._path)
 
-    def create(self, account: Account) -> None:
+    def create(self, account: rows.Account) -> None:
         """Make the account."""
         if self._path is not None:
-            with in_words(_ERRORS, self._refusal):
+            with rows.in_words(_ERRORS, self._refusal):
                 _create_file(self._path, account)
             return
         connection = connect(None)
@@ -307,13 +287,13 @@ class SqliteStore:
         )
 
     @contextmanager
-    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[Transaction]:
+    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[rows.Transaction]:
         """Begin a transaction.
 
         The room of a reservation that it closes is given back before, in a transaction of its own
         whose lock is kept, so that nobody else takes it.
         """
-        with in_words(_ERRORS, self._refusal), self._connection() as connection:
+        with rows.in_words(_ERRORS, self._refusal), self._connection() as connection:
             if closes is not None and self._path is not None:
                 _give_room_back(connection, closes)
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -327,24 +307,23 @@ class SqliteStore:
                 # others hold the file, nothing was written yet
                 if not write or _code_of(error) == sqlite3.SQLITE_BUSY:
                     raise
-                raise UnknownEndError.of(
-                    f"{self.where} met an error at the end of storing ({in_brief(error)}), so check"
-                    " the disk and its free space",
-                    str(self._refusal(error)),
+                raise rows.UnknownEndError.of(
+                    f"{self.where} met an error at the end of storing ({rows.in_brief(error)}), so"
+                    " check the disk and its free space"
                 ) from None
 
-    def check(self, transaction: Transaction, *, pages: bool) -> None:
+    def check(self, transaction: rows.Transaction, *, pages: bool) -> None:
         """Refuse tables or triggers that were changed by hand, and damaged pages."""
         if pages or transaction.execute("PRAGMA page_count").fetchone()[0] <= _FEW_PAGES:
             report = transaction.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if report != "ok":
                 raise LedgerError(
-                    f"{self.where} is damaged ({in_brief(report)}); restore it from the newest"
+                    f"{self.where} is damaged ({rows.in_brief(report)}); restore it from the newest"
                     " copy."
                 )
         found = transaction.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         if {sql for (sql,) in found} != set(SCHEMA):
-            raise changed_tables(self.where)
+            raise rows.changed_tables(self.where)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -359,9 +338,9 @@ class SqliteStore:
                         " instead."
                     )
                 connection = connect(self._path)
-            # of a file that was put in place of another one, SQLite may know pages of that one
-            connection.execute("PRAGMA shrink_memory")
             try:
+                # of a file that was overwritten by an older copy, SQLite may know pages
+                connection.execute("PRAGMA shrink_memory")
                 yield connection
             except BaseException:
                 with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
@@ -382,8 +361,8 @@ class SqliteStore:
             detail = error.strerror or type(error).__name__
         else:
             usual = "cannot be trusted any further; check the file"
-            words, detail = _WORDS.get(_code_of(error), usual), in_brief(error)
-        return LedgerError(f"{self.where} {words} ({detail}).")
+            words, detail = _WORDS.get(_code_of(error), usual), rows.in_brief(error)
+        return LedgerError(f"{self.where} {words} ({detail}). Nothing was changed.")
 
 
 def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
@@ -399,31 +378,17 @@ def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
 # --- errors in words ---
 
 _ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError)
-_LOCKED = "is locked by another program; nothing was changed, so try again when that has finished"
+_LOCKED = "is locked by another program; try again when that has finished"
 _WORDS = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
-    sqlite3.SQLITE_READONLY: (
-        "cannot be written; nothing was changed, so give yourself write permission on the file and"
-        " its folder"
-    ),
+    sqlite3.SQLITE_READONLY: "cannot be written; give yourself the right on file and folder",
     sqlite3.SQLITE_PERM: "may not be opened; give yourself read and write permission on it",
-    sqlite3.SQLITE_CANTOPEN: (
-        "cannot be opened; check that the file is still there and that you may read and write it"
-        " and its folder"
-    ),
-    sqlite3.SQLITE_FULL: (
-        "could not grow because the disk is full; nothing was changed, so free some space and try"
-        " again"
-    ),
-    sqlite3.SQLITE_IOERR: (
-        "could not be read or written by the system; nothing was changed, so check the disk, its"
-        " free space and its quota"
-    ),
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that you may read and write file and folder",
+    sqlite3.SQLITE_FULL: "could not grow because the disk is full; free some space and try again",
+    sqlite3.SQLITE_IOERR: "met a system error; check the disk, its free space and its quota",
     sqlite3.SQLITE_TOOBIG: "cannot hold a value this large; release it in parts",
-    sqlite3.SQLITE_NOTADB: (
-        "is not a ledger or is damaged; give the path of the ledger or restore it from a copy"
-    ),
+    sqlite3.SQLITE_NOTADB: "is no ledger, or damaged; give the right path, or restore a copy",
     sqlite3.SQLITE_CORRUPT: "is damaged; restore it from the newest copy",
 }
 
