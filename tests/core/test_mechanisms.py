@@ -400,6 +400,97 @@ def test_prices_of_scales_round_upward():
         assert Fraction(below) * Fraction(scale) < 1 <= Fraction(epsilon) * Fraction(scale)
 
 
+class Asked:
+    """Notes what is drawn, and gives zeros, or the first of all candidates."""
+
+    def __init__(self):
+        self.draws = []
+
+    def __getattr__(self, name):
+        def draw(*given):
+            if not name.startswith(("exponential", "flipped")):
+                self.draws.append((name, *given))
+                return np.zeros(given[1], dtype=np.int64)
+            self.draws.append((name, given[-1]))  # the scale alone
+            return (0, 0) if name.endswith("range") else 0
+
+        return draw
+
+
+def choices_of(rule, relation):
+    mechanism = ExponentialChoice(epsilon=0.5, rule=rule)
+    return mechanism, ScoreShape(guarantee=Guarantee(unit="record", relation=relation))
+
+
+ROWS, SCORES, SUM = np.array([[4, 5], [9, 0]]), np.array([3, 1]), np.arange(6)
+NOISE = [
+    (NoisyVotes(scale=3.0), votes(2), ROWS, [("discrete_gaussian", 3.0, 2)]),
+    (NoisyVotes(scale=3.0), votes(3), np.eye(3, dtype=int) * 9, [("discrete_gaussian", 3.0, 9)]),
+    (NoisyVotes(scale=3.0, release="counts"), RECORDS, ROWS, [("discrete_gaussian", 3.0, 4)]),
+    (NoisyVotes(scale=4.0, noise="laplace"), votes(2), ROWS, [("discrete_laplace", 4.0, 2)]),
+    (TableLabels(weights=(2**51,)), votes(2), ROWS, [("uniform_integers", 53, 2)]),
+    (CONFIDENT, votes(2), ROWS, [("discrete_gaussian", 3.0, 2), ("discrete_gaussian", 2.0, 2)]),
+    # the second query abstains, at the first threshold; then there is another one
+    (
+        SPARSE,
+        votes(2),
+        ROWS[::-1],
+        [("discrete_laplace", 2.0, 1), ("discrete_laplace", 3.0, 2), ("discrete_laplace", 2.0, 1)],
+    ),
+    (TABLE, votes(2), ROWS, [("uniform_integers", 62, 2)]),
+    (
+        RelabelledSample(stream=TABLE),
+        votes(2, sample=SAMPLE),
+        ROWS,
+        [("uniform_integers", 62, 2)],
+    ),
+    (StableValue(scale=3.0, threshold=2), votes(2), ROWS, [("discrete_laplace", 3.0, 2)]),
+    (NoisyMeans(sigma=3.0), votes(2), ROWS, [("discrete_gaussian", 3.0, 2)]),
+    (VoteQuantiles(epsilon=0.5, rank=9), votes(2), ROWS, 2 * [("exponential_index", 4.0)]),
+    (
+        StabilityQuantile(epsilon=0.5, fraction=0.25),
+        votes(2),
+        ROWS,
+        [("discrete_laplace", 2.0, 1)],
+    ),
+    (
+        NoisySums(sigmas=(3.0, 4.0)),
+        SumShape(guarantee=RECORD, coordinates=6, squared_sensitivity=100),
+        SUM,
+        [("discrete_gaussian", 3.0, 6)],
+    ),
+    *(
+        (*choices_of(rule, relation), SCORES, [(name, moved / 0.5)])
+        for rule, name in (
+            ("exponential", "exponential_index"),
+            ("permute-and-flip", "flipped_index"),
+        )
+        for relation, moved in (("add-remove", 1), ("replace-one", 2))
+    ),
+]
+
+
+def test_noise_is_written_out_for_every_kind():
+    assert {type(mechanism) for mechanism, *_ in NOISE} == set(KINDS)
+
+
+@pytest.mark.parametrize(("mechanism", "shape", "given", "expected"), NOISE)
+def test_noise_is_drawn_at_the_scale_that_is_priced(mechanism, shape, given, expected):
+    noise = Asked()
+    opened = [given] if isinstance(shape, ScoreShape | SumShape) else [given, 0 * given]
+    mechanism.draw(shape, opened, noise, START)
+    assert noise.draws == expected
+
+
+@pytest.mark.parametrize(("relation", "moved"), [("add-remove", 1), ("replace-one", 2)])
+def test_ranges_are_drawn_at_the_scale_that_is_priced(relation, moved):
+    for rule in ("exponential", "permute-and-flip"):
+        noise = Asked()
+        mechanism, shape = choices_of(rule, relation)
+        mechanism.draw(shape, [SCORES, SCORES], noise, START)
+        assert noise.draws == [("exponential_range", moved / 0.5)]
+
+
 # -- draws
 # --------------------------------------------------------------------------------------------------
 
