@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.datasets.schema import Schema
-from secretballot.exceptions import DataError, ParameterError, ResourceError
+from secretballot.exceptions import DataError, ResourceError
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.runs.stored_records import store_table
 from secretballot.teachers import TeacherEnsemble, training
@@ -276,10 +276,6 @@ class EngineSuite:
         here = TeacherEnsemble.of_shards(LogisticRegression(), shards, **settings)
         points = SCHEMA.encode(FRAME[:50])
         assert (counts_of(there, points) == counts_of(here, points)).all()
-
-    def test_jobs_beside_an_engine_are_refused(self, engine):
-        with pytest.raises(ParameterError, match="n_jobs=2 is given beside an engine"):
-            fitted(DecisionTreeClassifier(), engine=engine, n_jobs=2)
 
     def test_an_interrupt_takes_back_what_was_submitted(self, engine, tmp_path):
         def interrupt(done, total):

@@ -88,12 +88,6 @@ EVERY = (pate, active, label_private, trained, stability, agnostic, universal)
 
 
 @pytest.mark.parametrize("fit", EVERY)
-def test_an_unknown_engine_is_refused(fit: Any) -> None:
-    with pytest.raises(ParameterError, match="engine is 'spark'; it must be 'local'"):
-        fit("spark")
-
-
-@pytest.mark.parametrize("fit", EVERY)
 def test_the_engine_reaches_the_teachers(fit: Any) -> None:
     pytest.importorskip("distributed", reason="the extra secretballot[dask]")
     with pytest.raises(ParameterError, match="engine is 'dask', and no client of Dask runs"):

@@ -92,6 +92,8 @@ def test_shards_are_sent_to_a_cluster_alone():
         check_engine("local", send_shards=True)
     with pytest.raises(ParameterError, match="send_shards is 'yes'; it must be True or False"):
         check_engine("ray", send_shards="yes")
+    with pytest.raises(ParameterError, match="n_jobs=2 is given beside an engine"):
+        check_engine("ray", n_jobs=2)
 
 
 class OneByOne(ThreadPoolExecutor):

@@ -1,6 +1,7 @@
 import os
 import pickle
 import random
+import subprocess
 import sys
 import warnings
 
@@ -445,3 +446,16 @@ def test_empty_public_points_are_refused():
         fitted(BlackBox(), *sample()).vote_counts(np.zeros((0, 4)))
     with pytest.raises(ParameterError, match="block_rows"):
         fitted(BlackBox(), *sample()).vote_counts(X_PUBLIC, block_rows=0)
+
+
+def test_torch_is_imported_by_those_who_use_it_alone() -> None:
+    program = (
+        "import sys, numpy as np, secretballot as sb\n"
+        "X = np.random.default_rng(0).normal(size=(60, 2))\n"
+        "y = (X[:, 0] > 0).astype(int)\n"
+        "t = sb.train_teachers('tree', X, y, classes=[0, 1], n_teachers=3)\n"
+        "t.vote(X)\n"
+        "sb.TorchClassifier(dict)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -53,6 +53,7 @@ _LOOK_SECONDS = 5.0  # how often one that waits looks whether there is anybody t
 _WORKERLESS_SECONDS = 60.0  # how long it waits where there is nobody
 _AHEAD = 8  # tasks that wait or run, for each that can run: enough to keep every worker busy
 _RAY_RETRIES = 3  # how often Ray runs a task again whose worker died
+_IDLE_SECONDS = 300  # after which a worker process that has nothing to do ends
 _END_SECONDS = 0.5  # how soon a worker process ends after the one that it works for
 
 #: Names and versions that must be the same on every worker.
@@ -266,12 +267,12 @@ class Workers:
         executor = _done_by(self.opened)
         waiting, running = iter(tasks), set[Future[Any]]()
         common, most = Packed.of(shared), _AHEAD * (self.n_slots + 1)
+        giver, versions = os.getpid(), versions_here()
         try:
             while True:
                 for task in islice(waiting, most - len(running)):
-                    own = Packed.of((work, task))
+                    given = giver, versions, Packed.of((work, task)), common
                     with self.submitting():
-                        given = os.getpid(), versions_here(), own, common
                         running.add(_done_by(partial(executor.submit, run_task, *given)))
                 if not running:
                     return
@@ -395,7 +396,7 @@ def workers_of(engine: Any, n_jobs: int | None = None) -> Workers | None:
         return None
     # processes that are spawned, and that take what a script or a notebook defines
     return Workers(
-        partial(loky.get_reusable_executor, max_workers=n_workers),
+        partial(loky.get_reusable_executor, max_workers=n_workers, timeout=_IDLE_SECONDS),
         n_workers,
         # at once: cancelled tasks would be in its way
         stop=lambda pool, tasks: pool.shutdown(wait=True, kill_workers=True),
