@@ -14,7 +14,6 @@ PUBLIC_ROOMS = (
     "planning",
     "core.ledger",
     "queries",
-    "records",
     "released",
     "report",
     "students",

@@ -56,9 +56,6 @@ if TYPE_CHECKING:
         queries as queries,
     )
     from secretballot import (
-        records as records,
-    )
-    from secretballot import (
         report as report,
     )
     from secretballot import (
@@ -225,7 +222,6 @@ _ROOMS = (
     "planning",
     "publishing",
     "queries",
-    "records",
     "released",
     "report",
     "runs",
