@@ -48,7 +48,7 @@ from secretballot.students.trial import Teaching, try_student
 MOST_STAGES = 10
 #: Coordinates, of four bytes each, that are kept; more are mapped anew for every stage.
 MOST_KEPT = 2**29
-_BLOCK_ENTRIES = 2**20  # coordinates that are mapped at a time
+_BLOCK_ENTRIES = 2**21  # coordinates that are mapped at a time
 
 
 @dataclass(frozen=True, eq=False)
