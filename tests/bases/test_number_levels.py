@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot.bases.columns import ONE, LevelColumn, fitted_column
+from secretballot.bases.columns import LevelColumn, fitted_column
 
 LEVELS: list[tuple[str | float | None, ...]] = [
     (),
@@ -36,10 +36,9 @@ def test_all_at_once_is_as_one_by_one(levels: tuple[str | float | None, ...], na
     column, cells = LevelColumn(levels, 0.0), pd.Series(CELLS[name])
     # an array of objects is read cell by cell
     one_by_one: pd.Series[Any] = pd.Series(cells.tolist(), dtype=object)
-    for found, wanted in zip(column.entries(cells), column.entries(one_by_one), strict=True):
-        assert np.array_equal(found, wanted)
-        assert found.dtype == wanted.dtype
-    assert np.array_equal(column.covered(cells), column.covered(one_by_one))
+    found, wanted = (column.reader()(one) for one in (cells, one_by_one))
+    assert np.array_equal(found.places, wanted.places)
+    assert np.array_equal(found.covered, wanted.covered)
 
 
 def test_a_cell_says_the_same_whatever_stands_beside_it() -> None:
@@ -52,29 +51,6 @@ def test_a_cell_says_the_same_whatever_stands_beside_it() -> None:
         other[k] = -1e308
         changed = column._level_places(pd.Series(other))
         assert np.array_equal(np.delete(changed, k), np.delete(whole, k))
-
-
-@pytest.mark.parametrize("levels", [*LEVELS, (0.0, 1.0), (1.0, None, 0.0)])
-@pytest.mark.parametrize("name", CELLS)
-def test_what_differs_from_the_usual_cell_adds_up_to_what_a_cell_says(
-    levels: tuple[str | float | None, ...], name: str
-) -> None:
-    column, cells = LevelColumn(levels, 0.0), pd.Series(CELLS[name])
-
-    def table(entries: tuple[Any, Any, Any]) -> Any:
-        filled = np.zeros((len(cells), len(levels)), dtype=np.int64)
-        np.add.at(filled, entries[:2], entries[2])
-        return filled
-
-    usual = np.zeros(len(levels), dtype=np.int64)
-    if column.usual is not None:
-        assert levels[column.usual] == 0
-        usual[column.usual] = ONE
-    unusual = column.unusual_entries(cells)
-    assert np.array_equal(table(unusual) + usual, table(column.entries(cells)))
-    if column.usual is not None:
-        is_usual = np.asarray(cells) == 0
-        assert not is_usual[unusual[0]].any()
 
 
 def test_levels_of_numbers_are_counted_as_those_of_objects() -> None:

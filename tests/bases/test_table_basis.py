@@ -158,15 +158,13 @@ def test_bins_and_ranks_count_the_values_of_the_pool(n_values: int) -> None:
     pool = rng.choice(np.sort(rng.normal(size=n_values)), 500)
     column = fitted_column(pd.Series(pool), 16)
     cells = np.concatenate([pool, rng.normal(size=200), [-1e9, 1e9, pool.min(), pool.max()]])
-    rows, places, integers = column.entries(pd.Series(cells))
-    values = column.sorted_values
-    assert len(rows) == 2 * len(cells)
-    for row, place, integer in zip(rows, places, integers, strict=True):
-        below, upto = int(np.sum(values < cells[row])), int(np.sum(values <= cells[row]))
-        if place == len(column.edges) + 1:
-            assert integer == (below + upto) * ONE // len(values) - ONE
-        else:
-            assert (place, integer) == (np.sum(column.edges <= cells[row]), ONE)
+    found, values = column.reader()(pd.Series(cells)), column.sorted_values
+    assert len(found.places) == len(found.ranks) == len(cells)
+    for cell, place, rank, covered in zip(cells, *found, strict=True):
+        below, upto = int(np.sum(values < cell)), int(np.sum(values <= cell))
+        assert rank == (below + upto) * ONE // len(values) - ONE
+        assert place == np.sum(column.edges <= cell)
+        assert covered == (values.min() <= cell <= values.max())
 
 
 def test_containers_of_the_same_numbers_are_mapped_alike() -> None:

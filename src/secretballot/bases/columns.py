@@ -5,10 +5,10 @@ Everything is learned from public cells; a private cell meets comparisons and ta
 
 import math
 import numbers
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,35 @@ SPIKE = 0.5
 MISSING = ("missing",)
 #: Columns of numbers with at most so many distinct values are levels.
 FEW_VALUES = 12
+
+
+class Cells(NamedTuple):
+    """What some cells of a column say, each of itself.
+
+    Attributes
+    ----------
+    places : ndarray of int64
+        The feature that is 1.0; -1 where there is none.
+    ranks : ndarray of int64, or None
+        Integers of the feature for ranks, if the column has one.
+    covered : ndarray of bool
+        Which cells the pool shows.
+    """
+
+    places: IntArray
+    ranks: IntArray | None
+    covered: BoolArray
+
+    def set(self, which: BoolArray, place: int | None) -> None:
+        """Give some cells a place apart, or none, and no rank."""
+        self.places[which] = -1 if place is None else place
+        self.covered[which] = place is not None
+        if self.ranks is not None:
+            self.ranks[which] = 0
+
+
+#: Reads many cells; look-ups are made once.
+Reader = Callable[["pd.Series[Any]"], Cells]
 
 
 @dataclass(frozen=True)
@@ -54,32 +83,16 @@ class LevelColumn:
         """The place of the level 0, which most cells of a column of indicators have."""
         return self.levels.index(0.0) if 0.0 in self.levels else None
 
-    def entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
-        """Return rows, places and integers of what is not 0."""
-        places = self._level_places(cells)
-        rows = np.flatnonzero(places >= 0)
-        return rows, places[rows], _ones_for(rows)
+    def reader(self) -> "Reader":
+        """Return what reads cells; of a column without levels, which tells nothing, every cell is
+        covered."""
 
-    def unusual_entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
-        """Return the same of the difference from cells of the usual level, if there is one."""
-        if self.usual is None:
-            return self.entries(cells)
-        places = self._level_places(cells)
-        rows = np.flatnonzero(places != self.usual)
-        found = places[rows]
-        shown = rows[found >= 0]
-        return (
-            np.append(rows, shown),
-            np.append(np.full(len(rows), self.usual), found[found >= 0]),
-            np.append(-_ones_for(rows), _ones_for(shown)),
-        )
+        def read(cells: "pd.Series[Any]") -> Cells:
+            places = self._level_places(cells)
+            covered = places >= 0 if self.levels else np.ones(len(cells), dtype=np.bool_)
+            return Cells(places, None, covered)
 
-    def covered(self, cells: "pd.Series[Any]") -> BoolArray:
-        """Return which cells have a feature; all of a column that has none, which tells nothing."""
-        if not self.levels:
-            return np.ones(len(cells), dtype=np.bool_)
-        covered: BoolArray = self._level_places(cells) >= 0
-        return covered
+        return read
 
     def _level_places(self, cells: "pd.Series[Any]") -> IntArray:
         """Return the place of each cell's level, -1 for one that the pool does not show."""
@@ -134,52 +147,51 @@ class NumberColumn:
         extra = [f"={self.spike:g}"] if self.spike is not None else []
         return [*bins, " rank", *extra, *([" missing"] if self.missing else [])]
 
-    def entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
-        """Return rows, places and integers of what is not 0."""
-        values = _float_values(cells)
-        absent = np.isnan(values)
-        spiked = values == self.spike if self.spike is not None else np.zeros_like(absent)
-        plain = np.flatnonzero(~(absent | spiked))
-        bins, ranks = self._bins_and_ranks(values[plain])
-        found = [
-            (plain, bins, _ones_for(plain)),
-            (plain, np.full(len(plain), len(self.edges) + 1), ranks),
-        ]
-        place = len(self.edges) + 2
-        for apart, has_feature in ((spiked, self.spike is not None), (absent, self.missing)):
-            if has_feature:
-                rows = np.flatnonzero(apart)
-                found.append((rows, np.full(len(rows), place), _ones_for(rows)))
-                place += 1
-        rows, places, integers = (np.concatenate(part) for part in zip(*found, strict=True))
-        return rows, places, integers
+    @property
+    def usual(self) -> int | None:
+        """The place of the only bin, if there is one alone."""
+        return None if len(self.edges) else 0
+
+    @property
+    def rank_place(self) -> int:
+        """The place of the rank."""
+        return len(self.edges) + 1
 
     @property
     def uncovered_share(self) -> float:
         """Share of further cells like the pool's that lie beyond all of them, in the mean."""
         return 2 / (len(self.sorted_values) + 1)
 
-    def covered(self, cells: "pd.Series[Any]") -> BoolArray:
-        """Return which cells lie within the range of the pool, or are what it often shows."""
-        values = _float_values(cells)
-        low, high = self.sorted_values[0], self.sorted_values[-1]
-        covered: BoolArray = ((values >= low) & (values <= high)) | (values == self.spike)
-        return covered | (np.isnan(values) & self.missing)
+    def reader(self) -> "Reader":
+        """Return what reads cells: the bin of each, and its rank among the pool's values, from -ONE
+        to ONE; within the range of the pool, or what it often shows, a cell is covered.
 
-    def _bins_and_ranks(self, values: FloatArray) -> tuple[IntArray, IntArray]:
-        """Return the number of each value's bin, and its rank among the pool's values, from -ONE to
-        ONE.
-
-        One search finds both, as the edges are values of the pool.
+        One search finds all, as the edges are values of the pool: a cell is one of its m distinct
+        values, number 2 k + 1, or lies beside them, number 2 k.
         """
         first = np.flatnonzero(np.diff(self.sorted_values, prepend=np.nan))
         distinct = self.sorted_values[first]
         starts = np.append(first, len(self.sorted_values))
-        smaller = np.searchsorted(distinct, values, side="left")
-        upto = smaller + (distinct[np.minimum(smaller, len(distinct) - 1)] == values)
+        upto = np.arange(1, 2 * len(distinct) + 2) // 2
+        smaller = np.arange(2 * len(distinct) + 1) // 2
         bins_upto = np.append(0, np.searchsorted(self.edges, distinct, side="right"))
+        bins = bins_upto[upto]
         ranks = (starts[smaller] + starts[upto]) * ONE // len(self.sorted_values) - ONE
-        return bins_upto[upto], ranks
+        spike_place = self.rank_place + 1
+        missing_place = spike_place + (self.spike is not None)
+
+        def read(cells: "pd.Series[Any]") -> Cells:
+            values = _float_values(cells)
+            below = np.searchsorted(distinct, values, side="left")
+            number = 2 * below + (distinct[np.minimum(below, len(distinct) - 1)] == values)
+            found = Cells(bins[number], ranks[number], (number > 0) & (number < 2 * len(distinct)))
+            absent = np.isnan(values)
+            found.set(absent, missing_place if self.missing else None)
+            if self.spike is not None:
+                found.set(values == self.spike, spike_place)
+            return found
+
+        return read
 
 
 def _places_in(shown: list[tuple[float, int]], values: FloatArray) -> IntArray:
@@ -188,11 +200,6 @@ def _places_in(shown: list[tuple[float, int]], values: FloatArray) -> IntArray:
     own = np.array([place for _, place in shown], dtype=np.int64)
     at = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
     return np.where(levels[at] == values, own[at], -1)
-
-
-def _ones_for(rows: IntArray) -> IntArray:
-    """Return the integer of 1.0 for each row."""
-    return np.full(len(rows), ONE, dtype=np.int64)
 
 
 def fitted_column(cells: "pd.Series[Any]", n_bins: int) -> LevelColumn | NumberColumn:

@@ -31,7 +31,7 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
     """
     if not exact_in_floats(weights, largest):
         return np.asarray(rows.astype(np.int64) @ weights)
-    floats, wide = rows.astype(np.float64), weights.astype(np.float64)
+    floats, wide = rows.astype(np.float64, copy=False), weights.astype(np.float64)
     if isinstance(rows, np.ndarray):
         products: IntArray = (floats @ wide).astype(np.int64)
         return products

@@ -37,6 +37,11 @@ class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def covered(self, X: Any) -> BoolArray:
         """Return which rows the public points cover, shape (n_rows,); each row by itself."""
 
+    def mapped(self, X: Any) -> tuple[IntArray, BoolArray]:
+        """Return what `integers` and `covered` do, in one pass where that is faster; coordinates
+        have the shape (n_rows, n_directions)."""
+        return self.integers(X), self.covered(X)
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Return name and settings as JSON values, for a certificate."""

@@ -38,17 +38,18 @@ class Rotation:
     shift: int
     largest_input: int
 
-    def coordinates(self, inputs: Any, added: IntArray | int = 0) -> IntArray:
+    def coordinates(self, inputs: Any) -> IntArray:
         """Return the coordinates of rows, an array of int64 of shape (n_rows, n_directions).
-
-        `added`, of shape (n_directions,), is the product of what each row has more than `inputs`.
 
         Sums of integers are exact in any order, and rounding looks at one number alone; so a row's
         coordinates do not depend on the rows around it, whatever the library does.
         """
-        sums = exact_products(inputs, self.weights, self.largest_input) + (added - self.offset)
-        rounded: IntArray = (sums + (1 << (self.shift - 1))) >> self.shift
-        return rounded
+        return self.rounded(exact_products(inputs, self.weights, self.largest_input))
+
+    def rounded(self, sums: IntArray) -> IntArray:
+        """Return coordinates, of products of rows with the weights, of the same shape."""
+        shifted: IntArray = (sums - self.offset + (1 << (self.shift - 1))) >> self.shift
+        return shifted
 
 
 def fitted_rotation(

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn, fitted_column
+from secretballot.bases.exact_products import exact_products
 from secretballot.bases.integer_basis import IntegerBasis, check_whitening
-from secretballot.bases.rotation import fitted_rotation
+from secretballot.bases.rotation import Rotation, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
 BLOCK = 8192  # rows that are mapped at a time
@@ -134,16 +135,7 @@ class TableBasis(IntegerBasis):
         DataError
             If the columns are not as many as those of the public points.
         """
-        frame = self._checked_frame(X)
-        # what a row is more than the usual one has few entries
-        usual = _usual_inputs(self._columns) @ self._rotation.weights
-        blocks = [
-            self._rotation.coordinates(
-                self._integer_inputs(frame.iloc[start : start + BLOCK], less_usual=True), usual
-            )
-            for start in range(0, len(frame), BLOCK)
-        ]
-        return np.concatenate(blocks)
+        return self.mapped(X)[0]
 
     def covered(self, X: Any) -> BoolArray:
         """Return which rows have cells alone that the public points show, shape (n_rows,).
@@ -152,7 +144,21 @@ class TableBasis(IntegerBasis):
         What is not shown cannot be told apart in this basis. Each row is looked at by itself.
         """
         check_is_fitted(self, "n_directions_")
-        return _covered_rows(self._columns, _frame_of(X))
+        frame = _frame_of(X)
+        covered = np.ones(len(frame), dtype=np.bool_)
+        for column, (_, cells) in zip(self._columns, frame.items(), strict=True):
+            covered &= column.reader()(cells).covered
+        return covered
+
+    def mapped(self, X: Any) -> tuple[IntArray, BoolArray]:
+        frame = self._checked_frame(X)
+        integers = np.empty((len(frame), self.n_directions_), dtype=np.int64)
+        covered = np.empty(len(frame), dtype=np.bool_)
+        made = _TableMap(self._columns, self._rotation)
+        for start in range(0, len(frame), BLOCK):
+            part = slice(start, start + BLOCK)
+            integers[part], covered[part] = made.of(frame.iloc[part])
+        return integers, covered
 
     def features(self, X: Any) -> tuple[Any, IntArray]:
         """Return features before the rotation, in whole numbers, and which column each is of.
@@ -194,39 +200,75 @@ class TableBasis(IntegerBasis):
             )
         return frame
 
-    def _integer_inputs(self, frame: pd.DataFrame, *, less_usual: bool = False) -> Any:
-        """Return the integer features before the rotation, (n_rows, n_inputs), or what they are
-        more than those of the usual row."""
+    def _integer_inputs(self, frame: pd.DataFrame) -> Any:
+        """Return the integer features before the rotation, (n_rows, n_inputs)."""
         rows, places, integers, width = [], [], [], 0
         for column, (_, cells) in zip(self._columns, frame.items(), strict=True):
-            if less_usual and isinstance(column, LevelColumn):
-                found = column.unusual_entries(cells)
-            else:
-                found = column.entries(cells)
-            rows.append(found[0])
-            places.append(found[1] + width)
-            integers.append(found[2])
+            found = column.reader()(cells)
+            shown = np.flatnonzero(found.places >= 0)
+            rows.append(shown)
+            places.append(found.places[shown] + width)
+            integers.append(np.full(len(shown), ONE, dtype=np.int64))
+            if found.ranks is not None and isinstance(column, NumberColumn):
+                ranked = np.flatnonzero(found.ranks)
+                rows.append(ranked)
+                places.append(np.full(len(ranked), column.rank_place + width))
+                integers.append(found.ranks[ranked])
             width += len(column.names)
         entries = np.concatenate(integers), (np.concatenate(rows), np.concatenate(places))
         table: Any = sparse.coo_array(entries, shape=(len(frame), width))
         return table.tocsr()
 
 
-def _usual_inputs(columns: Sequence[LevelColumn | NumberColumn]) -> IntArray:
-    """Return the features of a row whose cells are 0 wherever that is a level."""
-    parts = [np.zeros(len(column.names), dtype=np.int64) for column in columns]
-    for column, part in zip(columns, parts, strict=True):
-        if isinstance(column, LevelColumn) and column.usual is not None:
-            part[column.usual] = ONE
-    return np.concatenate(parts)
+class _TableMap:
+    """Columns and their rotation, made ready to map many rows.
 
+    The features of a cell but its rank follow from one number, so their part of the coordinates is
+    a row of a table; what most cells of a column have stands apart, for all rows. Ranks are
+    multiplied. Sums of integers are exact in any order, so these coordinates are those of the
+    features.
+    """
 
-def _covered_rows(columns: Sequence[Any], frame: pd.DataFrame) -> BoolArray:
-    """Return which rows have cells alone that the columns were fitted to."""
-    covered = np.ones(len(frame), dtype=np.bool_)
-    for column, (_, cells) in zip(columns, frame.items(), strict=True):
-        covered &= column.covered(cells)
-    return covered
+    def __init__(self, columns: Sequence[LevelColumn | NumberColumn], rotation: Rotation) -> None:
+        self._columns, self._rotation = columns, rotation
+        self._readers = [column.reader() for column in columns]
+        self._usual = np.zeros(rotation.weights.shape[1], dtype=np.int64)
+        tables, ranks, width = [], [], 0
+        for column in columns:
+            own = rotation.weights[width : width + len(column.names)]
+            usual = 0 if column.usual is None else own[column.usual]
+            self._usual += ONE * usual
+            # the last row is that of a cell without features
+            tables.append(np.vstack([own, np.zeros((1, own.shape[1]), dtype=np.int64)]) - usual)
+            if isinstance(column, NumberColumn):
+                ranks.append(own[column.rank_place])
+            width += len(column.names)
+        self._table, self._ranks = np.concatenate(tables), np.array(ranks, dtype=np.int64)
+
+    def of(self, frame: pd.DataFrame) -> tuple[IntArray, BoolArray]:
+        """Return coordinates of rows, and which are covered."""
+        covered, ranks = np.ones(len(frame), dtype=np.bool_), []
+        places = np.empty((len(frame), len(self._columns)), dtype=np.int32)
+        unusual = np.empty(places.shape, dtype=np.bool_)
+        begun = 0
+        for k, (column, (_, cells)) in enumerate(zip(self._columns, frame.items(), strict=True)):
+            found, n_features = self._readers[k](cells), len(column.names)
+            covered &= found.covered
+            own = np.where(found.places < 0, n_features, found.places)
+            unusual[:, k] = own != (n_features if column.usual is None else column.usual)
+            places[:, k] = own + begun
+            begun += n_features + 1
+            if found.ranks is not None:
+                ranks.append(found.ranks)
+        ends = np.append(0, np.cumsum(unusual.sum(axis=1)))
+        shown = places[unusual]
+        table: Any = sparse.csr_array(
+            (np.full(len(shown), ONE), shown, ends), shape=(len(frame), begun)
+        )
+        sums = exact_products(table, self._table, ONE) + self._usual
+        if ranks:
+            sums += exact_products(np.column_stack(ranks), self._ranks, ONE)
+        return self._rotation.rounded(sums), covered
 
 
 def _frame_of(X: Any) -> pd.DataFrame:

@@ -42,6 +42,7 @@ MOST_REPEATED = 4  # how often a row of another class may stand for a private re
 POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
 MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
 MOST_PRIVATE_OF_RARE = 20_000  # of which few are of the rare class
+RECORD = Guarantee(unit="record", relation="add-remove")
 DEVIATIONS = 1.8  # to either side for nine runs of ten, of a spread that some 15 runs tell
 
 
@@ -294,7 +295,7 @@ class _StandIn:
                 self._pool,
                 Target.of_classes(range(self._task.n_classes)),
                 budget,
-                Guarantee(unit="record", relation="add-remove"),
+                RECORD,
                 n_stages=RecordMomentsClassifier().n_stages,
                 n_records=None,
                 expected_uncovered=self._basis.uncovered_share_,
@@ -330,7 +331,7 @@ def noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator)
     """Return the sums of all stages. The rows are public: what is private passes the door alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
     for _ in stages.units:
-        exact = vector_sums([records], stages.asked_after(sums), stages.guarantee)._unseal()[0]
+        exact = vector_sums([records], stages.asked_after(sums), RECORD)._unseal()[0]
         sums.append(exact + noise.discrete_gaussian(stages.sigma, exact.size))
     return sums
 

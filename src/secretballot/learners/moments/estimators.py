@@ -30,7 +30,7 @@ from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.moments.vectors import Records, Residuals, label_sums, vector_sums
-from secretballot.learners.training.basis_rows import covered_rows, integer_rows
+from secretballot.learners.training.basis_rows import mapped_rows
 from secretballot.learners.training.inputs import as_matrix, with_public_types
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.point_digests import points_digest
@@ -48,7 +48,7 @@ from secretballot.teachers.votes import guarantee_of
 MOST_STAGES = 10
 #: Coordinates, of four bytes each, that are kept; more are mapped anew for every stage.
 MOST_KEPT = 2**29
-_BLOCK_ENTRIES = 2**20  # coordinates that are mapped at a time
+_BLOCK_ENTRIES = 2**21  # coordinates that are mapped at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -594,8 +594,9 @@ class _Sums:
         the public points do not cover them."""
         # what a private cell could make a library say stays unsaid
         with one_thread(), isolated(0, sklearn.get_config()):
-            integers, known = integer_rows(self._basis, block.rows, self._basis.n_directions_)
-            beyond = (~covered_rows(self._basis, block.rows)).astype(np.int64)
+            mapped = mapped_rows(self._basis, block.rows, self._basis.n_directions_)
+        integers, known, covered = mapped
+        beyond = (~covered).astype(np.int64)
         coordinates = with_constant(integers)
         coordinates[~known] = 0
         marks = np.column_stack([np.ones_like(beyond), beyond] if self._counted else [beyond])

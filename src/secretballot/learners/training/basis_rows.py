@@ -46,6 +46,21 @@ def integer_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, B
     return _asked_rows(basis, ask, rows, np.zeros((1, n_coordinates), dtype=np.int64))
 
 
+def mapped_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, BoolArray, BoolArray]:
+    """Return what `integer_rows` and `covered_rows` do, each row's by itself, in one pass where the
+    basis is of this package; arrays of shape (n_rows, n_coordinates), (n_rows,) and (n_rows,).
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed.
+    """
+    together = result_of(partial(basis.mapped, rows)) if is_exact(basis) else None
+    if together is not None:
+        return together[0], np.ones(len(together[1]), dtype=np.bool_), together[1]
+    return *integer_rows(basis, rows, n_coordinates), covered_rows(basis, rows)
+
+
 def covered_rows(basis: Any, rows: Any) -> BoolArray:
     """Return which private rows the public points cover, no where the basis does not say; shape
     (n_rows,). The basis is asked as in `integer_rows`.

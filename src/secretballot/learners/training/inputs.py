@@ -542,11 +542,12 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
             " labels."
         )
     # Labels are private: every message says how many and in which rows, never which value.
-    labels = _label_cells(y)
-    if len(labels) != rows:
+    labels, places_of_cells = _label_cells(y)
+    if len(places_of_cells) != rows:
         raise DataError(
             Parameter("y"),
-            f" has {len(labels)} labels; it must have one label for each of the {rows} rows of X.",
+            f" has {len(places_of_cells)} labels; it must have one label for each of the {rows}"
+            " rows of X.",
         )
     if all(isinstance(label, float) for label in labels) and _are_continuous(labels):
         raise DataError(
@@ -554,7 +555,8 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
             " classes."
         )
     places = {name: place for place, name in enumerate(classes)}
-    index = np.array([_place_of_label(label, places) for label in labels], dtype=np.int64)
+    found = np.array([_place_of_label(label, places) for label in labels], dtype=np.int64)
+    index: IntArray = found[places_of_cells]
     bad = np.flatnonzero(index < 0)
     if len(bad):
         raise DataError(
@@ -564,9 +566,9 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
     return index
 
 
-def _label_cells(y: Any) -> list[Any]:
-    """Return the labels one by one, each as it was given: numpy would find one type for all of a
-    list.
+def _label_cells(y: Any) -> tuple[list[Any], IntArray]:
+    """Return labels, each as it was given, and the place of that of each record among them: numpy
+    would find one type for all of a list. Numbers of one type are looked at once each.
 
     Raises
     ------
@@ -574,7 +576,7 @@ def _label_cells(y: Any) -> list[Any]:
         If they are no single column.
     """
     if isinstance(y, list | tuple):
-        return list(y)
+        return list(y), np.arange(len(y))
     column = None
     # their messages may quote labels, hence no raise inside
     with contextlib.suppress(ValueError, TypeError):
@@ -582,9 +584,12 @@ def _label_cells(y: Any) -> list[Any]:
     if column is None:
         found = f"has {len(y.shape)} dimensions" if hasattr(y, "shape") else f"is {shown_kind(y)}"
         raise DataError(f"y {found}; give the private labels as one column.")
+    if column.dtype.kind in "biuf":
+        values, places = np.unique(column, return_inverse=True)
+        return list(values.tolist()), places
     if column.dtype.kind in "Mm":
-        return list(pd.Series(column).astype(object))  # numpy's own would be plain integers
-    return list(column.tolist())
+        column = pd.Series(column).astype(object)  # numpy's own would be plain integers
+    return list(column.tolist()), np.arange(len(column))
 
 
 def _are_continuous(labels: Sequence[float]) -> bool:
