@@ -13,7 +13,8 @@ from typer.testing import CliRunner, Result
 import secretballot as sb
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.report.student.export import dump_student, load_student
+from secretballot.report.student.export import dump_student
+from secretballot.report.student.load import load_student
 
 
 @pytest.fixture
