@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases import Basis, TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerModel, with_constant
@@ -17,7 +16,7 @@ from secretballot.exceptions import DataError
 
 
 # scikit-learn ships no types
-class BasisStudent(PublicState, BaseEstimator):  # type: ignore[misc]
+class BasisStudent(BaseEstimator):  # type: ignore[misc]
     """A linear model in a public basis; it is fitted from the start, and learns nothing further.
 
     Attributes
