@@ -72,7 +72,7 @@ test-lowest:
 	rm -rf build/lowest && $(PYTHON) -m venv build/lowest
 	build/lowest/bin/python -m pip install --quiet uv
 	build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
-		--editable ".[all,onnx]" --group test
+		--editable ".[all]" --group test
 	build/lowest/bin/python -m pytest $(PARALLEL) -W ignore::DeprecationWarning
 
 test-slow: $(VENV)/.ready
@@ -140,7 +140,7 @@ smoke:
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[all,onnx]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $@
 
 clean:

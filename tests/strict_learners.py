@@ -27,6 +27,13 @@ class ForgetsNames(LogisticRegression):
         return np.searchsorted(self.classes_, super().predict(X)).reshape(-1, 1).astype(float)
 
 
+class Contrary(LogisticRegression):
+    """Answers with the other class, which no converter knows."""
+
+    def predict(self, X: Any) -> Any:
+        return self.classes_[1 - np.searchsorted(self.classes_, super().predict(X))]
+
+
 class NeverLearns(LogisticRegression):
     """Cannot be fitted at all."""
 

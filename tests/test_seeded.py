@@ -31,7 +31,7 @@ from secretballot.learners.selection.candidates import _refuse_unfit_candidate
 from secretballot.learners.selection.semi_private import private_scores
 from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
-from secretballot.report.student.export import dump_student
+from secretballot.report.student.export import converted_student
 from secretballot.students import fit_student
 from secretballot.teachers.ensemble import TeacherEnsemble
 
@@ -174,9 +174,7 @@ def scores() -> Any:
 def file() -> Any:
     with own_global_states(0):
         model = RandomForestClassifier(2).fit(X, Y)
-    with tempfile.TemporaryDirectory() as folder:
-        dump_student(model, Path(folder) / "student.onnx")
-        return (Path(folder) / "student.onnx").read_bytes()
+    return converted_student(model).content
 
 
 STEPS = [
@@ -295,6 +293,5 @@ def test_a_missing_value_in_one_private_record_leaves_the_student_alone(
             random_state=4,
         )
         model.fit(private, Y, X_public=X.copy(), classes=[0, 1])
-        dump_student(model.student_, tmp_path / "student.onnx")
-        files.append((tmp_path / "student.onnx").read_bytes() + str(states()[:2]).encode())
+        files.append(converted_student(model.student_).content + str(states()[:2]).encode())
     assert files[0] == files[1]

@@ -134,8 +134,8 @@ def test_settings_reach_the_certificate(files: Path, kind: str, more: list[str])
     for option, value in zip(more[::2], more[1::2], strict=False):
         assert stated.get(option, value) == value
     student = sb.load_student(files / "out" / "release" / "student.onnx")
-    if "--student" in more:
-        assert type(student.regressor).__name__ == "DecisionTreeRegressor"
+    if "--student" in more:  # a tree of two levels
+        assert len(np.unique(student.predict(pd.read_csv(files / "test.csv")))) <= 4
 
 
 def test_what_a_dry_run_says_and_asks_is_what_the_run_does(files: Path) -> None:

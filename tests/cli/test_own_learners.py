@@ -6,12 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from patients import words_of_run, write_files
+from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from secretballot.cli import app
 from secretballot.cli.local_modules import find_in_this_folder
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import read_table
 from secretballot.report.student.load import load_student
 
 CLASS = """
@@ -41,7 +45,12 @@ def test_settings_reach_the_run_the_student_and_its_resumption(tmp_path: Path) -
     described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
     assert described["teacher"] == "tree:max_depth=3,class_weight=balanced"
     assert described["student"] == "logistic:C=0.01"
-    assert load_student(tmp_path / "out" / "release" / "student.onnx").C == 0.01
+    release = tmp_path / "out" / "release"
+    X = Schema.read(release / "schema.json").encode(read_table(tmp_path / "public.csv"))
+    labels = pd.read_csv(release / "labels.csv").dropna(subset="label")
+    again = LogisticRegression(C=0.01, max_iter=1000).fit(X[labels["query"]], labels["label"])
+    student = load_student(release / "student.onnx")
+    assert student.predict_proba(X) == pytest.approx(again.predict_proba(X), abs=1e-6)
     again = CliRunner().invoke(app, words)
     assert again.exit_code == 0, again.stderr
     assert "finished" in again.stderr
@@ -60,7 +69,7 @@ def test_a_class_of_this_folder_teaches_and_learns(tmp_path: Path) -> None:
     write_files(tmp_path, 400)
     own_module(tmp_path, "stranger_model")
     # what also lies in the folder is not taken for an installed package
-    (tmp_path / "skops.py").write_text("raise SystemExit('the folder came first')\n")
+    (tmp_path / "skl2onnx.py").write_text("raise SystemExit('the folder came first')\n")
     words = words_of_run(
         tmp_path,
         *("--teachers", "10", "--jobs", "2", "--teacher", "stranger_model:Mine"),

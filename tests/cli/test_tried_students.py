@@ -44,6 +44,20 @@ def test_a_student_that_cannot_learn_costs_nothing(files: Path, method: str) -> 
     assert not (files / "out/release").exists()
 
 
+@pytest.mark.parametrize("name", ["strict_learners:Contrary", "sklearn.svm:SVC", "knn:p=1"])
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_student_that_cannot_be_published_costs_nothing(
+    files: Path, method: str, name: str
+) -> None:
+    result = learn(files, *METHODS[method], "--student", name)
+    assert result.exit_code == 2
+    words = " ".join(result.stderr.split())
+    assert "--student cannot be published" in words
+    assert "logistic regression, trees, forests, boosting" in words
+    assert spent_in(files) == []
+    assert not (files / "out/release").exists()
+
+
 @pytest.mark.parametrize("method", list(METHODS))
 def test_a_student_of_numbers_is_published_with_the_classes_of_the_file(
     files: Path, method: str
@@ -52,9 +66,7 @@ def test_a_student_of_numbers_is_published_with_the_classes_of_the_file(
     assert result.exit_code == 0, result.stderr
     release = files / "out" / "release"
     assert independent_verifier([str(release)]) == 0
-    trusted = ["strict_learners.NumbersAlone"]
-    student = sb.load_student(release / "student.onnx", trusted=trusted)
-    assert isinstance(student, sb.students.NumberedClassesClassifier)
+    student = sb.load_student(release / "student.onnx")
     page = (release / "report.html").read_text()
     assert "NumbersAlone" in page
     assert "NumberedClassesClassifier" not in page
@@ -64,7 +76,7 @@ def test_a_student_of_numbers_is_published_with_the_classes_of_the_file(
         app,
         [
             *("predict", str(files / "out"), str(files / "test.csv")),
-            *("--out", str(files / "said.csv"), "--trust", trusted[0]),
+            *("--out", str(files / "said.csv")),
         ],
     )
     assert told.exit_code == 0, told.stderr

@@ -16,9 +16,6 @@ import pytest
 from sklearn.base import clone
 
 import secretballot as sb
-from secretballot.report.student.export import dump_student
-from secretballot.report.student.load import load_student
-from secretballot.students import VotingStudent
 
 X, Y = pickled_learners.X, pickled_learners.Y
 
@@ -84,13 +81,6 @@ def test_how_often_a_student_was_asked_is_not_told() -> None:
         before = pickle.dumps(model)
         model.predict(X)
         assert pickle.dumps(model) == before
-
-
-def test_the_file_of_a_student_holds_no_pickle(tmp_path: Path) -> None:
-    student = VotingStudent(n_rounds=3).fit(X, Y)
-    dump_student(student, tmp_path / "student.onnx")
-    assert np.array_equal(load_student(tmp_path / "student.onnx").predict(X), student.predict(X))
-    assert b"_public_state" not in (tmp_path / "student.onnx").read_bytes()
 
 
 def test_what_is_private_still_refuses(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
 from scipy import sparse
 from sklearn.base import clone
 
@@ -20,6 +19,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.targets import Target
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated
+from secretballot.report.student.export import converted_student
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 NAMES = ["cough", "fever"]
@@ -106,10 +106,7 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(tmp_p
     assert model.score(X, y) == (model.predict(X) == y).all(axis=1).mean()
     for back in (
         pickle.loads(pickle.dumps(model)),
-        skops.io.loads(
-            (content := skops.io.dumps(model.student_)),
-            trusted=skops.io.get_untrusted_types(data=content),
-        ),
+        converted_student(model.student_),
     ):
         assert (back.predict(X) == model.predict(X)).all()
     assert not hasattr(clone(model), "student_")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
@@ -22,6 +21,7 @@ from secretballot.datasets import adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.targets import Target
 from secretballot.report.certificate.terms import stated
+from secretballot.report.student.export import converted_student
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 RANGE = (-5.0, 5.0)
@@ -96,10 +96,7 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> 
     assert model.score(X, y) > 0.8
     for back in (
         pickle.loads(pickle.dumps(model)),
-        skops.io.loads(
-            (content := skops.io.dumps(model.student_)),
-            trusted=skops.io.get_untrusted_types(data=content),
-        ),
+        converted_student(model.student_),
     ):
         assert (back.predict(X) == model.predict(X)).all()
     assert not hasattr(clone(model), "student_")

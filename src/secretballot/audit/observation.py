@@ -1,6 +1,6 @@
 """Everything that can be seen of a folder of released files, as named fields with plain values.
 
-A field is a place (`student.skops:schema.json:$.content.__id__`) with a number or a string.
+A field is a place (`certificate.json:$.public.weights`) with a number or a string.
 Containers are opened: members of a zip archive, leaves of a JSON document, cells of a table, header
 and values of an array, lines and numbers of a string. What cannot be read that way still shows by
 its size, its digest and the digests of its blocks.

@@ -12,14 +12,14 @@ from secretballot._naming import name_columns
 from secretballot._typing import FloatArray
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.report.student.export import converted_student
+from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import OnnxStudent, load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies
 from secretballot.students.names import student_by_name, student_of_numbers
 from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.students.trial import fitted_to_dummies
 
-_TRIED = 1000  # public rows that a regressor is tried on
+_TRIED = 1000  # public rows that a student is tried on
 STUDENT, SCHEMA = "student.onnx", "schema.json"
 
 
@@ -153,10 +153,10 @@ def check_converts(
     if ":" not in name:
         return
     try:
+        some = X_public[:_TRIED]
         if classes:
             fitted = fitted_to_dummies(student_by_name(name), X_public, classes)
         else:
-            some = X_public[:_TRIED]
             learner = student_of_numbers(name)
             fitted = fitted_to_public(learner, some, np.linspace(0.0, 1.0, len(some)), 0)
             fitted = NumberStudent(fitted, (0.0, 1.0))
@@ -164,12 +164,12 @@ def check_converts(
         return
     problem = ""
     try:
-        converted_student(fitted, document)
+        check_answers(fitted, converted_student(fitted, document), some, some)
     except DataError as error:
         problem = str(error)
     if problem:
         raise ParameterError(
             Parameter("student"),
-            f" cannot be published: {problem} Nothing was spent; take one of these, or go on"
-            " --without student, and learn one of your own from the released labels.",
+            f" cannot be published: {problem} Nothing was spent; what can be is {CONVERTS}. Or go"
+            " on --without student, and learn one of your own from the released labels.",
         )

@@ -10,7 +10,6 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
@@ -18,7 +17,7 @@ from secretballot.released import ReleasedLabels
 
 
 # scikit-learn ships no types
-class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HypothesisStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn the hypothesis of a class with the fewest mistakes on the released labels, exactly.
 
     The natural student where queries are chosen by disagreement within the same class: it is the

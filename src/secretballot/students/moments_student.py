@@ -11,7 +11,6 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases import Basis, TableBasis
 from secretballot.bases.integer_model import (
@@ -29,7 +28,7 @@ def _has_classes(student: Any) -> bool:
 
 
 # scikit-learn ships no types
-class MomentsStudent(PublicState, BaseEstimator):  # type: ignore[misc]
+class MomentsStudent(BaseEstimator):  # type: ignore[misc]
     """Predict by released weights in a basis that public points have fixed.
 
     Made by `RecordMomentsClassifier` and `RecordMomentsRegressor`; it is fitted from the start, and

@@ -10,7 +10,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError
 
@@ -20,7 +19,7 @@ def _has_probabilities(model: Any) -> bool:
 
 
 # scikit-learn ships no types
-class NumberedClassesClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NumberedClassesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Number the classes that occur 0, 1, ... for a learner, and answer with the classes.
 
     Some learners, such as XGBoost's, refuse classes by name, and labels among which one number is

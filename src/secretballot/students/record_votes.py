@@ -13,7 +13,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._nearest_points import NearestPoints
-from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_positive
 from secretballot.bases import TableBasis
@@ -41,7 +40,7 @@ def default_basis() -> TableBasis:
 
 
 # scikit-learn ships no types
-class RecordVotesStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn class probabilities from noisy counts of the votes of records.
 
     A record votes at its nearest public points, so the counts at a point are those of all records

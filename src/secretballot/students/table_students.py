@@ -11,7 +11,6 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from secretballot._public_state import PublicState
 from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import FloatArray, IntArray
@@ -22,7 +21,7 @@ from secretballot.students.fitting import default_student, fit_student
 
 
 # scikit-learn ships no types
-class TableStudent(PublicState, BaseEstimator):  # type: ignore[misc]
+class TableStudent(BaseEstimator):  # type: ignore[misc]
     """What students of tables have in common: they are fitted from the start, and learn nothing
     further."""
 

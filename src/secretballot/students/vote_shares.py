@@ -11,13 +11,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
-from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, Parameter
 
 
 # scikit-learn ships no types
-class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Predict the class with the largest estimated vote share.
 
     Subclasses take part in `fit_student` by their

@@ -11,7 +11,6 @@ from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from secretballot._public_state import PublicState
 from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -21,7 +20,7 @@ _WORSE_THAN_A_GUESS = "worse than random"
 
 
 # scikit-learn ships no types
-class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a weighted vote of at most K hypotheses of a class H, by AdaBoost.
 
     For many classes it is SAMME.

@@ -25,10 +25,10 @@ from secretballot.report.student.students import (
     moments_number,
 )
 
-#: What is said where a student does not convert.
+#: What converts, for messages.
 CONVERTS = (
-    "logistic regression, trees, forests, boosting by histograms, naive Bayes, nearest neighbours,"
-    " ridge regression, networks, and all students of this package do"
+    "logistic regression, trees, forests, boosting by histograms, naive Bayes, nearest neighbours"
+    " by Euclidean distance, ridge regression, networks, and all students of this package"
 )
 _PREVIEW_ROWS = 1000
 _LARGEST_ERROR = 1e-5  # of a probability, or of a number over the largest one
@@ -68,11 +68,11 @@ def dump_student(
         return
     loaded = converted_student(student, schema)
     if rows is not None and schema is not None:
-        _check_answers(student, loaded, rows.X, rows.cells)
+        check_answers(student, loaded, rows.X, rows.cells)
     elif X_public is not None:
         n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
         points = take_rows(X_public, np.arange(min(_PREVIEW_ROWS, n_public)))
-        _check_answers(student, loaded, points, points)
+        check_answers(student, loaded, points, points)
     # last: a file appears only if it answers as the student does
     write_file(Path(path), loaded.content)
 
@@ -102,7 +102,7 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
     except Exception as error:  # parts of a student may be anybody's
         problem = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')[:200]}"
     name = type(getattr(student, "regressor", student)).__name__
-    raise DataError(f"{name} does not convert to ONNX ({problem.rstrip('.')}); {CONVERTS}.")
+    raise DataError(f"{name} does not convert to ONNX ({problem.rstrip('.')}).")
 
 
 def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
@@ -202,8 +202,23 @@ def _several_labels(graph: Graph, student: Any, points: Points) -> tuple[str, st
     return said, graph.joined(shares) if len(shares) == len(labels) else None
 
 
-def _check_answers(student: Any, loaded: OnnxStudent, points: Any, cells: Any) -> None:
-    """Refuse a file that answers otherwise than the student."""
+def check_answers(student: Any, loaded: OnnxStudent, points: Any, cells: Any) -> None:
+    """Refuse a file that answers otherwise than the student.
+
+    Parameters
+    ----------
+    student : fitted estimator
+    loaded : OnnxStudent
+    points : array or frame of shape (n, n_features)
+        As the student reads them.
+    cells : array, or mapping of n cells by column
+        As the file does.
+
+    Raises
+    ------
+    DataError
+        If it does on more than one row of a hundred.
+    """
     wanted, found = np.asarray(student.predict(points)), loaded.predict(cells)
     if wanted.dtype.kind == "f" and not hasattr(student, "classes_"):
         otherwise = _apart(found, wanted, float(np.abs(wanted).max(initial=1.0)))
