@@ -9,7 +9,6 @@ from sklearn.base import clone
 
 from secretballot.bases import GraphBasis
 from secretballot.bases.rotation import UNIT
-from secretballot.exceptions import DataError, ParameterError
 
 RNG = np.random.default_rng(0)
 CENTRES = np.array([[0.0, 0, 0], [9, 0, 0], [0, 9, 0], [0, 0, 9]])
@@ -107,20 +106,3 @@ def test_frames_lists_arrays_clones_and_pickles_are_alike() -> None:
         "scaled": True,
     }
     assert list(basis.get_feature_names_out()[:2]) == ["direction0", "direction1"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "table", "error", "words"),
-    [
-        ({"n_modes": 0}, POOL, ParameterError, "n_modes"),
-        ({"n_neighbours": 0}, POOL, ParameterError, "n_neighbours"),
-        ({"n_nearest": 1.5}, POOL, ParameterError, "n_nearest"),
-        ({}, POOL[:11], DataError, "give at least 12"),
-        ({}, np.zeros((30, 3)), DataError, "all alike"),
-        ({}, np.full((30, 2), "a"), DataError, "numbers alone"),
-        ({}, np.empty((0, 3)), DataError, "give public points"),
-    ],
-)
-def test_bad_input_gets_a_sentence(settings, table, error, words) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(error, match=words):
-        GraphBasis(**settings).fit(table)

@@ -5,7 +5,6 @@ import pytest
 
 from secretballot.bases import KernelBasis
 from secretballot.bases.rotation import UNIT
-from secretballot.exceptions import DataError, ParameterError
 
 POOL = np.random.default_rng(0).normal(size=(300, 6))
 ROWS = np.random.default_rng(1).normal(size=(500, 6)) * 2
@@ -70,21 +69,3 @@ def test_far_points_are_not_covered_and_near_ones_are() -> None:
     assert basis.covered(POOL).mean() > 0.99
     assert basis.covered(np.random.default_rng(2).normal(size=(2000, 6))).mean() > 0.9
     assert not basis.covered(POOL[:20] + 30).any()
-
-
-@pytest.mark.parametrize(
-    ("settings", "table", "error", "words"),
-    [
-        ({"n_landmarks": 0}, POOL, ParameterError, "n_landmarks"),
-        ({"whitening": 2.0}, POOL, ParameterError, "whitening"),
-        ({"width": 0.0}, POOL, ParameterError, "width"),
-        ({"random_state": -1}, POOL, ParameterError, "random_state"),
-        ({}, np.zeros((10, 3)), DataError, "all alike"),
-        ({}, np.zeros(10), DataError, "give a table"),
-        ({}, np.full((3, 2), "a"), DataError, "numbers alone"),
-        ({}, np.empty((0, 3)), DataError, "give public points"),
-    ],
-)
-def test_bad_input_gets_a_sentence(settings, table, error, words) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(error, match=words):
-        KernelBasis(**settings).fit(table)

@@ -114,38 +114,9 @@ def test_cells_that_are_no_numbers_are_placed_and_count_as_missing() -> None:
     assert encoding.matrix[:, 1].tolist() == [1, 1, 0, 1]
 
 
-def test_columns_keep_the_public_order_whatever_the_private_one() -> None:
-    shuffled = PUBLIC[["state", "income", "size", "age"]]
-    assert (infer().encode(shuffled) == infer().encode(PUBLIC)).all()
-
-
-def test_a_missing_feature_column_is_refused() -> None:
-    with pytest.raises(DataError, match="lacks column 'size' of the public file"):
-        infer().encode(PUBLIC.drop(columns="size"), role="private file")
-
-
-def test_a_few_typing_errors_leave_a_public_column_numeric() -> None:
-    column = Schema.infer(pd.DataFrame({"a": ["1"] * 50 + ["2"] * 49 + ["oops"]})).columns[0]
-    assert isinstance(column, NumericColumn)
-    assert column.indicator
-
-
-def test_rare_categories_beyond_the_limit_fall_into_other() -> None:
-    texts = [f"c{i:03}" for i in range(250) for _ in range(2)] + ["common"] * 5
-    column = Schema.infer(pd.DataFrame({"a": texts})).columns[0]
-    assert isinstance(column, CategoricalColumn)
-    assert len(column.categories) == 200
-    assert "common" in column.categories
-
-
 def test_a_constant_public_column_is_not_divided_by_its_spread() -> None:
     schema = Schema.infer(pd.DataFrame({"a": ["0.1"] * 10}))
     assert schema.encode(pd.DataFrame({"a": ["1.1"]})) == pytest.approx(np.array([[1.0]]))
-
-
-def test_a_public_file_without_features_is_refused() -> None:
-    with pytest.raises(DataError, match="no column that could be a feature"):
-        Schema.infer(pd.DataFrame({"y": ["1"]}), ignore=["y"])
 
 
 def test_a_declared_schema_is_completed_from_the_public_file() -> None:
@@ -190,11 +161,6 @@ def test_a_schema_that_says_too_little_or_nonsense_is_refused(
 ) -> None:
     with pytest.raises(DataError, match=message):
         Schema.from_json(declared, public=PUBLIC)  # type: ignore[arg-type]
-
-
-def test_an_open_schema_without_public_data_is_refused() -> None:
-    with pytest.raises(DataError, match="no public table"):
-        Schema.from_json({"columns": {"age": "numeric"}})
 
 
 def test_schema_files_are_read_and_bad_ones_refused(tmp_path: Path) -> None:

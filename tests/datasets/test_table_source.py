@@ -103,13 +103,6 @@ def test_files_that_disagree_on_columns_are_refused(tmp_path: Path) -> None:
         source_of(tmp_path)
 
 
-def test_columns_may_stand_in_another_order_in_another_file(tmp_path: Path) -> None:
-    rows().to_parquet(tmp_path / "a.parquet")
-    rows()[["ward", "dose", "seen", "age"]].to_parquet(tmp_path / "b.parquet")
-    frames = list(table_blocks(tmp_path))
-    assert [list(frame.columns) for frame in frames] == [list(rows().columns)] * 2
-
-
 def test_folders_that_are_no_table_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="folder without Parquet files"):
         read_table(tmp_path)
@@ -245,11 +238,6 @@ def test_a_table_at_a_url_says_what_the_file_says(tmp_path: Path, remote: str, k
     source = source_of(place)
     assert len(source.digest()) == 64
     assert source.single == (kind != "folder")
-
-
-def test_a_local_url_is_known_by_pyarrow(tmp_path: Path) -> None:
-    rows().to_parquet(tmp_path / "a.parquet")
-    assert by_age(read_table((tmp_path / "a.parquet").as_uri())) == by_age(rows())
 
 
 def test_a_dataset_of_pyarrow_is_a_table(tmp_path: Path) -> None:

@@ -109,51 +109,6 @@ def test_a_schema_is_complete_and_the_same_in_two_processes() -> None:
     assert said.pop().startswith(text)
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({"kind": "text", "encoding": "bag"}, "'bag'; it must be one of words, tfidf, hashed"),
-        ({"kind": "text", "encoding": "hashed", "width": 0}, "width .* is 0; .* from 1 to 65536"),
-        ({"kind": "text", "encoding": "tfidf", "width": 2**17}, "from 1 to 65536"),
-        ({"kind": "text", "encoding": "hashed", "bigrams": 1}, "bigrams .* true or false"),
-        ({"kind": "text", "encoding": "hashed", "words": ["a"]}, "words .* means nothing"),
-        ({"kind": "text", "words": ["a"], "width": 5}, "width .* means nothing"),
-        ({"kind": "text", "encoding": "tfidf", "weights": [1]}, "weights .* without a list"),
-        ({"kind": "text", "encoding": "tfidf", "words": ["a b"]}, "must be a list of single words"),
-        (
-            {"kind": "text", "encoding": "tfidf", "words": ["a"], "weights": [0]},
-            "1 numbers, one for each of its words .*, each from 0.001 to 1000",
-        ),
-        (
-            {"kind": "text", "encoding": "tfidf", "words": ["a"], "weights": [float("nan")]},
-            "must be 1 numbers",
-        ),
-    ],
-)
-def test_what_a_schema_cannot_mean_is_refused_in_a_sentence(spec: Any, words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        schema_of(spec)
-
-
-def test_public_cells_without_words_of_use_are_refused() -> None:
-    numbers = pd.DataFrame({"note": ["1", "2.5", "", "30"]})
-    for spec in ("text", TFIDF, HASHED):
-        with pytest.raises(DataError, match="every public cell of it is a number; declare it num"):
-            schema_of(spec, public=numbers)
-    alone = pd.DataFrame({"note": [f"word{i} other{i}" for i in range(30)]})
-    for spec in ("text", TFIDF):
-        with pytest.raises(DataError, match="No word stands in two public cells"):
-            schema_of(spec, public=alone)
-    assert schema_of(HASHED, public=alone).encode(alone)[:, :-1].any(axis=1).all()
-
-
-def test_words_alone_have_a_width() -> None:
-    (column,) = schema_of({"kind": "text", "width": 3}).columns
-    assert len(column.feature_names) == 4
-    assert set(column.to_json()["words"]) <= {*WORDS}
-    assert column.to_json().keys() == {"kind", "words"}  # as programs of before read it
-
-
 def test_no_long_text_in_a_csv_file_stops_a_run(tmp_path: Path) -> None:
     notes = ["pain today", "pain " * 60_000, "no pain"]
     pd.DataFrame({"note": notes}).to_csv(tmp_path / "t.csv", index=False)

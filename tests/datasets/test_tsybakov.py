@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from secretballot.datasets import TsybakovThresholds, synthetic_tsybakov
-from secretballot.exceptions import DataError
 
 LAWS = [
     TsybakovThresholds(tau, threshold, scale, noise, left)
@@ -46,16 +45,6 @@ def test_excess_error_is_the_integral_of_the_margin(law: TsybakovThresholds) -> 
         )
 
 
-@pytest.mark.parametrize("law", [law for law in LAWS if law.tau < 1])
-def test_small_margins_are_as_rare_as_the_exponent_says(law: TsybakovThresholds) -> None:
-    """Definition 3: P(|r - 1/2| <= s) against s has the slope tau / (1 - tau), read off far
-    inside of `scale`."""
-    gaps = np.sort(np.abs(law.probability(GRID) - 0.5))
-    near = gaps[[20_000, 60_000]]
-    slope = np.log(3) / np.log(near[1] / near[0])
-    assert slope == pytest.approx(law.tau / (1 - law.tau), rel=0.01)
-
-
 @pytest.mark.parametrize("law", LAWS)
 def test_the_condition_holds_with_its_exponent_and_factor_and_with_no_larger_ones(
     law: TsybakovThresholds,
@@ -85,22 +74,3 @@ def test_a_sample_follows_its_law() -> None:
     for threshold in (0.2, 0.4, 0.7):  # four standard errors
         error = np.mean(sample.y != (sample.X[:, 0] >= threshold))
         assert error - law.bayes_error == pytest.approx(float(law.excess(threshold)), abs=0.0045)
-
-
-def test_massart_noise_is_the_case_of_exponent_one() -> None:
-    sample = synthetic_tsybakov(1000, tau=1.0, noise=0.2, seed=3)
-    assert set(sample.probability.round(12)) == {0.2, 0.8}
-    assert sample.bayes_error == pytest.approx(0.2)
-    assert sample.distribution.excess([0.4, 0.6]) == pytest.approx([0.06, 0.06])
-
-
-def test_a_seed_fixes_the_sample() -> None:
-    one, two, other = (synthetic_tsybakov(100, tau=0.5, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(one.y, two.y)
-    assert np.array_equal(one.X, two.X)
-    assert not np.array_equal(one.X, other.X)
-
-
-def test_nan_is_no_threshold() -> None:
-    with pytest.raises(DataError, match="nan"):
-        TsybakovThresholds(0.5).excess([0.1, float("nan")])

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from secretballot.datasets.cells import texts_of, vectors_of
-from secretballot.datasets.columns import IgnoredColumn, VectorColumn
-from secretballot.datasets.inferred_columns import inferred_column
+from secretballot.datasets.columns import VectorColumn
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.table_source import source_of
 from secretballot.datasets.tables import read_table, table_blocks
@@ -141,30 +140,6 @@ def test_the_schema_says_all() -> None:
     rows, _ = schema.compact(frame)
     assert rows.dtype.itemsize == 4 * WIDTH  # the other column counts the rows
     assert (schema.widen(rows) == schema.encode(frame)).all()
-
-
-def test_a_column_declared_without_any_public_vector_is_refused() -> None:
-    frame = pd.DataFrame({"scan": ["a", "b"]})
-    with pytest.raises(DataError, match="No public row has a vector in column 'scan'"):
-        Schema.from_json({"columns": {"scan": "vector"}}, public=frame)
-
-
-def test_public_vectors_of_several_lengths_are_no_column_of_vectors() -> None:
-    cells = column_of([row[: 2 + place % 3] for place, row in enumerate(VECTORS)])
-    assert isinstance(inferred_column("scan", cells).column, IgnoredColumn)
-
-
-def test_vectors_that_are_all_alike_have_no_scale() -> None:
-    column = inferred_column("scan", column_of([np.full(3, 0.1)] * N)).column
-    assert isinstance(column, VectorColumn)
-    assert column.scale == 1.0
-
-
-def test_other_nested_cells_are_refused(tmp_path: Path) -> None:
-    for nested in ([[[1.0]]], [{"a": 1}], [["word"]]):
-        parquet.write_table(pa.table({"a": nested}), tmp_path / "t.parquet")
-        with pytest.raises(DataError, match="nested cells in column 'a' that are no lists of"):
-            read_table(tmp_path / "t.parquet")
 
 
 def table_with_array(folder: Path, array: Any, name: str = "scan") -> Path:

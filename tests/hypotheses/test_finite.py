@@ -4,13 +4,11 @@ import json
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import FiniteClass
 
 
@@ -90,32 +88,3 @@ def test_fitted_estimators_with_classes_of_their_own():
     assert best.describe() == {"place": 0, "estimator": "DecisionTreeClassifier"}
     assert family.version_space().restrict(X, words == "yes", 0).mask.tolist() == [True, False]
     assert family.disagreement_region(X).any()
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: FiniteClass([]), ParameterError, "at least one"),
-        (lambda: FiniteClass([3]), ParameterError, "predict"),
-        (lambda: FiniteClass([Table((0, 7))]).erm([[1.0]], [1]), DataError, "positive"),
-        (
-            lambda: FiniteClass([Table(((0, 1), (1, 1)))]).erm([[1.0]], [1]),
-            DataError,
-            "two classes",
-        ),
-        (lambda: FiniteClass([Table((0, 1))]).erm([[np.nan]], [1]), DataError, "nan"),
-        (
-            lambda: FiniteClass([Table((0, 1))]).dichotomies([[1.0]]).hypothesis(1),
-            ParameterError,
-            "from 0 to 0",
-        ),
-        (
-            lambda: FiniteClass([Table((0, 1))]).version_space().restrict([[1.0]], [1], -1),
-            ParameterError,
-            "slack",
-        ),
-    ],
-)
-def test_wrong_input_is_refused_in_one_sentence(call, error, words):
-    with pytest.raises(error, match=words):
-        call()

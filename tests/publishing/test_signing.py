@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 import secretballot as sb
 from secretballot.cli import app
-from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.exceptions import CertificateError, DataError
 from secretballot.publishing import signing
 from secretballot_verify import check_release, exit_code
 
@@ -210,37 +210,3 @@ def test_a_key_that_others_may_read_is_refused(release: Path, tmp_path: Path) ->
     key.chmod(0o640)
     with pytest.raises(DataError, match=r"may be read by others; .* chmod 600 signing"):
         sb.sign_release(release, key)
-
-
-def test_keys_that_are_none_are_bad_input(release: Path, tmp_path: Path) -> None:
-    key = made_key(tmp_path)
-    for wrong, said in ((tmp_path / "none", "no key file"), (tmp_path, "no key file")):
-        with pytest.raises(DataError, match=said):
-            sb.verify_certificate(release, key=wrong)
-        with pytest.raises(DataError, match=said):
-            sb.sign_release(release, wrong)
-    with pytest.raises(ParameterError, match="holds no public Ed25519 key"):
-        sb.verify_certificate(release, key=key)
-    document = json.loads((release / "certificate.json").read_text())
-    found = sb.verify_certificate(document, key=Path(f"{key}.pub"))
-    assert "give that file, or its folder" in found.failures[0].detail
-
-
-def test_the_command_line_signs_and_verifies(release: Path, tmp_path: Path) -> None:
-    key = tmp_path / "signing.pem"
-    made = run("signing-key", key, "--json")
-    assert made.exit_code == 0
-    mark = json.loads(made.stdout)["key"]
-    assert run("verify", release, "--key", f"{key}.pub").exit_code == 4
-    signed = run("sign", release, "--key", key)
-    assert signed.exit_code == 0
-    assert mark in signed.stdout
-    verified = run("verify", release, "--key", f"{key}.pub", "--independent")
-    assert verified.exit_code == 0, verified.stdout
-    assert f"Signed with the key {mark}." in verified.stdout
-    wrong = run("verify", release, "--key", key)
-    assert wrong.exit_code == 2
-    assert "--key is the file" in wrong.stderr
-    assert run("sign", release, "--key", tmp_path / "none").exit_code == 2
-    # the folder of a run
-    assert run("sign", tmp_path, "--key", key).exit_code == 0

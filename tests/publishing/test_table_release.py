@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeRegressor
 
 import secretballot as sb
 import secretballot_verify as second
@@ -84,8 +82,6 @@ def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[st
     "settings",
     [
         {},
-        {"release": "labels"},
-        {"ballot": "sets"},
         {"ballot": "sets", "release": "labels"},
         {"most_named": 1},
     ],
@@ -118,27 +114,6 @@ def test_several_labels_are_released_with_their_students(
         assert "names the labels that it finds at" in (made.path / "report.html").read_text()
         assert "A classifier that says of 3 labels" in (made.path / "model-card.md").read_text()
     assert "for formulas (=c)" in " ".join((made.path / "README.txt").read_text().split())
-
-
-def test_any_student_can_be_given(
-    tmp_path: Path, means: sb.PATERegressor, counts: sb.PATEMultiLabelClassifier
-) -> None:
-    given: list[tuple[Any, Any]] = [
-        (means.released_table_, DecisionTreeRegressor(max_depth=2)),
-        (means.released_table_, "forest:n_estimators=3"),
-        (means.released_table_, means.student_),
-        (counts.released_table_, LogisticRegression()),
-        (counts.released_table_, "tree:max_depth=2"),
-    ]
-    for place, (table, student) in enumerate(given):
-        made = sb.write_release(
-            tmp_path / str(place), table, student=student, X_public=POINTS, without=["report"]
-        )
-        loaded = sb.load_student(made.path / "student.onnx")
-        assert np.allclose(loaded.predict(X), made.student.predict(X))
-    plain = sb.write_release(tmp_path / "none", means.released_table_, without=["report"])
-    assert plain.student is None
-    assert "student.onnx" not in plain.files
 
 
 Forgery = Callable[[Path, dict[str, Any]], None]
@@ -217,10 +192,3 @@ def test_a_release_is_made_again_byte_for_byte(
         (folder / "README.txt").write_text("changed")
         with pytest.raises(CertificateError, match="does not verify"):
             differing_files(folder, student=source, X_public=POINTS)
-
-
-def test_a_fit_without_a_student_releases_the_table_alone() -> None:
-    model = sb.PATERegressor((-4.0, 4.5), n_teachers=40, budget=BUDGET)
-    model.fit_table(X, 3 * X[:, 0], X_public=POINTS)
-    assert not hasattr(model, "student_")
-    assert sb.verify_certificate(model.certificate_).ok

@@ -70,17 +70,6 @@ def test_clusters_are_represented_by_size_and_by_their_middle(wrap):
         assert np.linalg.norm(X[row] - members.mean(axis=0)) == pytest.approx(gaps.min(), rel=0.3)
 
 
-def test_as_many_clusters_as_the_plan_has_labels():
-    X, group = groups([10, 40, 20, 30], CENTRES)
-    assert set(group[ClusterSampling().start(pool_of(X, 4)).propose(4)]) == {0, 1, 2, 3}
-    assert len(ClusterSampling().start(pool_of(X, 10_000)).propose(10_000)) == 100
-
-
-def test_large_pools_are_clustered_in_batches():
-    X, group = groups([1_000, 4_000, 2_000, 3_000], CENTRES)
-    assert group[ClusterSampling(4).start(pool_of(X)).propose(4)].tolist() == [1, 3, 2, 0]
-
-
 def test_spread_takes_the_heaviest_of_each_group_and_fills_up():
     X, group = groups([5, 5, 5, 5], CENTRES)
     weights = np.arange(20.0)

@@ -10,7 +10,6 @@ from secretballot.queries import (
     QueryStrategy,
     check_proposal,
 )
-from secretballot.released import ReleasedLabels
 
 POOL = PublicPool(X=np.zeros((10, 1)), classes=(0, 1), n_queries=5, random_state=0)
 
@@ -56,28 +55,12 @@ def test_proposals_that_cannot_be_asked_are_refused(rows, asked, mend):
         check_proposal(rows, 3, POOL, asked)
 
 
-@pytest.mark.parametrize("rows", [[], [4], np.array([0, 9], dtype=np.uint8), (7, 8, 1)])
-def test_good_proposals_pass_as_int64(rows):
-    checked = check_proposal(rows, 3, POOL, {2, 3})
-    assert checked.dtype == np.int64
-    assert checked.tolist() == list(rows)
-
-
 def test_the_guard_remembers_what_was_proposed():
     selector = CheckedSelector(Scripted([1, 2], [3], [2]), POOL)
     assert selector.propose(2).tolist() == [1, 2]
     assert selector.propose(2).tolist() == [3]
     with pytest.raises(DataError, match="row 2 twice"):
         selector.propose(2)
-
-
-def test_the_guard_hands_answers_on():
-    strategy = Scripted([1])
-    answers = ReleasedLabels([1], [0], (0, 1), n_teachers=5)
-    selector = CheckedSelector(strategy, POOL)
-    selector.receive(answers)
-    assert strategy.received is answers
-    assert selector.explain() == {}
 
 
 def test_passive_rows_do_not_depend_on_the_rounds_and_follow_the_coins():

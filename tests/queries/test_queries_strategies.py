@@ -1,14 +1,12 @@
 """What every strategy keeps: public eyes only, the same walk twice, each row once, no row too
 many."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -19,7 +17,6 @@ from secretballot.hypotheses import Thresholds
 from secretballot.queries import (
     STRATEGIES,
     CheckedSelector,
-    ClusterSampling,
     CommitteeSampling,
     DisagreementSampling,
     EntropySampling,
@@ -138,28 +135,12 @@ def test_a_pool_is_exhausted_without_a_row_twice(name, batch):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_it_explains_and_describes_itself_as_json(name):
-    X = points(name)
-    _, selector = walk(ALL[name], X, answers_for(X), most=20)
-    json.dumps([selector.explain(), ALL[name].describe()], allow_nan=False)
-    assert ALL[name].describe()["name"] in STRATEGIES
-
-
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("answer", [-1, 0])
-def test_one_class_or_none_is_no_reason_to_stop(name, answer):
+def test_no_answer_is_no_reason_to_stop(name):
     X = points(name, m=30)
-    asked, _ = walk(ALL[name], X, np.full(30, answer), most=20, batch=5)
+    asked, _ = walk(ALL[name], X, np.full(30, -1), most=20, batch=5)
     # whose version space says that the rest is of that class, too
     if name != "thresholds":
         assert len(asked) == 20
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_points_that_coincide_are_borne(name):
-    X = np.repeat(points(name, m=4), 6, axis=0)
-    asked, _ = walk(ALL[name], X, (X[:, 0] > 0).astype(np.int64), batch=10)
-    assert len(asked) == len(set(asked)) > 0
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -175,15 +156,13 @@ def test_rows_that_others_asked_are_not_asked_again(name):
 @pytest.mark.parametrize(
     "name", [name for name in ALL if name not in ("thresholds", "disagreement")]
 )
-@pytest.mark.parametrize("wrap", [pd.DataFrame, sparse.csr_matrix])
-def test_frames_and_sparse_pools_are_walked_like_arrays(name, wrap):
+def test_frames_and_sparse_pools_are_walked_like_arrays(name):
     X = np.rint(2 * points(name))  # zeros for the sparse
     answers = answers_for(X)
     plain = walk(ALL[name], X, answers, most=25)[0]
-    wrapped = walk(ALL[name], wrap(X), answers, most=25)[0]
-    assert len(wrapped) == len(plain) == 25
-    if wrap is pd.DataFrame and name != "margin of a learner":
-        assert wrapped == plain
+    assert len(walk(ALL[name], sparse.csr_matrix(X), answers, most=25)[0]) == len(plain) == 25
+    if name != "margin of a learner":
+        assert walk(ALL[name], pd.DataFrame(X), answers, most=25)[0] == plain
 
 
 @pytest.mark.parametrize(
@@ -199,31 +178,6 @@ def test_three_classes_are_told_apart(strategy):
     late = X[asked[20:], 0]
     gaps, others = (np.minimum(np.abs(x - 0.5), np.abs(x + 0.5)) for x in (late, X[:, 0]))
     assert np.median(gaps) < 0.6 * np.median(others)  # near the two edges
-
-
-def test_a_round_is_spread_over_the_doubtful_points():
-    X = np.repeat([[0.0, -3.0], [0.0, 3.0], [4.0, 0.0], [-4.0, 0.0]], 40, axis=0)
-    X += np.random.default_rng(0).normal(scale=0.05, size=X.shape)
-    pool = PublicPool(X=X, classes=(0, 1), n_queries=10, random_state=0)
-    answers = (X[:, 0] > 0).astype(np.int64)
-    far = [80, 120]
-    sides = {}
-    for spread in (1, 40):
-        selector = MarginSampling(spread=spread).start(pool)
-        selector.receive(released(far, answers, classes=(0, 1)))
-        rows = selector.propose(2)
-        assert (rows < 80).all()  # both groups of the middle are doubtful, the outer ones are not
-        sides[spread] = set((rows // 40).tolist())
-    assert sides[40] == {0, 1}
-
-
-def test_one_point_at_a_time_is_the_most_doubtful_one():
-    X = np.linspace(-1, 1, 41).reshape(-1, 1)
-    pool = PublicPool(X=X, classes=(0, 1), n_queries=10, random_state=0)
-    for strategy in (MarginSampling(), EntropySampling()):
-        selector = strategy.start(pool)
-        selector.receive(released([0, 40], (X[:, 0] > 0).astype(np.int64), classes=(0, 1)))
-        assert selector.propose(1).tolist() == [20]
 
 
 def test_noisy_counts_weigh_the_labels():
@@ -250,36 +204,6 @@ def test_noisy_counts_weigh_the_labels():
     assert first([0, 100, 49, 100]) < 10
 
 
-def test_strings_are_refused_where_distances_are_measured_and_served_where_not():
-    frame = pd.DataFrame({"colour": ["red", "green", "blue", "red"] * 10})
-    pool = PublicPool(X=frame, classes=(0, 1), n_queries=5, random_state=0)
-    for strategy in (ClusterSampling(), KCenterSampling(), MarginSampling(), CommitteeSampling()):
-        with pytest.raises(DataError, match="encode them as numbers"):
-            strategy.start(pool)
-    encoded = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
-    own = MarginSampling(encoded, PassiveSampling(), spread=1)
-    assert len(walk(own, frame, np.arange(40) % 2, most=12, classes=(0, 1))[0]) == 12
-    assert len(
-        walk(
-            DisagreementSampling(learner=encoded), frame, np.arange(40) % 2, most=6, classes=(0, 1)
-        )[0]
-    )
-
-
-def test_missing_numbers_are_refused():
-    X = points("any")
-    X[3, 1] = np.nan
-    pool = PublicPool(X=X, classes=(0, 1), n_queries=5, random_state=0)
-    for strategy in (
-        ClusterSampling(),
-        KCenterSampling(),
-        MarginSampling(),
-        DisagreementSampling(),
-    ):
-        with pytest.raises(DataError, match="fill them"):
-            strategy.start(pool)
-
-
 def test_a_learner_that_fails_on_the_pool_is_refused_before_anything_is_asked():
     frame = pd.DataFrame({"colour": ["red", "green", "blue", "red"] * 10})
     pool = PublicPool(X=frame, classes=(0, 1), n_queries=5, random_state=0)
@@ -293,19 +217,6 @@ def test_a_learner_that_fails_on_the_pool_is_refused_before_anything_is_asked():
     # a colour that the first answers may not hold
     with pytest.raises(DataError, match="unknown categories"):
         strategy.start(pool)
-
-
-def test_a_margin_is_read_off_a_decision_function():
-    X = points("any", m=200)
-    asked, _ = walk(MarginSampling(RidgeClassifier()), X, (X[:, 0] > 0).astype(np.int64), most=60)
-    assert np.abs(X[asked[30:], 0]).mean() < 0.5 * np.abs(X[:, 0]).mean()
-
-
-def test_open_random_states_are_set_by_the_public_coins():
-    X = points("any", m=100)
-    forest = DecisionTreeClassifier(max_features=1, splitter="random")
-    first, second = (walk(MarginSampling(forest), X, answers_for(X), most=40)[0] for _ in range(2))
-    assert first == second
 
 
 def test_a_release_of_another_pool_is_refused():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Thresholds
 from secretballot.hypotheses.base import HypothesisClass, VersionSpace
 from secretballot.queries import DisagreementSampling, PassiveSampling, PublicPool
@@ -263,11 +263,6 @@ def test_a_walk_taken_again_with_all_answers_at_hand_asks_nothing_twice():
         rest += rows.tolist()
         again.receive(release_of(known + rest, answers))
     assert known + rest == whole
-
-
-def test_more_than_two_classes_are_refused():
-    with pytest.raises(DataError, match="about two classes, and there are 3"):
-        DisagreementSampling().start(pool_of(np.zeros((4, 1)), classes=(0, 1, 2)))
 
 
 def test_a_sorted_pool_is_walked_in_random_order_by_public_coins():

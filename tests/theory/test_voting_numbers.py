@@ -1,11 +1,9 @@
 """Voting in numbers against simulation, enumeration and true empirical risk minimisers."""
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from made_events import sparse_event
 from secretballot import theory
@@ -33,19 +31,6 @@ def test_label_accuracy_by_enumeration(k: int) -> None:
         assert (
             theory.label_accuracy(2 * for_one - k, 2.3) <= pmf[2 * (for_one + x) >= k].sum() + 1e-12
         )
-
-
-def test_expected_label_accuracy_is_the_mean_over_votes() -> None:
-    k, p, sigma = 25, 0.7, 3.0
-    by_hand = sum(
-        binom.pmf(v, k, p) * theory.label_accuracy(2 * v - k, sigma) for v in range(k + 1)
-    )
-    assert theory.expected_label_accuracy(p, k, sigma) == pytest.approx(by_hand)
-    rng = np.random.default_rng(1)
-    x, pmf = _discrete_gaussian(sigma)
-    wins = 2 * (rng.binomial(k, 1 - p, size=200_000) + rng.choice(x, p=pmf, size=200_000)) < k
-    assert theory.expected_label_accuracy(p, k, sigma) == pytest.approx(wins.mean(), abs=5e-3)
-    assert theory.expected_label_accuracy(1.0, k, 0.01) == pytest.approx(1.0)
 
 
 def test_the_forecast_by_enumeration_of_two_queries() -> None:
@@ -84,18 +69,3 @@ def test_voting_fails_with_teachers_that_minimise_the_empirical_error() -> None:
     assert (votes.mean(axis=0) < 0.5).mean() == 0.75 == example.limit_error
     assert [(h != np.ones(4)).mean() for h in class_] == [0.5] * 3
     assert example.best_error == example.teacher_error == 0.5
-
-
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_errors_of_examples_by_enumeration(k: int) -> None:
-    for example in (theory.voting_fails(), theory.voting_wins(0.2, 1)):
-        wrong = 0.0
-        for p in example.agreement:
-            for rights in product((0, 1), repeat=k):
-                chance = math.prod(p if right else 1 - p for right in rights)
-                wrong += (
-                    chance
-                    * (0.5 if 2 * sum(rights) == k else float(2 * sum(rights) < k))
-                    / len(example.agreement)
-                )
-        assert example.voting_error(k) == pytest.approx(wrong)
