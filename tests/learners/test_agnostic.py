@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from made_events import sparse_event
-from secretballot.accounting import PrivacyBudget, noisy_votes
+from secretballot.accounting import PrivacyBudget, noisy_votes, sparse_vector
 from secretballot.accounting.stream_recipes import answer_chance, stream_mechanism
 from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError

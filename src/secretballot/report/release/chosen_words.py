@@ -6,8 +6,8 @@ from typing import Any
 from secretballot.report.wording import number_text, shown, unit_noun
 
 EXPONENTIAL_SENTENCE = (
-    "One candidate is drawn by the exponential mechanism: at random, the likelier the fewer"
-    " mistakes it makes, and with one mistake more less likely by a fixed factor."
+    "One candidate is drawn at random, the likelier the fewer mistakes it makes, by the exponential"
+    " mechanism or by permute-and-flip."
 )
 
 
