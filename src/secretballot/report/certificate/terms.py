@@ -32,7 +32,8 @@ STABILITY = "stability-quantile"
 CONFIDENCE = "confidence"
 #: Methods without classes: what they release stands in "released".
 WITHOUT_CLASSES = (*SUMS_ALONE, *TABLE_FIELDS)
-_ANSWERS_SOME = ("confident-labels",)
+_CONFIDENT = "confident-labels"
+_ANSWERS_SOME = (_CONFIDENT, "stable-value")
 _ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 #: By method, the kinds of mechanisms, the public settings, and those that may be missing.
 _METHODS: dict[str, tuple[set[str], set[str], set[str]]] = {
@@ -142,7 +143,7 @@ def check_public(mechanism: Mechanism, public: Mapping[str, Any]) -> None:
         raise CertificateError(f"The public settings lack or add the field {shown(min(wrong))}.")
     if CONFIDENCE in found and public["method"] == VOTES:
         check_probability(CONFIDENCE, public[CONFIDENCE])
-        if kind not in _ANSWERS_SOME:
+        if kind != _CONFIDENT:
             raise CertificateError("Only confident labels are confirmed with a confidence.")
     if EXPECTED_UNCOVERED in found and not (
         0 <= check_finite(EXPECTED_UNCOVERED, public[EXPECTED_UNCOVERED]) <= 1

@@ -108,6 +108,11 @@ _SENTENCES = {
         " a chance that is nearly certain where a vote may decide, and falls with the lead. After a"
         " fixed number of withheld answers the stream stops."
     ),
+    "stable-value": (
+        "A query is answered with the class that has the most votes if so many votes would have to"
+        " change before another class could have them, with random noise of a two-sided geometric"
+        " distribution, that a threshold is passed; otherwise the answer is withheld."
+    ),
     RECORD_VOTES: (
         "Votes are counted for each public point and class, and random noise with a Gaussian"
         " distribution on the integers is added to every count."
