@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,6 +53,8 @@ from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.teachers.votes import from_set_numbers, guarantee_of
 from secretballot_verify import REFUSED, check_certificate
+
+__all__ = ["choose_by_scores", "estimate_stability", "release", "release_table"]
 
 #: Of what a ledger keeps as public, what was asked: no setting that a certificate states.
 ASKED = "asked"
@@ -472,7 +474,12 @@ def choose_by_scores(
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
 ) -> Released:
-    """Choose one candidate by private scores, with probability proportional to exp(score / scale).
+    """Choose one candidate by private scores, with chances that fall with the distance from the
+    best.
+
+    In an account of basic composition by permute-and-flip, which costs the same there and comes
+    nearer to the best; in others by the exponential mechanism, which costs less beside other
+    releases.
 
     Parameters
     ----------
@@ -515,7 +522,8 @@ def choose_by_scores(
         epsilon.
     Sensitivity : 1 for every score.
     Price : (epsilon, 0).
-    Source : McSherry and Talwar 2007, Theorem 6; Nandi and Bassily 2020, Algorithm 7.
+    Source : McSherry and Talwar 2007, Theorem 6; McKenna and Sheldon 2020, arXiv:2010.12603; Nandi
+        and Bassily 2020, Algorithm 7.
     Rounding : upward.
     """
     declared = check_declaration(declaration)
@@ -532,12 +540,11 @@ def choose_by_scores(
             raise ParameterError("The scores are not one for each candidate. Nothing was spent.")
         return found
 
-    mechanism = ExponentialChoice(epsilon=_loss_of(epsilon))
-    check_paid_by(mechanism, ledger, PrivacyBudget(epsilon, 0.0))
+    check_ledger(ledger)
     return releasing.release(
         ScoreShape(guarantee=guarantee_of(declared["unit"], declared["neighbours"])),
         counted,
-        mechanism,
+        _choice(epsilon, ledger.composition),
         ledger,
         PrivacyBudget(epsilon, 0.0),
         request=uuid.uuid4().hex if request is None else request,
@@ -581,11 +588,10 @@ def reserve_choice(
         not.
     Source : Nandi and Bassily 2020, Algorithms 4 and 7.
     """
-    mechanism = ExponentialChoice(epsilon=_loss_of(epsilon))
-    check_paid_by(mechanism, ledger, PrivacyBudget(epsilon, 0.0))
+    check_ledger(ledger)
     return releasing.stream(
         ScoreShape(guarantee=guarantee),
-        mechanism,
+        _choice(epsilon, ledger.composition),
         ledger,
         PrivacyBudget(epsilon, 0.0),
         request=request,
@@ -603,6 +609,16 @@ def _loss_of(epsilon: float) -> float:
     return calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
 
 
+def _choice(epsilon: float, composition: str) -> ExponentialChoice:
+    """Return what chooses at a price of (epsilon, 0)."""
+    # the loss of the exponential mechanism has a bounded range, which basic composition cannot use
+    flips = composition == "basic"
+    rule: Literal["exponential", "permute-and-flip"] = (
+        "permute-and-flip" if flips else "exponential"
+    )
+    return ExponentialChoice(epsilon=_loss_of(epsilon), rule=rule)
+
+
 def _check_named(
     planned: Released,
     declaration: Mapping[str, object] | None = None,
@@ -615,7 +631,7 @@ def _check_named(
     a choice among candidates itself, of the same price.
     """
     made = planned.shape.guarantee
-    own = ExponentialChoice(epsilon=_loss_of(planned.budget.epsilon))
+    own = _choice(planned.budget.epsilon, planned.account.composition)
     shape = ScoreShape(guarantee=made)
     public = {"n_candidates": 1, **planned.public, "method": EXPONENTIAL}
     named = replace(planned, public=public if planned.mechanism == own else planned.public)

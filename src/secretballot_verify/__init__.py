@@ -152,7 +152,7 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     index = {name: place for place, name in enumerate(names)}
     asked = Asked()
     answered, abstained, problem = 0, 0, ""
-    stops = mechanism["kind"] != certificate.ANSWERS_SOME
+    stops = mechanism["kind"] not in certificate.ANSWERS_SOME
     try:
         rows = csv.reader(lines_of(os.path.join(folder, "labels.csv"), longest, found))
         next(rows, None)

@@ -277,7 +277,8 @@ def check_shape(value: Any, shape: dict[str, Any], place: str) -> None:
 
 # --- Mechanisms and their events ------------------------------------------------------------------
 
-ANSWERS_SOME = "confident-labels"
+CONFIDENT = "confident-labels"
+ANSWERS_SOME = (CONFIDENT, "stable-value")
 _ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 _MOMENTS = ("record-moments", "record-moments-of-a-number", "record-moments-of-labels")
 TABLES = ("votes-of-labels", "votes-of-numbers")
@@ -287,7 +288,7 @@ _SUMMED = {
 }
 #: By method: kinds of mechanisms, public settings, and those that may be missing.
 _METHODS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
-    "votes": (("noisy-votes", "table-labels", ANSWERS_SOME, *_ABSTAINS), set(), {"confidence"}),
+    "votes": (("noisy-votes", "table-labels", *ANSWERS_SOME, *_ABSTAINS), set(), {"confidence"}),
     "record-votes": (("noisy-votes",), set(), {"expected_uncovered"}),
     "record-moments": (("noisy-sums",), _SUMMED, {"start", "class_weights"}),
     "record-moments-of-a-number": (("noisy-sums",), _SUMMED | {"target_range"}, set()),
@@ -329,6 +330,7 @@ _KINDS: dict[str, dict[str, Rule]] = {
     },
     **_STREAM_SHAPE,
     "relabelled-sample": {"stream": is_object},
+    "stable-value": {"scale": _IS_SCALE, "threshold": a_count(0, 10**15)},
     "noisy-means": {"sigma": _IS_SCALE},
     "vote-quantiles": {"epsilon": _IS_LOSS, "rank": _COUNTED},
     "stability-quantile": {"epsilon": _IS_LOSS, "fraction": _IS_SHARE},
@@ -414,7 +416,7 @@ def check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
     if kind == "table-labels":
         require(shape["n_classes"] == 2, "A table of chances is for two classes.")
         check_chances(mechanism["weights"], teachers)
-    if kind == ANSWERS_SOME:
+    if kind == CONFIDENT:
         require(mechanism["threshold"] <= teachers, "The threshold is above the teachers' number.")
         require(mechanism["max_answers"] <= shape["n_queries"], "Too many queries are answered.")
     if kind == "vote-quantiles":
@@ -497,6 +499,8 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
             sample = {key: shape["sample"][key] for key in ("sampled", "out_of", "relabel_epsilon")}
             sample["relation"] = shape["guarantee"]["relation"]
             return {"kind": "sampled", "stream": event_of(mechanism["stream"], shape), **sample}
+        case "stable-value":
+            return {"kind": "stable-tests", **told("scale", "threshold"), "count": moved}
         case "noisy-means":
             squared = moved * (classes - 1) ** 2
             return sums([mechanism["sigma"]], squared, shape["n_queries"])
@@ -563,7 +567,7 @@ def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
     if candidates:
         require(_AT_LEAST_ONE(public["n_candidates"]), "The choice states no candidates.")
     elif "confidence" in public:
-        share = mechanism["kind"] == ANSWERS_SOME and _IS_SHARE(public["confidence"])
+        share = mechanism["kind"] == CONFIDENT and _IS_SHARE(public["confidence"])
         require(share, "The settings state a confidence that is no probability.")
     elif "expected_uncovered" in public:
         require(a_number(0, 1)(public["expected_uncovered"]), "The uncovered share is no share.")
@@ -751,7 +755,7 @@ def check_counts(document: dict[str, Any]) -> str:
     require(within, "More was answered than asked, or more asked than planned.")
     paid = answered <= mechanism.get("max_answers", answered)
     require(paid, "More was answered than paid for.")
-    every = mechanism["kind"] in (ANSWERS_SOME, *_ABSTAINS) or answered == queries
+    every = mechanism["kind"] in (*ANSWERS_SOME, *_ABSTAINS) or answered == queries
     require(every, "The mechanism answers every query, and not all were answered.")
     if table:
         return f"{len(released['rows'])} answers, as paid for."

@@ -63,6 +63,8 @@ def price_of(event: dict[str, Any], epsilon: float, promised: float | None = Non
             price = exact(value, "plain addition" if added else "randomised response, composed")
         case "bounded-range":
             price = ranged_price(event, epsilon)
+        case "stable-tests":
+            price = exact(stable_delta(event, epsilon), "a charge for each test")
         case "sparse-stream" | "table-stream":
             price = exact(stream_profile(event)(epsilon), "a charge for each abstention")
         case "sampled":
@@ -349,6 +351,16 @@ def sparse_delta(event: dict[str, Any], epsilon: float) -> float:
     pattern = renyi_delta(lambda a: count * one_vote_charge(a, second) / (a - 1), epsilon)
     parts = parts_delta(count, 1 / event["threshold_scale"] + 2 * second, epsilon)
     return min(1.0, failure + (1 - failure) * parts, failure + pattern)
+
+
+def stable_delta(event: dict[str, Any], epsilon: float) -> float:
+    """Return delta of tests of a distance to instability: each may answer where the plurality
+    changes, and costs the noise of its distance else."""
+    rate, count = 1 / event["scale"], event["count"]
+    # one test answers at the distance 0
+    log_chance = -(event["threshold"] + 1) * rate - math.log1p(math.exp(-rate))
+    fails = -math.expm1(count * math.log1p(-math.exp(log_chance)))
+    return fails + (1 - fails) * parts_delta(count, rate, epsilon)
 
 
 def stream_profile(event: dict[str, Any]) -> Profile:

@@ -9,6 +9,7 @@ import pytest
 
 from exact_games.distributions import Distribution
 from exact_games.statistics import sample_p_value
+from flips import flip_law
 from secretballot.core import exponential
 from secretballot.core.events import Pure
 from secretballot.core.mechanisms import ExponentialChoice, State
@@ -20,7 +21,7 @@ ALPHA = 1e-6
 FLIP = ExponentialChoice(epsilon=1.0, rule="permute-and-flip")
 
 
-def flip_law(scores, scale):
+def law_of_orders(scores, scale):
     """Return the chance of each candidate: by the order of all, as the paper states it."""
     heads = np.exp((np.asarray(scores) - max(scores)) / scale)
     found = np.zeros(len(scores))
@@ -40,6 +41,11 @@ def exponential_law(scores, scale):
 def drawn(scores, scale, size):
     source = ExactNoise()
     return np.array([source.flipped_index(np.array(scores), scale) for _ in range(size)])
+
+
+def test_the_mean_over_orders_is_one_of_all_heads():
+    for scores, scale in (([1, 0, 2, -1], 0.8), ([3, 1, 4, 4, -90], 2.0)):
+        assert flip_law(scores, scale) == pytest.approx(law_of_orders(scores, scale))
 
 
 @pytest.mark.parametrize("bits", [3, 62])

@@ -100,6 +100,9 @@ class GoldenNoise:
     def exponential_index(self, scores: IntArray, scale: float) -> int:
         return int(np.argmax(np.asarray(scores) + self._numbers("choice", scale, len(scores))))
 
+    #: A law of its own, and the same seam: the index that is best under the numbers of the seam.
+    flipped_index = exponential_index
+
     def exponential_range(
         self, starts: IntArray, ends: IntArray, scale: float
     ) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
+from flips import flip_law
 from secretballot.core import mechanisms, releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import ExactNoise
@@ -71,9 +72,8 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Any:
     seen: list[Any] = []
 
     class Spy(ExactNoise):
-        def exponential_index(self, scores: Any, scale: float) -> int:
-            weights = np.exp((scores - scores.max()) / scale)
-            seen.append(weights / weights.sum())
+        def flipped_index(self, scores: Any, scale: float) -> int:
+            seen.append(flip_law(scores, scale))
             return 0
 
     monkeypatch.setattr(releasing, "noise_source", Spy)
@@ -248,7 +248,7 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
     assert len(ledger.history()) == 1
 
     class Interrupted(ExactNoise):
-        def exponential_index(self, *arguments: object) -> int:
+        def flipped_index(self, *arguments: object) -> int:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(releasing, "noise_source", Interrupted)

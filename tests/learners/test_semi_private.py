@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
+from flips import flip_law
 from secretballot.core import releasing
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.selection.sample_sizes import (
@@ -50,6 +51,10 @@ class ScriptedChoice:
 
     def exponential_index(self, scores: np.ndarray, scale: float) -> int:
         self.weights = {number: score / scale for number, score in enumerate(scores.tolist())}
+        return 0
+
+    def flipped_index(self, scores: np.ndarray, scale: float) -> int:
+        self.weights = dict(enumerate(np.log(flip_law(scores, scale)).tolist()))
         return 0
 
     def exponential_range(self, starts: np.ndarray, ends: np.ndarray, scale: float) -> None:
@@ -525,7 +530,7 @@ class _OwnPublic(sb.SemiPrivateClassifier):
 class _BestChoice(ScriptedChoice):
     """No noise: two fits that draw among equals would differ, and be right."""
 
-    def exponential_index(self, scores: np.ndarray, scale: float) -> int:
+    def flipped_index(self, scores: np.ndarray, scale: float) -> int:
         return int(np.argmax(scores))
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import secretballot as sb
 from exact_games.distributions import discrete_laplace_distribution
+from flips import flip_law
 from made_events import pure_event, sampled_event, sparse_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -67,6 +68,10 @@ class Script:
     def exponential_index(self, scores: np.ndarray, scale: float) -> int:
         weights = np.exp((scores - scores.max()) / scale)
         self.law = weights / weights.sum()
+        return self.outcome
+
+    def flipped_index(self, scores: np.ndarray, scale: float) -> int:
+        self.law = flip_law(scores, scale)
         return self.outcome
 
     def exponential_range(

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.accounting import noisy_votes, sparse_vector
+import secretballot_verify as second
+from secretballot.accounting import (
+    StableTests,
+    delta_upper,
+    noisy_votes,
+    sparse_vector,
+    stable_value,
+)
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisySums, NoisyVotes, TableLabels
 from secretballot.core.noise import ExactNoise
@@ -259,6 +266,31 @@ def test_the_sparse_vector_gives_exact_labels_and_stops(ledger: sb.Ledger) -> No
     released = sb.release(counts, mechanism, ledger, BUDGET)
     assert released.labels[:40].tolist() == [1, 0] * 20
     assert (released.labels[40:] == -1).all()
+
+
+def test_stable_pluralities_are_given_and_certified_by_both_programs(ledger: sb.Ledger) -> None:
+    ones = np.array([250, 125, 0, 125])
+    counts = sb.votes_of_counts(np.column_stack([250 - ones, ones]), classes=["no", "yes"])
+    mechanism = stable_value(BUDGET, counts.shape)
+    released = sb.release(counts, mechanism, ledger, BUDGET)
+    assert released.labels.tolist() == [1, -1, 0, -1]
+    assert sb.verify_certificate(released.certificate).ok
+    (event,) = released.certificate["events"]
+    assert event["kind"] == "stable-tests"
+    own = second.price_of(event, BUDGET.epsilon)
+    assert own.upper <= BUDGET.delta * (1 + second.ERROR)
+    assert own.upper > 0.8 * BUDGET.delta
+
+
+@pytest.mark.parametrize("scale", [1.5, 4.0, 60.0])
+@pytest.mark.parametrize("count", [1, 3, 200])
+def test_both_programs_price_tests_of_stability_alike(scale: float, count: int) -> None:
+    for epsilon in (0.1, 0.5, 2.0):
+        event = StableTests(scale=scale, threshold=round(8 * scale), count=count)
+        ours = delta_upper([event], epsilon)
+        theirs = second.price_of(event.model_dump(mode="json"), epsilon)
+        assert theirs.upper <= ours * (1 + 3e-6)
+        assert ours <= 1.02 * theirs.upper
 
 
 def test_nothing_of_the_votes_shows_in_errors(

@@ -12,6 +12,7 @@ import pytest
 import secretballot as sb
 from exact_games.distributions import Distribution
 from exact_games.statistics import sample_p_value
+from flips import flip_law
 from made_events import json_of
 from noisy_plans import calibrated, released
 from secretballot.core.exponential import least_quotient
@@ -195,8 +196,7 @@ def test_names_go_with_the_request(ledger: sb.Ledger) -> None:
 def _law(buy: Buy, epsilon: float, sample: Any) -> Distribution:
     """Return the law of a number at this epsilon."""
     if buy is _scored:
-        weights = np.exp(RIGHT.sum(axis=0) / least_quotient(1, epsilon))
-        return Distribution(0, weights / weights.sum(), 0.0)
+        return Distribution(0, flip_law(RIGHT.sum(axis=0), least_quotient(1, epsilon)), 0.0)
     middle = int(np.sort(stability(VOTES))[len(VOTES) // 2])
     support = np.arange(sample.min() - 1000, sample.max() + 1001)
     mass = math.tanh(0.5 * epsilon) * np.exp(-np.abs(support - middle) * epsilon)

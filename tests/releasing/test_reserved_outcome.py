@@ -86,6 +86,8 @@ def test_it_draws_at_the_scale_of_its_relation(
             seen.append(scale)
             return 1
 
+        flipped_index = exponential_index
+
         def exponential_range(self, starts: Any, ends: Any, scale: float) -> tuple[int, int]:
             seen.append(scale)
             return (0, 1)

@@ -42,7 +42,7 @@ class _Noise:
     def uniform_integers(self, bits: int, size: int) -> Any:
         return np.full(size, 0 if self.value >= 0 else 2**bits - 1, dtype=np.int64)
 
-    def exponential_index(self, scores: Any, scale: float) -> int:
+    def flipped_index(self, scores: Any, scale: float) -> int:
         return self.value
 
 

@@ -37,6 +37,7 @@ from secretballot.core.mechanisms import (
     NoisyVotes,
     RelabelledSample,
     StabilityQuantile,
+    StableValue,
     TableLabels,
 )
 from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
@@ -204,6 +205,12 @@ def passed(confidence: float | None = None) -> ReleasedLabels:
     return issue(terms, labels)
 
 
+def stable() -> ReleasedLabels:
+    labels = np.where(np.arange(N) % 3 == 0, -1, np.arange(N) % 2)
+    terms = priced(StableValue(scale=20.0, threshold=300), N, 250, delta=1e-5)
+    return issue(terms, labels)
+
+
 def by_chances() -> ReleasedLabels:
     weights = (2**52, 15 * 2**48, 14 * 2**48)
     terms = priced(TableLabels(weights=weights), N, 250, delta=1e-5)
@@ -343,6 +350,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "relabelled, add-remove": lambda: relabelled("add-remove"),
     "confident": passed,
     "interactive": lambda: passed(0.9),
+    "stable values": stable,
     "vote table": by_chances,
     "laplace": lambda: pure("labels"),
     "laplace counts": lambda: pure("counts"),

@@ -26,6 +26,7 @@ from secretballot.accounting.sample_calibration import calibrate_relabelled
 from secretballot.accounting.stream_recipes import (
     confident_labels,
     sparse_vector,
+    stable_value,
     table_of_abstentions,
 )
 from secretballot.accounting.table_calibration import (
@@ -102,6 +103,7 @@ __all__ = [
     "noisy_votes",
     "price",
     "sparse_vector",
+    "stable_value",
     "table_labels",
     "table_of_abstentions",
     "teacher_shape",

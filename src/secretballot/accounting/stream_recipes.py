@@ -8,6 +8,7 @@ from secretballot._validation import check_choice, check_count
 from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.calibration import (
     calibrate_confident,
+    calibrate_pure,
     calibrate_sparse_vector,
     needed_distance,
 )
@@ -19,6 +20,7 @@ from secretballot.core.mechanisms import (
     Mechanism,
     RelabelledSample,
     SparseVector,
+    StableValue,
     weights_of,
     weights_text,
 )
@@ -29,6 +31,7 @@ from secretballot.exceptions import Parameter, ParameterError
 
 THRESHOLD_SHARE = 0.25  # of the squared signal-to-noise ratio, by default
 CONFIDENCE = 0.9  # of interactive voting, by default
+_USUALLY = math.log(10)  # scales above a threshold at which hardly one answer in ten is withheld
 _HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a release useless
 
 
@@ -156,6 +159,57 @@ def table_of_abstentions(
     """
     event = calibrate_abstention_table(budget, max_abstentions, order=order)
     return _abstention_table(event, largest_distance(n_teachers))
+
+
+def stable_value(budget: PrivacyBudget, shape: VoteShape) -> StableValue:
+    """Return tests of the distance to instability that answer the least stable queries within a
+    budget.
+
+    Every query is tested and paid for; where many are, a stream costs less.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        For all queries together; delta above 0.
+    shape : VoteShape
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, or records vote for themselves.
+
+    Examples
+    --------
+    >>> shape = sb.accounting.teacher_shape(3, 2, n_teachers=250)
+    >>> found = sb.accounting.stable_value(sb.PrivacyBudget(1.0, 1e-6), shape)
+    >>> found.threshold < 60
+    True
+    """
+    if not budget.delta > 0:
+        raise ParameterError(
+            Parameter("delta"), " is 0, and a plurality that changes is answered with some chance."
+        )
+
+    def of_share(share: float) -> StableValue:
+        """Return the tests whose noise on the distance takes a share of delta."""
+        part = PrivacyBudget(budget.epsilon, share * budget.delta)
+        scale = 1 / calibrate_pure(part, shape.moved)
+
+        def keeps(threshold: int) -> bool:
+            event = StableValue(scale=scale, threshold=threshold).event(shape)
+            return delta_upper([event], budget.epsilon) <= budget.delta
+
+        high = 1
+        while not keeps(high):
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if keeps(middle) else (middle, high)
+        return StableValue(scale=scale, threshold=high)
+
+    found = [of_share(share) for share in (0.0, 0.5, 0.9)]
+    return min(found, key=lambda one: one.threshold + _USUALLY * one.scale)
 
 
 def stream_mechanism(event: Stream, n_teachers: int) -> SparseVector | AbstentionTable:

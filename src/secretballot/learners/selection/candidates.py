@@ -115,7 +115,8 @@ def choose_candidate(
 ) -> ChosenCandidate:
     """Choose the candidate that is right most often on private records, or nearly so.
 
-    The exponential mechanism draws it.
+    It is drawn by permute-and-flip in an account of basic composition, else by the exponential
+    mechanism.
 
     Parameters
     ----------
@@ -168,7 +169,8 @@ def choose_candidate(
         counts as wrong for it.
     Price : (epsilon, 0), composed in `ledger` with everything else. That teachers and choice see
         different records is not made use of: the ledger adds up.
-    Source : McSherry and Talwar 2007, Theorem 6; differences 8 and 10.
+    Source : McSherry and Talwar 2007, Theorem 6; McKenna and Sheldon 2020, arXiv:2010.12603;
+        differences 8 and 10.
     Rounding : upward.
 
     Examples

@@ -57,7 +57,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     """Choose a classifier by its mistakes on all private records, from a class made finite.
 
     The labellings that the class gives to the public points are its candidates, each by one
-    representative that follows from these points alone; the exponential mechanism draws one by the
+    representative that follows from these points alone; a private choice draws one by the
     mistakes on the private records. No record is held back and none is cut off into a shard, so for
     small classes this is the most accurate learner there is here.
 

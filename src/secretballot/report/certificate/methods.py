@@ -57,7 +57,7 @@ EXPECTED_UNCOVERED = "expected_uncovered"
 #: The counts of votes of records before the noise are at most this, by rule: how many records there
 #: were is private.
 LARGEST_COUNT = 10**12
-ANSWERS_SOME = ("confident-labels",)
+ANSWERS_SOME = ("confident-labels", "stable-value")
 ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 _MOST_STAGES = 100
 _MOST_LABELS, _MOST_IN_SETS = 10_000, 8
