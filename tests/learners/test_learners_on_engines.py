@@ -121,7 +121,7 @@ def test_teachers_of_a_session_are_kept_and_found_without_the_cluster(
 ) -> None:
     client = dask_client
     there = trained(client, tmp_path / "vault")
-    kept = sb.learners.TrainedTeachers.load(tmp_path / "vault")
+    kept = sb.TrainedTeachers.load(tmp_path / "vault")
     found = [one.vote(X_PUBLIC)._unseal()[0] for one in (there, kept, trained("local"))]
     assert (found[0] == found[1]).all()
     assert (found[0] == found[2]).all()

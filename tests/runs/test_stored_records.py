@@ -14,18 +14,18 @@ import secretballot as sb
 from secretballot.datasets.columns import OddCells
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.runs import RunTables, Watch
 from secretballot.runs import tables as run_tables
 from secretballot.runs.account import place_of_account
 from secretballot.runs.check import check_tables_of_run
 from secretballot.runs.choose import ChooseRun, run_choose
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.learn import LearnRun, run_learn
+from secretballot.runs.progress import Watch
 from secretballot.runs.quote import quote_of_run
 from secretballot.runs.records import RecordsRun, run_records
 from secretballot.runs.stored_records import StoredRecords, _UnitCount
 from secretballot.runs.table_match import TableCells
-from secretballot.runs.tables import read_inputs
+from secretballot.runs.tables import RunTables, read_inputs
 from secretballot.teachers.ensemble import TeacherEnsemble
 
 N, SECRET = 900, "s3cr3t"
