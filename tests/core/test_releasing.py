@@ -226,6 +226,23 @@ def test_what_was_drawn_and_not_stored_stands_in_no_frame(monkeypatch: Any) -> N
         with pytest.raises(LedgerError, match="no space") as caught:
             call()
         assert_tells_nothing(caught.value)
+    # what the caller handles meanwhile is its own
+    try:
+        raise KeyError("of the caller")
+    except KeyError as handled:
+        with pytest.raises(LedgerError, match="no space") as caught:
+            stream.answer(private, [b"b"])
+        assert caught.value.__context__ is handled
+        assert handled.__traceback__ is not None
+
+
+def test_a_request_that_was_reserved_for_less_is_not_drawn() -> None:
+    private, ledger = votes(8000), account()
+    own = releasing._Request(private.shape, NoisyVotes(scale=1e-3), ledger, BUDGET, "r", {}, "")
+    ledger.reserve([Counts(sigma=1e6, shifts=1)], BUDGET, request="r", purpose="", terms=own.terms)
+    for mechanism in (NoisyVotes(scale=1e-3), LABELS):
+        with pytest.raises(ParameterError, match="other terms"):
+            released(private, mechanism, ledger, public={})
 
 
 class Telling(NoisyVotes):

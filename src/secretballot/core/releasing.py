@@ -607,6 +607,8 @@ class _Request:
             )
         promised = (self.budget.epsilon, self.budget.delta)
         other = [name for name in self.terms if entry.terms.get(name) != self.terms[name]]
+        # who reserves by hand may have paid for less
+        other += ["events"] * (entry.events != (self.event,))
         if other or (entry.epsilon, entry.delta) != promised:
             what = (other or ["budget"])[0]
             raise ParameterError(
