@@ -54,6 +54,9 @@ class TestDask(EngineSuite):
         with engine.as_current():
             there = fitted(DecisionTreeClassifier(), engine="dask")
         assert (counts_of(there) == wanted).all()
+        with engine.get_executor() as executor:
+            there = fitted(DecisionTreeClassifier(), engine=executor)
+        assert (counts_of(there) == wanted).all()
 
     def test_joblib_on_dask_is_no_hindrance(self, engine):
         teacher = DecisionTreeClassifier()

@@ -13,6 +13,7 @@ whose worker died again, from the same arguments and seeds, so that its result i
 import os
 import pickle
 import platform
+import re
 import signal
 import socket
 import sys
@@ -47,7 +48,6 @@ from secretballot.foreign_code import as_sentence, one_thread, resource_failure
 T = TypeVar("T")
 
 LOCAL = "local"
-_PREFIXES = {"dask://": "tcp://", "dask+tls://": "tls://", "ray://": "ray://"}
 _CONNECT_SECONDS = 15.0  # that a cluster may take to answer at first
 _LOOK_SECONDS = 5.0  # how often one that waits looks whether there is anybody to wait for
 _WORKERLESS_SECONDS = 60.0  # how long it waits where there is nobody
@@ -410,15 +410,9 @@ def _is_dask_client(engine: object) -> bool:
 
 
 def _is_known(engine: Any) -> bool:
-    if not isinstance(engine, str):
-        return False
-    if engine in (LOCAL, "dask", "ray"):
-        return True
-    for prefix in _PREFIXES:
-        host, _, port = engine.removeprefix(prefix).rpartition(":")
-        if engine.startswith(prefix) and host and port.isascii() and port.isdigit():
-            return 0 < int(port) < 2**16
-    return False
+    known = r"local|dask|ray|(?:dask|dask\+tls|ray)://\S+:([0-9]{1,5})"
+    found = re.fullmatch(known, engine) if isinstance(engine, str) else None
+    return found is not None and 0 < int(found[1] or 1) < 2**16
 
 
 def _unreachable(engine: Any, why: str) -> ParameterError:
@@ -475,9 +469,9 @@ def _dask_workers(engine: Any) -> Workers:
         if engine == "dask":
             client = distributed.default_client()
         elif isinstance(engine, str):
-            prefix = next(known for known in _PREFIXES if engine.startswith(known))
+            scheme, _, place = engine.partition("://")
             client = distributed.Client(
-                _PREFIXES[prefix] + engine.removeprefix(prefix),
+                f"{'tls' if 'tls' in scheme else 'tcp'}://{place}",
                 timeout=_CONNECT_SECONDS,
                 set_as_default=False,
             )

@@ -260,7 +260,16 @@ def check_counts(
             raise DataError(
                 Parameter("counts"), f" have the type {block.dtype}; they must be integers."
             )
-        broken = _note_broken_cells(block, faults, first_row)
+        broken = np.zeros(len(block), dtype=bool)
+        for rule, cells in (
+            ("a missing count (nan)", block != block),
+            ("a negative count", block < 0),
+            ("a count above 2**31 - 1", block > _MOST_TEACHERS),
+            ("a fractional count", np.floor(block) != block),
+        ):
+            rows = cells.any(axis=1) & ~broken
+            faults.note(rule, rows, first_row)
+            broken |= rows
         # broken cells are reported, and must not overflow or count before that
         counts = np.where(broken[:, None], 0, block).astype(np.int32)
         sums = counts.sum(axis=1, dtype=np.int64)
@@ -281,21 +290,6 @@ def check_counts(
     if not n_teachers:
         raise DataError("counts sum to 0 in every row; there must be at least one teacher.")
     return joined, n_teachers
-
-
-def _note_broken_cells(block: npt.NDArray[Any], faults: _Faults, first_row: int) -> BoolArray:
-    missing = _missing_votes(block)
-    negative = (block < 0).any(axis=1)
-    large = (block > _MOST_TEACHERS).any(axis=1)
-    broken: BoolArray = missing | negative | large
-    if block.dtype.kind == "f":
-        fractional = (np.floor(block) != block).any(axis=1) & ~missing
-        faults.note("a fractional count", fractional, first_row)
-        broken = broken | fractional
-    faults.note("a missing count (nan)", missing, first_row)
-    faults.note("a negative count", negative, first_row)
-    faults.note("a count above 2**31 - 1", large, first_row)
-    return broken
 
 
 def _checked_width(block: npt.NDArray[Any], table: str, expected: int | None) -> int:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from secretballot._csv_lines import lines_of
 from secretballot._typing import CountArray
-from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice, check_count
+from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice
 from secretballot.exceptions import (
     Argument,
     DataError,
@@ -71,8 +71,6 @@ def read_counts(
         check_choice("kind", kind, VOTES_KINDS)
     if header is not None:
         check_choice("header", header, HEADER_LINES)
-    if n_teachers is not None:
-        check_count("n_teachers", n_teachers)
     values = None if classes is None else check_classes(classes)
     table = _opened_table(path, _Reading(kind, values, n_teachers, header))
     guessed = kind is None
