@@ -291,7 +291,7 @@ def test_the_walk_sees_a_mark_wherever_it_is(
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("schema.json", f'{{"x": "{MARK}"}}' * 100)
     leak("out/release/report.html", f"<p>{MARK}</p>".encode())
-    leak("out/vault/table.zip", packed.getvalue())
+    leak("out/table.zip", packed.getvalue())
     leak(f"out/{MARK}.txt", b"")
     leak("out/plan.json", f"{NUMBER:,}".encode())
     _, seen = told(("verify", MARK), folder, caplog)  # a sentence that names its argument

@@ -64,12 +64,12 @@ def test_archives_are_opened_and_numbers_in_names_are_read(tmp_path):
     with zipfile.ZipFile(inner, "w") as archive:
         archive.writestr("140573549004720.npy", array.getvalue())
         archive.writestr("schema.json", json.dumps({"__id__": 140573549004721}))
-    fields = seen(tmp_path, "student.skops", inner.getvalue())
-    assert fields["student.skops:member 0:name:integer 0"] == 140573549004720
-    assert fields["student.skops:member 0:value 0"] == 0.5
-    assert fields["student.skops:member 0:value 1"] == "nan"
-    assert fields["student.skops:schema.json:$.__id__"] == 140573549004721
-    assert "student.skops:schema.json:date" in fields
+    fields = seen(tmp_path, "archive.zip", inner.getvalue())
+    assert fields["archive.zip:member 0:name:integer 0"] == 140573549004720
+    assert fields["archive.zip:member 0:value 0"] == 0.5
+    assert fields["archive.zip:member 0:value 1"] == "nan"
+    assert fields["archive.zip:schema.json:$.__id__"] == 140573549004721
+    assert "archive.zip:schema.json:date" in fields
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> No
     assert CliRunner().invoke(app, ["verify", str(world / "out")]).exit_code == 0
     student = load_student(world / "out" / "release" / "student.onnx")
     assert student.predict([[-3.0], [3.0]]).tolist() == ["no", "yes"]
+    readme = (world / "out" / "release" / "README.txt").read_text()
+    assert ("onnxruntime" in readme, "secretballot predict ." in readme) == (False, True)
 
 
 def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> None:

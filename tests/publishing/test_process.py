@@ -1,7 +1,6 @@
 """The process that makes releases: what it sees, how it ends, and what is said when it ends too
 early."""
 
-import importlib
 import os
 import random
 import signal
@@ -19,7 +18,6 @@ import pytest
 
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
-from secretballot.publishing import serving
 from secretballot.publishing.job import NamedStudent, ReleaseJob
 from secretballot.publishing.process import PublishingProcess, start_publishing
 from secretballot.publishing.release import publish
@@ -172,23 +170,6 @@ def test_a_missing_package_is_found_before_it_is_needed(
         "report": "matplotlib is not installed;"
         " install it with: pip install 'secretballot[report]'."
     }
-
-
-def test_packages_are_left_out_while_it_gets_ready_and_there_for_a_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "left_out_package").mkdir()
-    (tmp_path / "left_out_package" / "__init__.py").write_text("there = True\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    finders = list(sys.meta_path)
-    with serving._left_out({"left_out_package"}):
-        with pytest.raises(ModuleNotFoundError):
-            importlib.import_module("left_out_package.inner")
-        with pytest.raises(ModuleNotFoundError):
-            importlib.import_module("left_out_package")
-        importlib.import_module("wave")
-    assert importlib.import_module("left_out_package").there
-    assert sys.meta_path == finders
 
 
 PROGRAM = """

@@ -17,7 +17,6 @@ from secretballot.report.certificate.methods import has_table
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.regular_files import read_regular
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.student.raw_columns import RawRows
 
 _MAX_BYTES = 250 * 10**6  # of a file that is read
 _FILE_OF_PART = {"report": "report.html", "student": "student.onnx"}
@@ -63,7 +62,6 @@ def differing_files(
     asked: AskedInRounds | None = None,
     abstentions: str = "drop",
     seed: int = 0,
-    raw_rows: RawRows | None = None,
 ) -> list[str]:
     """Make a release again, in a temporary folder, and return the names of files that differ.
 
@@ -80,9 +78,8 @@ def differing_files(
         Public points, encoded by the schema of the release.
     asked : AskedInRounds, optional
         How the queries of a run with a strategy were chosen.
-    abstentions, seed, raw_rows
-        As for `ReleaseJob`. A run on tables has raw rows, by `runs.tables.raw_rows_of`; of them the
-        files tell only whether the ONNX student reads raw columns.
+    abstentions, seed
+        As for `ReleaseJob`.
 
     Returns
     -------
@@ -109,7 +106,6 @@ def differing_files(
         abstentions,
         seed,
         tuple(part for part, name in _FILE_OF_PART.items() if not (folder / name).is_file()),
-        raw_rows,
         about=read_certificate(folder / CERTIFICATE_FILE).get("about", {}),
     )
     with tempfile.TemporaryDirectory() as place:

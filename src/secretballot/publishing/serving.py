@@ -14,8 +14,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,9 +26,6 @@ CAN_FORK = sys.platform == "linux"
 _NO_MEMORY = (
     "There was not enough memory to make the release. Nothing paid for is lost; repeat to write it."
 )
-# Whoever lists scikit-learn's estimators, as skops does, loads its bridges to these too: seconds of
-# every run, for packages that no estimator needs. A student that does loads them with its job.
-_BRIDGED = frozenset({"cupy", "dask", "pytest", "torch"})
 
 
 class NotPortableError(ParameterError):
@@ -60,32 +56,14 @@ def serve() -> None:
 
 def _missing_parts() -> dict[str, str]:
     """Import all that a job needs, so that its child finds it there; return what is missing."""
-    with _left_out(_BRIDGED):
-        import secretballot.publishing.work  # noqa: F401
-        from secretballot.report.extras import missing_parts, require_extra
+    import secretballot.publishing.work  # noqa: F401
+    from secretballot.report.extras import missing_parts, require_extra
 
-        missing = missing_parts()
+    missing = missing_parts()
     if "report" not in missing:
         # the settings of whoever started this are no input
         require_extra("matplotlib", "report").rcdefaults()
     return missing
-
-
-@contextmanager
-def _left_out(packages: Collection[str]) -> Iterator[None]:
-    """Let imports of some packages fail, as if they were not installed."""
-
-    class Absent(importlib.abc.MetaPathFinder):
-        def find_spec(self, name: str, *_: Any) -> None:
-            if name.partition(".")[0] in packages:
-                raise ModuleNotFoundError(f"{name} is left out here", name=name)
-
-    finder = Absent()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
 def _get_ready(missing: Collection[str]) -> None:

@@ -148,7 +148,9 @@ def write_files(
         _write_student(
             written,
             partial(dump_student, student, schema=columns, rows=raw_rows, X_public=X_public),
-            ONNX_OF_RAW_COLUMNS if columns is not None else ONNX_OF_MATRIX,
+            ONNX_OF_RAW_COLUMNS
+            if columns is not None and getattr(student, "reads_a_table", True)
+            else ONNX_OF_MATRIX,
             wanted="student" not in without,
         )
     readme = {"README.txt": "what may be done with these files, and how"}

@@ -125,11 +125,13 @@ class Usage:
         """
         if "student.onnx" not in files:
             return cls()
-        if schema is None:
-            return cls(package=_PACKAGE[1:3], of_matrix=True)
+        # the command encodes the table, whatever the file reads
+        command = "secretballot predict . ../new.csv --out ../predictions.csv"
+        if schema is None or files["student.onnx"] != ONNX_OF_RAW_COLUMNS:
+            return cls(None if schema is None else command, _PACKAGE[1:3], of_matrix=True)
         hashed = any(one.get("encoding") == "hashed" for one in schema["columns"].values())
         return cls(
-            "secretballot predict . ../new.csv --out ../predictions.csv",
+            command,
             () if hashed else _PACKAGE,
             () if hashed else _lines_of_runtime(schema["columns"]),
         )

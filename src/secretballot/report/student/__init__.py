@@ -1,1 +1,1 @@
-"""Students as files: canonical bytes, what a file may hold, and the conversion to ONNX."""
+"""The student as an ONNX file: how it is written, checked and read."""

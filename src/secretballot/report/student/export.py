@@ -23,6 +23,7 @@ from secretballot.report.student.students import (
     is_moments,
     moments_labels,
     moments_number,
+    one_line,
 )
 
 #: What converts, for messages.
@@ -92,7 +93,6 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
     DataError
         If the student, or a column, has no ONNX form.
     """
-    problem = ""
     try:
         return OnnxStudent(_model_bytes(student, schema))
     except DataError as error:
@@ -100,7 +100,7 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
     except MemoryError:
         raise
     except Exception as error:  # parts of a student may be anybody's
-        problem = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')[:200]}"
+        problem = one_line(error)
     name = type(getattr(student, "regressor", student)).__name__
     raise DataError(f"{name} does not convert to ONNX ({problem.rstrip('.')}).")
 

@@ -77,9 +77,8 @@ def load_student(path: str | Path) -> "OnnxStudent":
     >>> student.predict(pd.read_csv("new.csv"))  # doctest: +SKIP
     array(['no', 'yes'], dtype='<U3')
     """
-    path, problem = Path(path), ""
     try:
-        return OnnxStudent(_read_bounded(path))
+        return OnnxStudent(_read_bounded(Path(path)))
     except OSError as error:
         problem = f"{path} cannot be read: {error.strerror or error}."
     except DataError as error:
@@ -121,6 +120,8 @@ class OnnxStudent:
         Columns that it reads.
     n_features_in_ : int
         Columns of the encoded matrix.
+    reads_a_table : bool
+        Whether it reads raw columns by their names.
 
     Raises
     ------
@@ -145,7 +146,7 @@ class OnnxStudent:
         ]
         self._has_shares = len(model.graph.output) == 2
         self.feature_names_in_ = np.array([name for name, _, _ in self._inputs], dtype=object)
-        self._of_matrix = [*self.feature_names_in_] == [self._encoded]
+        self.reads_a_table = [*self.feature_names_in_] != [self._encoded]
         _refuse_unless(
             not self._encoded or self._encoded in widths, "it has no encoded columns of that name"
         )
@@ -223,21 +224,19 @@ class OnnxStudent:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what is wrong is raised
         options.intra_op_num_threads = 1
-        problem = ""
         try:
             return onnxruntime.InferenceSession(
                 self.content, options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # its errors have no common type
-            problem = type(error).__name__
-        raise DataError(f"onnxruntime refuses it ({problem})")
+            raise DataError(f"onnxruntime refuses it ({type(error).__name__})") from None
 
     def _run(self, X: Any) -> list[NDArray[Any]]:
         """Return what the model computes, block by block."""
         by_name = isinstance(X, pd.DataFrame | Mapping)
-        if not by_name and self._encoded and not self._of_matrix:
+        if not by_name and self._encoded and self.reads_a_table:
             return self._of_encoded._run(X)
-        inputs, problem = self._arrays(X), ""
+        inputs = self._arrays(X)
         n_rows = len(next(iter(inputs.values())))
         try:
             blocks = [
@@ -247,12 +246,14 @@ class OnnxStudent:
                 for at in range(0, max(1, n_rows), self._block)
             ]
             return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
-        except Exception as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # of its own kinds; want of memory is seen by its words
             problem = type(error).__name__
-        raise DataError(f"The student cannot read these rows ({problem}).")
+            raise DataError(f"The student cannot read these rows ({problem}).") from None
 
     def _arrays(self, X: Any) -> dict[str, NDArray[Any]]:
-        if self._of_matrix:
+        if not self.reads_a_table:
             matrix = X.toarray() if hasattr(X, "toarray") else X
             return {self._encoded: np.asarray(matrix, dtype=np.float64)}
         by_name = isinstance(X, pd.DataFrame | Mapping)
@@ -312,13 +313,10 @@ def _refuse_unless(holds: bool, problem: str) -> None:
 
 def _checked_model(content: bytes) -> tuple[Any, dict[str, int]]:
     """Return the model in a file, and how many numbers each of its values has for one row."""
-    model, problem = None, False
     try:
         model = onnx.load_from_string(content)
     except Exception:  # protobuf's own errors
-        problem = True
-    _refuse_unless(not problem and model is not None, "it is no ONNX file")
-    assert model is not None
+        raise DataError("it is no ONNX file") from None
     graph = model.graph
     _refuse_unless(
         {one.domain for one in model.opset_import} <= {"", "ai.onnx.ml"}
@@ -390,15 +388,11 @@ def _check_tensor(tensor: Any) -> None:
 def _widths(model: Any) -> dict[str, int]:
     """Return how many numbers each value has for one row: the product of all dimensions that are
     known, of which one may be that of the rows."""
-    problem, inferred = False, None
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    except Exception:  # of the library, which has no common type
-        problem = True
-    _refuse_unless(not problem and inferred is not None, "its shapes do not fit")
-    assert inferred is not None
+        graph = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
+    except Exception:  # of the library, which have no common type
+        raise DataError("its shapes do not fit") from None
     widths: dict[str, int] = {}
-    graph = inferred.graph
     for value in (*graph.value_info, *graph.input, *graph.output):
         kind = value.type.tensor_type
         sizes = [one.dim_value for one in kind.shape.dim]
@@ -477,11 +471,10 @@ def _inside(numbers: NDArray[Any], end: int) -> bool:
 
 def _about(model: Any) -> dict[str, Any]:
     """Return what the metadata of a model say, as JSON values."""
-    problem, about = False, {}
     try:
         about = {one.key: json.loads(one.value) for one in model.metadata_props}
     except (ValueError, RecursionError):
-        problem = True
+        about = {"classes": None}
     lists: Iterator[Any] = (
         about.get(name, []) for name in ("classes", "labels", "durations", "hashed")
     )
@@ -489,5 +482,5 @@ def _about(model: Any) -> dict[str, Any]:
         isinstance(found, list) and all(isinstance(one, str | int | float) for one in found)
         for found in lists
     )
-    _refuse_unless(not problem and plain, "its metadata are none of a student")
+    _refuse_unless(plain, "its metadata are none of a student")
     return about

@@ -120,7 +120,9 @@ def add_regressor(graph: Graph, student: Any, points: str) -> str:
     if trees is not None:
         return _mean_of_trees(graph, trees, points)
     made = _skl2onnx(student, student.n_features_in_)
-    return graph.add("Reshape", [graph.add_inner(made, points)[0], _shape(graph, [-1, 1])])
+    return graph.add(
+        "Reshape", [graph.add_inner(made, points)[0], graph.constant([-1, 1], np.int64)]
+    )
 
 
 def moments_number(graph: Graph, student: Any, points: Points) -> str:
@@ -428,7 +430,6 @@ def _skl2onnx(learner: Any, width: int) -> Any:
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import DoubleTensorType
 
-    problem = ""
     try:
         with own_global_states(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the converter, about its own future
@@ -441,8 +442,13 @@ def _skl2onnx(learner: Any, width: int) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # converters are many and raise what they like
-        problem = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')[:200]}"
-    raise DataError(problem.rstrip(".: "))
+        raise DataError(one_line(error)) from None
+
+
+def one_line(error: Exception) -> str:
+    """Return the kind of an error, and the beginning of what it says."""
+    said = next(iter(str(error).splitlines()), "")[:200].rstrip(".: ")
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _of_scikit_learn(learner: Any) -> Any:
@@ -457,7 +463,3 @@ def _of_scikit_learn(learner: Any) -> Any:
 
 def _options(learner: Any) -> dict[str, Any] | None:
     return {"zipmap": False} if hasattr(learner, "predict_proba") else None
-
-
-def _shape(graph: Graph, sizes: list[int]) -> str:
-    return graph.constant(sizes, np.int64)
