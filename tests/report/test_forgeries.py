@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import secretballot_verify as second
+from made_certificates import build_certificate
 from made_events import abstention_event, json_of, sparse_event
 from noisy_plans import calibrated, noisy, priced
 from secretballot.accounting import (
@@ -50,7 +51,6 @@ from secretballot.ensemble.record_votes import record_votes_shape
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
-    build_certificate,
     certificate_digest,
     describe_released,
     with_about,
