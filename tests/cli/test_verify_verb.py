@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from made_certificates import build_certificate
 from secretballot.accounting import PrivacyBudget, price
 from secretballot.cli import app
 from secretballot.core.mechanisms import NoisyVotes
@@ -15,7 +16,6 @@ from secretballot.core.types import Guarantee, VoteShape
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
-    build_certificate,
     certificate_digest,
     describe_released,
 )

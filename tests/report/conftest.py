@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_certificates import build_certificate
 from secretballot.accounting import PrivacyBudget, price
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
-    build_certificate,
     certificate_digest,
     describe_released,
     with_files,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_certificates import build_certificate
 from secretballot.accounting import PrivacyBudget, calibrate_pure, price
 from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.types import Guarantee, ScoreShape
 from secretballot.report.certificate.build import (
-    build_certificate,
     certificate_digest,
     describe_released,
 )

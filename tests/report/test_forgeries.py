@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import secretballot_verify as second
+from made_certificates import build_certificate
 from made_events import abstention_event, json_of, sparse_event
 from noisy_plans import calibrated, confident, noisy, priced
 from secretballot.accounting import (
@@ -43,7 +44,6 @@ from secretballot.core.mechanisms import (
 from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
-    build_certificate,
     certificate_digest,
     describe_released,
     with_about,

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_certificates import build_certificate
 from secretballot.accounting import PrivacyBudget, price
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
-    build_certificate,
     certificate_digest,
     check_declaration,
     describe_released,

@@ -1,7 +1,6 @@
 """What a release shows to the world: certificate, verification, folder, page, saved student."""
 
 from secretballot.report.certificate.build import (
-    build_certificate,
     certificate_digest,
     describe_released,
 )
@@ -12,7 +11,6 @@ from secretballot.report.student.load import load_student
 __all__ = [
     "Check",
     "Verification",
-    "build_certificate",
     "certificate_digest",
     "describe_released",
     "labels_digest",

@@ -54,7 +54,7 @@ def release_moments(
     request : str or None
         A new key by default.
     declaration : mapping
-        As for `build_certificate`.
+        As for `certificate_of`.
 
     Returns
     -------

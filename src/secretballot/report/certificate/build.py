@@ -19,8 +19,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_relation, shown
-from secretballot.accounting import Price, PrivacyBudget, delta_upper
-from secretballot.core.mechanisms import Mechanism, Shape
+from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.report.certificate.labels_file import class_value, labels_digest
 from secretballot.report.certificate.models import (
@@ -137,133 +136,6 @@ def _n_count_columns(noisy_counts: IntArray | None) -> int:
     return 1 if counts.ndim == 1 else int(counts.shape[1])
 
 
-def build_certificate(
-    *,
-    mechanism: Mechanism,
-    shape: Shape,
-    public: Mapping[str, object],
-    budget: PrivacyBudget,
-    price: Price,
-    composition: Mapping[str, object],
-    noise: Mapping[str, object],
-    released: Mapping[str, object],
-    declaration: Mapping[str, object] | None = None,
-    purpose: str = "",
-    plan: Mapping[str, object] | None = None,
-    choices: Sequence[Mapping[str, object]] | None = None,
-    drawn: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Build the certificate of one release.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        What drew.
-    shape : VoteShape, SumShape or ScoreShape
-        Of what it was drawn from.
-    public : mapping
-        ``method`` and its public settings, as docs/reference/certificate.md lists them.
-    budget : PrivacyBudget
-        The promise: the (epsilon, delta) that was reserved for the release.
-    price : Price
-        How the price was computed.
-    composition : mapping
-        ``kind``, ``dataset``, ``unit``, ``neighbours``, ``budget``, ``spent_after``, ``durable``
-        and ``reservation`` of the ledger.
-    noise : mapping
-        ``exact`` and ``description`` of the source of noise.
-    released : mapping
-        What `describe_released` returned; with ``values``, lists of the released integers that are
-        no labels, and of a table the ``rows`` that they answer.
-    declaration : mapping, optional
-        ``unit``, ``unit_column``, ``neighbours``; further ``assumptions`` and ``not_protected``, as
-        lists of sentences. Without it the unit is a record, added or removed, and the certificate
-        says that nobody checked how the teachers came about.
-    purpose : str
-        Why the release was made.
-    plan : mapping, optional
-        Of a release in rounds: ``planned`` queries, ``used`` ones, ``rounds`` (queries of each),
-        ``strategy`` (name and settings) and ``left``, what became of unused queries: ``"kept"``
-        open under the same reservation, ``"returned"`` to a Renyi ledger, ``"forfeited"``, or
-        ``"none"``. The price is that of the whole reservation: a smaller epsilon for stopping early
-        would be false.
-    choices : sequence of mapping, optional
-        Everything chosen with private data for this release: ``purpose``, ``mechanism``, ``shape``,
-        ``public``, ``events`` (as JSON objects), ``epsilon``, ``delta``, ``value`` or
-        ``labels_sha256``, and the ``reservation`` it was paid under.
-        ``spent_after`` must count them.
-    drawn : mapping, optional
-        What `time_and_software` returned when the noise was drawn; by default it was drawn now.
-
-    Raises
-    ------
-    CertificateError
-        If the events cost more than the promise, plan or choices do not add up, or something cannot
-        be written as JSON.
-    ParameterError
-        If the declaration has an unknown word in it.
-    """
-    # the door has priced the events before; here they are priced once more, so that a certificate
-    # with a smaller promise than its events cost is never written, whoever asks for it
-    event = mechanism.event(shape)
-    delta = delta_upper((event,), budget.epsilon)
-    if not delta <= budget.delta:
-        raise CertificateError(
-            f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the"
-            f" promised {budget.delta:.6g}; no certificate can be written for them."
-        )
-    drawn = time_and_software() if drawn is None else drawn
-    certificate = {
-        "format": FORMAT,
-        "version": VERSION,
-        "issued": drawn["issued"],
-        "purpose": purpose,
-        **check_declaration(declaration, mechanism=str(public["method"])),
-        "epsilon": float(budget.epsilon),
-        "delta": float(budget.delta),
-        "mechanism": mechanism.model_dump(mode="json"),
-        "shape": shape.model_dump(mode="json"),
-        "public": dict(public),
-        "events": [event.model_dump(mode="json")],
-        "price": {
-            "epsilon": float(budget.epsilon),
-            "delta": float(budget.delta),
-            "delta_recomputed": float(delta),
-            "method": price.method,
-            "source": price.source,
-            "library": "secretballot",
-            "library_version": _version_of("secretballot"),
-        },
-        "composition": dict(composition),
-        "noise": dict(noise),
-        "software": drawn["software"],
-        "released": dict(released),
-        **({} if plan is None else {"plan": plan}),
-        **({"choices": list(choices)} if choices else {}),
-    }
-    if choices:
-        certificate["assumptions"] = with_choices_named(certificate["assumptions"])
-    sealed = _sealed(certificate)
-    # the whole is verified before it is paid for; here what was not checked before it came
-    if plan is not None:
-        check_plan(certificate_of_json(sealed))
-    if choices:
-        check_choices(certificate_of_json(sealed))
-    return sealed
-
-
-def _sealed(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields as JSON values with their digest, which comes last, since it covers all.
-
-    Raises
-    ------
-    CertificateError
-        If something in them cannot be written as JSON.
-    """
-    plain: dict[str, Any] = json.loads(_json_text({**fields, "digest": ""}))
-    return plain | {"digest": certificate_digest(plain)}
-
-
 def certificate_of(
     done: "Released",
     described: Mapping[str, object],
@@ -278,35 +150,96 @@ def certificate_of(
     Parameters
     ----------
     done : Released
-        Its public settings hold ``method``.
+        Its public settings hold ``method``, and what docs/reference/certificate.md lists for it.
     described : mapping
-        What was released, as `build_certificate` takes it.
+        What `describe_released` returned; with ``values``, lists of the released integers that are
+        no labels, and of a table the ``rows`` that they answer.
     follows : mapping, optional
         What follows from released integers and stands with the public settings.
-    declaration, plan, choices
-        As for `build_certificate`.
+    declaration : mapping, optional
+        ``unit``, ``unit_column``, ``neighbours``; further ``assumptions`` and ``not_protected``, as
+        lists of sentences. Without it the unit is a record, added or removed, and the certificate
+        says that nobody checked how the teachers came about.
+    plan : mapping, optional
+        Of a release in rounds: ``planned`` queries, ``used`` ones, ``rounds`` (queries of each),
+        ``strategy`` (name and settings) and ``left``, what became of unused queries: ``"kept"``
+        open under the same reservation, ``"returned"`` to a Renyi ledger, ``"forfeited"``, or
+        ``"none"``. The price is that of the whole reservation: a smaller epsilon for stopping early
+        would be false.
+    choices : sequence of mapping, optional
+        Everything chosen with private data for this release, each as `choice_fields` returns it, or
+        with ``labels_sha256`` in the place of ``value``. ``spent_after`` must count them.
 
     Raises
     ------
-    CertificateError, ParameterError
-        As for `build_certificate`.
+    CertificateError
+        If the events cost more than the promise, plan or choices do not add up, or something cannot
+        be written as JSON.
+    ParameterError
+        If the declaration has an unknown word in it.
     """
-    noise = dict(done.noise)
-    return build_certificate(
-        mechanism=done.mechanism,
-        shape=done.shape,
-        public={**done.public, **(follows or {})},
-        budget=done.budget,
-        price=done.price,
-        composition=account_fields(done.account),
-        noise={name: noise[name] for name in ("exact", "description")},
-        released=described,
-        declaration=declaration,
-        purpose=done.purpose,
-        plan=plan,
-        choices=choices,
-        drawn={"issued": done.issued, "software": noise["software"]},
-    )
+    # the events were priced before; here they are priced once more, so that a certificate with a
+    # smaller promise than its events cost is never written, whoever asks for it
+    budget, noise, method = done.budget, done.noise, str(done.public["method"])
+    delta = delta_upper((done.event,), budget.epsilon)
+    if not delta <= budget.delta:
+        raise CertificateError(
+            f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the"
+            f" promised {budget.delta:.6g}; no certificate can be written for them."
+        )
+    certificate = {
+        "format": FORMAT,
+        "version": VERSION,
+        "issued": done.issued,
+        "purpose": done.purpose,
+        **check_declaration(declaration, mechanism=method),
+        **_drawn_fields(done, **(follows or {})),
+        "price": {
+            **budget.to_json(),
+            "delta_recomputed": float(delta),
+            "method": done.price.method,
+            "source": done.price.source,
+            "library": "secretballot",
+            "library_version": _version_of("secretballot"),
+        },
+        "composition": account_fields(done.account),
+        "noise": {name: noise[name] for name in ("exact", "description")},
+        "software": noise["software"],
+        "released": dict(described),
+        **({} if plan is None else {"plan": plan}),
+        **({"choices": list(choices)} if choices else {}),
+    }
+    if choices:
+        certificate["assumptions"] = with_choices_named(certificate["assumptions"])
+    sealed = _sealed(certificate)
+    # the whole is verified before it is paid for; here what was not checked before it came
+    if plan is not None:
+        check_plan(certificate_of_json(sealed))
+    if choices:
+        check_choices(certificate_of_json(sealed))
+    return sealed
+
+
+def _drawn_fields(done: "Released", **follows: object) -> dict[str, Any]:
+    return {
+        **done.budget.to_json(),
+        "mechanism": done.mechanism.model_dump(mode="json"),
+        "shape": done.shape.model_dump(mode="json"),
+        "public": {**done.public, **follows},
+        "events": [done.event.model_dump(mode="json")],
+    }
+
+
+def _sealed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON values with their digest, which comes last, since it covers all.
+
+    Raises
+    ------
+    CertificateError
+        If something in them cannot be written as JSON.
+    """
+    plain: dict[str, Any] = json.loads(_json_text({**fields, "digest": ""}))
+    return plain | {"digest": certificate_digest(plain)}
 
 
 def account_fields(account: "AccountFacts") -> dict[str, Any]:
@@ -327,12 +260,7 @@ def choice_fields(done: "Released") -> dict[str, Any]:
     """Return one released number as the ``choices`` of a certificate list it."""
     return {
         "purpose": done.purpose,
-        "mechanism": done.mechanism.model_dump(mode="json"),
-        "shape": done.shape.model_dump(mode="json"),
-        "public": dict(done.public),
-        "events": [done.event.model_dump(mode="json")],
-        "epsilon": done.budget.epsilon,
-        "delta": done.budget.delta,
+        **_drawn_fields(done),
         "value": done.values.item(),
         "reservation": done.account.reservation,
     }

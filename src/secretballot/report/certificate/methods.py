@@ -108,7 +108,7 @@ class Votes(Settings):
 
     kinds = ("noisy-votes", "table-labels", *ANSWERS_SOME, *ABSTAINS)
     method: Literal["votes"]
-    confidence: Annotated[float, Field(gt=0, lt=1)] = missing
+    confidence: Annotated[float, Field(gt=0, lt=1)] = missing()
 
     def contradictions(self, stated: Any) -> Iterator[str]:
         if self.confidence is not None and not isinstance(stated[1], ConfidentLabels):
@@ -120,7 +120,7 @@ class RecordVotes(Settings):
 
     kinds = ("noisy-votes",)
     method: Literal["record-votes"]
-    expected_uncovered: Share = missing
+    expected_uncovered: Share = missing()
 
     def contradictions(self, stated: Any) -> Iterator[str]:
         certificate, _, shape = stated
@@ -200,8 +200,8 @@ class Moments(_Sums):
     """Of which labels of points follow."""
 
     method: Literal["record-moments"]
-    start: _Start = missing
-    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = missing
+    start: _Start = missing()
+    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = missing()
 
     def n_columns(self, certificate: Any) -> int:
         # of two classes one column says both

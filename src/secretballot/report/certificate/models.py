@@ -35,6 +35,11 @@ def rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def missing() -> Any:
+    """Return the default of a field that may be missing, but is never null."""
+    return Field(default=None)
+
+
 def is_sentence(value: object) -> bool:
     """Return whether a value is a string of one line that is not blank."""
     return isinstance(value, str) and value.strip() != "" and value.isprintable()
@@ -75,8 +80,6 @@ Object = dict[str, Any]
 Settings = Annotated[
     Object, rule(lambda one: is_sentence(one.get("method")), "an object with a method")
 ]
-#: Of what may be missing, but is never null.
-missing: Any = Field(default=None)
 
 
 class Part(Model):
@@ -138,9 +141,9 @@ class StatedRelease(Part):
     n_teachers: Natural
     count_columns: Natural
     labels_sha256: Digest
-    points_sha256: Digest = missing
-    rows: list[Natural] = missing
-    values: Integers = missing
+    points_sha256: Digest = missing()
+    rows: list[Natural] = missing()
+    values: Integers = missing()
 
 
 class Named(Part):
@@ -176,8 +179,8 @@ class Choice(Drawn):
     labels, of which the digest is stated."""
 
     purpose: Filled
-    value: int = missing
-    labels_sha256: Digest = missing
+    value: int = missing()
+    labels_sha256: Digest = missing()
     reservation: Positive
 
     @model_validator(mode="after")
@@ -197,9 +200,9 @@ class ListedFile(Part):
 class About(Part):
     """What the curator calls the data, who answers for them, and how to reach somebody."""
 
-    title: Sentence = missing
-    controller: Sentence = missing
-    contact: Sentence = missing
+    title: Sentence = missing()
+    controller: Sentence = missing()
+    contact: Sentence = missing()
 
 
 class Certificate(Drawn):
@@ -221,15 +224,15 @@ class Certificate(Drawn):
         dict[str, Sentence], rule(lambda found: "opendp" in found, "versions, of opendp also")
     ]
     released: StatedRelease
-    plan: Plan = missing
-    choices: Annotated[list[Choice], Field(max_length=100)] = missing
+    plan: Plan = missing()
+    choices: Annotated[list[Choice], Field(max_length=100)] = missing()
     files: Annotated[
         dict[Annotated[str, rule(_is_file_name, "the name of a file beside it")], ListedFile],
         Field(min_length=1, max_length=1000),
-    ] = missing
+    ] = missing()
     about: Annotated[
         About, rule(lambda about: about.model_fields_set, "a title, controller or contact")
-    ] = missing
+    ] = missing()
     digest: Digest
 
     @property
