@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from secretballot.cli import app
 from secretballot.cli.local_modules import find_in_this_folder
-from secretballot.report.student.export import load_student
 
 CLASS = """
 from sklearn.linear_model import LogisticRegression
@@ -26,28 +25,6 @@ class Mine(LogisticRegression):
 @pytest.fixture
 def path_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
-
-
-def test_settings_reach_the_run_the_student_and_its_resumption(tmp_path: Path) -> None:
-    write_files(tmp_path, 400)
-    words = words_of_run(
-        tmp_path,
-        *("--teachers", "10", "--student", "logistic:C=0.01"),
-        *("--teacher", "tree:max_depth=3,class_weight=balanced"),
-        *("--epsilon", "8", "--queries", "30"),  # so that labels are of both classes
-    )
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.stderr
-    described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
-    assert described["teacher"] == "tree:max_depth=3,class_weight=balanced"
-    assert described["student"] == "logistic:C=0.01"
-    assert load_student(tmp_path / "out" / "release" / "student.skops").C == 0.01
-    again = CliRunner().invoke(app, words)
-    assert again.exit_code == 0, again.stderr
-    assert "finished" in again.stderr
-    other = CliRunner().invoke(app, [*words, "--teacher", "tree:max_depth=4"])
-    assert other.exit_code == 2
-    assert "finished release" in other.stderr
 
 
 def own_module(folder: Path, name: str) -> None:

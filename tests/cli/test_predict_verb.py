@@ -53,7 +53,7 @@ def expected(world: Path, table: Path) -> tuple[list[Any], np.ndarray]:
     return student.predict(X).tolist(), student.predict_proba(X)
 
 
-@pytest.mark.parametrize("place", ["run", "run/release", "run/release/student.skops"])
+@pytest.mark.parametrize("place", ["run", "run/release/student.skops"])
 def test_predictions_are_those_of_the_package(world: Path, place: str) -> None:
     result = predict(world / place, world / "new.csv")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -80,14 +80,6 @@ def test_a_table_longer_than_a_block_is_read_in_blocks(
     blocks = predict(world / "run", tmp_path / "long.csv")
     assert blocks.stdout == whole
     assert whole.count("\n") == 10_001
-
-
-def test_order_of_columns_and_further_columns_do_not_matter(world: Path, tmp_path: Path) -> None:
-    frame = read_table(world / "new.csv")[["dose", "age", "ward"]].assign(name="x", ill="yes")
-    frame.to_csv(tmp_path / "other.csv", index=False, sep=";")
-    result = predict(world / "run", tmp_path / "other.csv")
-    assert result.stdout == predict(world / "run", world / "new.csv").stdout
-    assert result.stderr == "note: 2 columns are not read by the student.\n"
 
 
 def test_parquet_in_and_out(world: Path, tmp_path: Path) -> None:

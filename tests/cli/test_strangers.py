@@ -133,28 +133,6 @@ def test_a_student_of_scikit_learns_own_opens_without_the_package(
     assert "raw columns in" in text
 
 
-def test_a_student_of_this_package_does_not_claim_to_open_without_it(plain: Path) -> None:
-    text = (plain / "README.txt").read_text()
-    assert "scikit-learn alone" not in text
-
-
-def test_the_model_card_says_what_each_column_means_and_claims_no_accuracy(plain: Path) -> None:
-    card = (plain / "model-card.md").read_text()
-    assert card.startswith("# Model card: a student of private\n")
-    assert "one of 2 classes: `no`, `yes`" in card
-    assert "(2, 1e-5)-differentially private for each record" in card
-    assert re.search(r"\| age \| a number; .* \| [\d.]+, the public median \|", card)
-    assert '| ward | one of `3`, `north`, `south` | "other" |' in card
-    assert "no measurement was released" in card
-    assert "weak promise" not in card
-
-
-def test_without_a_student_there_is_no_model_card(tmp_path: Path) -> None:
-    folder = release(tmp_path, "--without", "report,student")
-    assert not (folder / "model-card.md").exists()
-    assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 0
-
-
 def test_metrics_are_published_where_the_curator_says_so(tmp_path: Path) -> None:
     body = [f"{line},{'yes' if int(line[:2]) > 55 else 'no'}" for line in lines(400, 7)]
     (tmp_path / "test.csv").write_text("\n".join(["age,ward,dose,ill", *body]) + "\n")
@@ -173,12 +151,3 @@ def test_metrics_are_published_where_the_curator_says_so(tmp_path: Path) -> None
     assert "no measurement was released" not in card
     assert "Recall by class: no " in card
     assert CliRunner().invoke(app, ["verify", str(folder), "--independent"]).exit_code == 0
-
-
-def test_metrics_to_publish_need_a_file_to_measure_on(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("a,ill\n1,no\n")
-    words = ["learn", str(tmp_path / "x.csv"), str(tmp_path / "x.csv"), "--target", "ill"]
-    words += ["--epsilon", "1", "--delta", "1e-5", "--publish-metrics"]
-    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
-    assert result.exit_code == 2
-    assert "no metrics to publish; name public labelled records with --evaluate" in result.stderr

@@ -1,7 +1,6 @@
 """`secretballot learn` tries the student on the public file before the ledger is asked."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,7 +14,6 @@ from secretballot_verify.__main__ import main as independent_verifier
 METHODS = {
     "moments": (),
     "votes": ("--teachers", "30", "--queries", "60"),
-    "record-votes": ("--method", "record-votes"),
 }
 
 
@@ -26,22 +24,6 @@ def files(tmp_path: Path) -> Path:
 
 def learn(folder: Path, *more: str) -> Result:
     return CliRunner().invoke(app, words_of_run(folder, *more, unit=False))
-
-
-def spent_in(folder: Path) -> list[Any]:
-    ledger = folder / "out/vault/ledger.sqlite"
-    return sb.Ledger.open_existing(ledger).history() if ledger.exists() else []
-
-
-@pytest.mark.parametrize("method", list(METHODS))
-def test_a_student_that_cannot_learn_costs_nothing(files: Path, method: str) -> None:
-    result = learn(files, *METHODS[method], "--student", "strict_learners:NeverLearns")
-    assert result.exit_code == 2
-    assert "--student cannot be trained on the public points" in " ".join(result.stderr.split())
-    assert "no heart for it" in result.stderr
-    assert "Traceback" not in result.stderr
-    assert spent_in(files) == []
-    assert not (files / "out/release").exists()
 
 
 @pytest.mark.parametrize("method", list(METHODS))
