@@ -1,6 +1,5 @@
 """`--check` and `--accept-unseen`: what the curator sees before anything is spent."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -44,20 +43,6 @@ def test_a_run_stops_before_it_pays_and_leaves_nothing(
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_choice_stops_too(folder: Path) -> None:
-    other_wards(folder)
-    words = ["choose", *words_of_run(folder, "--hypotheses", "stumps")[1:]]
-    at = words.index("--delta")
-    del words[at : at + 2]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2
-    assert "column 'ward', 100 %" in result.stderr
-    result = CliRunner().invoke(app, [*words, "--check"])
-    assert result.exit_code == 2
-    assert result.stdout.startswith("NOT RELEASABLE")
-    assert not (folder / "out").exists()
-
-
 def test_an_accepted_column_lets_the_run_go_on(folder: Path) -> None:
     other_wards(folder)
     words = words_of_run(folder, "--accept-unseen", "ward", "--without", "report,student")
@@ -66,17 +51,6 @@ def test_an_accepted_column_lets_the_run_go_on(folder: Path) -> None:
     assert "curator only: Column 'ward' of the private file: 100 %" in result.stderr
     release = folder / "out" / "release"
     assert not any(b"accept" in path.read_bytes() for path in release.iterdir())
-
-
-def test_a_check_as_json_is_one_object_with_the_exit_code_of_bad_input(folder: Path) -> None:
-    other_wards(folder)
-    result = CliRunner().invoke(app, words_of_run(folder, "--check", "--json"))
-    assert result.exit_code == 2
-    found = json.loads(result.stdout)
-    assert found["releasable"] is False
-    assert len(found["stopping"]) == 1
-    assert found["columns"][0]["name"] == "ward"
-    assert found["rows"] == {"private": 200, "public": 150}
 
 
 def test_labels_are_no_ids_of_persons(folder: Path) -> None:

@@ -115,19 +115,3 @@ def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
     again = CliRunner().invoke(app, [*base, *words, "--out", str(world / "b")])
     assert again.exit_code == 3
     assert "Nothing was spent" in again.stderr
-
-
-def test_one_candidate_or_one_file_twice_is_no_choice(world: Path) -> None:
-    one = choose(world, "--candidates", str(world / "low.onnx"))
-    assert (one.exit_code, "two or more" in one.stderr) == (2, True)
-    twice = choose(world, "--candidates", f"{world / 'low.onnx'},{world / 'low.onnx'}")
-    assert (twice.exit_code, "same file" in twice.stderr) == (2, True)
-
-
-def test_the_private_file_as_the_public_one_is_refused(world: Path) -> None:
-    words = ["choose", *[str(world / "private.csv")] * 2, "--target", "ill", "--classes", "no,yes"]
-    words += ["--epsilon", "1"]
-    result = CliRunner().invoke(
-        app, [*words, "--hypotheses", "stumps", "--out", str(world / "out")]
-    )
-    assert (result.exit_code, "are the same" in result.stderr) == (2, True)

@@ -51,25 +51,6 @@ def compare(*words: object) -> Result:
     return CliRunner().invoke(app, ["compare", *map(str, words)])
 
 
-def test_prices_and_promises_stand_side_by_side_without_any_data(world: Path) -> None:
-    result = compare(world / "good", world / "poor" / "release")
-    assert result.exit_code == 0, result.stderr
-    for words in (
-        rf"A  {world / 'good'}\n",
-        r"epsilon, delta +2, 1e-05 +1, 1e-05\n",
-        r"for each +record +record\n",
-        r"relation +add-remove +add-remove\n",
-        r"dataset +registry +registry\n",
-        r"spent after it +epsilon 2 of 8 +epsilon 3 of 8\n",
-        r"method +moments +moments\n",
-        r"answers +300 of 300 +300 of 300\n",
-        r"student +[\d,]+ bytes +[\d,]+ bytes\n",
-    ):
-        assert re.search(words, result.stdout), (words, result.stdout)
-    assert "accuracy" not in result.stdout
-    assert "caution" not in result.stdout
-
-
 def test_students_are_compared_on_the_same_rows(world: Path) -> None:
     test = ("--evaluate", world / "test.csv", "--target", "ill")
     result = compare(world / "good", world / "poor", *test, "--json")

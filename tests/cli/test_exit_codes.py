@@ -135,12 +135,6 @@ def rows() -> dict[int, str]:
     }
 
 
-def test_every_code_has_one_row_and_the_rows_are_in_order() -> None:
-    table = PAGE.read_text().split("## Exit codes", 1)[1]
-    listed = [int(code) for code in re.findall(r"^\| (\d+) \| .* \|$", table, re.MULTILINE)]
-    assert listed == sorted(set(listed))
-
-
 def test_the_table_and_the_help_name_the_same_codes() -> None:
     helped = re.findall(r"\b(\d+) [a-z]", EXIT_CODES)
     assert sorted(rows()) == sorted(CASES) == sorted(map(int, helped))

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+from secretballot.cli import app
 
 SLOW = """
 import os, time
@@ -62,7 +65,9 @@ def fitted_by(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
-def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, command: list[str], jobs: str) -> None:
+def test_ctrl_c_leaves_a_run_that_goes_on(
+    tmp_path: Path, command: list[str], jobs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command += ["--jobs", jobs]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     run = subprocess.Popen(
@@ -83,15 +88,12 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, command: list[str], jo
     )
 
     (tmp_path / "fits").unlink()
-    done = subprocess.run(
-        command,
-        env=environment(tmp_path, 0),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, value in environment(tmp_path, 0).items():
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(app, [*command[3:], "--jobs", "1"])
+    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
     assert len(fitted_by(tmp_path)) < TEACHERS  # some were kept
 

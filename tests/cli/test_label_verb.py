@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.core.ledger import Ledger
 from secretballot.report.certificate.terms import stated
 
 N_QUERIES, N_TEACHERS = 200, 100
@@ -50,23 +49,6 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
     assert np.mean(right) > 0.8
     assert len({row for row, _, _ in answers}) == 40
     assert CliRunner().invoke(app, ["verify", str(counts.parent / "out")]).exit_code == 0
-
-
-def test_noisy_counts_are_released_on_request(tmp_path: Path) -> None:
-    counts = write_counts(tmp_path / "counts.npy", 3)
-    result = label(counts, "--classes", "a,b,c", "--release", "counts")
-    assert result.exit_code == 0, result.stderr
-    header = (tmp_path / "out" / "release" / "labels.csv").read_text().splitlines()[0]
-    assert header == "query,label,abstained,noisy_count[a],noisy_count[b],noisy_count[c]"
-    assert f"{N_QUERIES} of {N_QUERIES} queries" in result.stdout
-
-
-def test_the_sparse_vector_answers_stable_queries(counts: Path) -> None:
-    result = label(
-        counts, "--aggregator", "sparse-vector", "--epsilon", "10", "--max-unstable", "1", "--json"
-    )
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["answered"] > 0
 
 
 def test_laplace_labels_need_no_delta(counts: Path) -> None:
@@ -113,16 +95,6 @@ def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
     assert 0 < json.loads(result.stdout)["answered"] <= 12
 
 
-def test_votes_teacher_by_teacher_are_read_from_csv(tmp_path: Path) -> None:
-    votes = np.random.default_rng(1).choice(["no", "yes"], (30, 50), p=[0.1, 0.9])
-    path = tmp_path / "votes.csv"
-    path.write_text(
-        "\n".join([",".join(f"t{i}" for i in range(50)), *(",".join(row) for row in votes)]) + "\n"
-    )
-    result = label(path, "--kind", "votes", "--classes", "no,yes", "--teachers", "50")
-    assert result.exit_code == 0, result.stderr
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -159,19 +131,3 @@ def test_rows_that_do_not_add_up_are_named_and_not_shown(counts: Path) -> None:
     assert result.exit_code == 2
     assert "17" in result.stderr
     assert "7777" not in result.stderr
-
-
-def test_an_interrupted_run_goes_on_without_paying(
-    counts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("secretballot.runs.label.publish", interrupted)
-        assert label(counts).exit_code == 130
-    result = label(counts, "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["resumed"] is True
-    assert len(Ledger.open_existing(counts.with_name(f"{counts.name}.ledger")).history()) == 1
-    assert "finished already" in label(counts).stderr

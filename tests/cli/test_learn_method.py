@@ -10,7 +10,6 @@ import pytest
 from patients import N_PUBLIC, rows, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
-import secretballot as sb
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
@@ -92,31 +91,6 @@ def test_an_option_of_voting_takes_votes_and_contradicts_moments(tmp_path: Path,
         method_of_run("moments", {name}, 1e-5, tmp_path)
 
 
-def test_options_of_votes_of_records(tmp_path: Path) -> None:
-    chosen = method_of_run("auto", {"votes_per_record"}, 1e-5, tmp_path)
-    assert chosen == ("record-votes", "--votes-per-record is an option of votes of records")
-    assert method_of_run("auto", {"votes_per_record", "queries"}, 1e-5, tmp_path)[0] == chosen[0]
-    # how many points to ask is an option of both kinds of votes, and shards come first
-    assert method_of_run("auto", {"queries"}, 1e-5, tmp_path)[0] == "votes"
-    assert method_of_run("record-votes", {"queries"}, 1e-5, tmp_path)[0] == "record-votes"
-    with pytest.raises(
-        ParameterError, match="queries goes with --method votes or record-votes alone"
-    ):
-        method_of_run("moments", {"queries"}, 1e-5, tmp_path)
-    with pytest.raises(
-        ParameterError, match="votes_per_record goes with --method record-votes alone"
-    ):
-        method_of_run("votes", {"votes_per_record"}, 1e-5, tmp_path)
-    with pytest.raises(ParameterError, match="jobs goes with --method votes alone"):
-        method_of_run("record-votes", {"jobs"}, 1e-5, tmp_path)
-    with pytest.raises(
-        ParameterError,
-        match="--teachers goes with --method votes alone, and --votes-per-record with --method"
-        " record-votes; leave one of the two out",
-    ):
-        method_of_run("auto", {"teachers", "votes_per_record"}, 1e-5, tmp_path)
-
-
 def test_a_plan_says_which_method(tmp_path: Path) -> None:
     said = "the plan recommends it"
     for planned in ("moments", "votes"):
@@ -149,43 +123,6 @@ def test_a_method_that_was_asked_for_is_taken_or_refused(tmp_path: Path, files: 
     )
 
 
-def test_a_delta_of_zero_is_no_price_of_moments(files: Path) -> None:
-    for method in ("moments", "record-votes"):
-        result = learn(files, "--method", method, "--delta", "0")
-        assert result.exit_code == 2
-        assert result.stderr == (
-            f"secretballot: --delta is 0.0, and the noise of --method {method} needs more than 0,"
-            " such as 1e-6; give one, or take --method votes.\n"
-        )
-    assert not (files / "out").exists()
-
-
-def interrupted_voting_run(files: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.learn.publish", interrupt)
-        assert learn(files, *more).exit_code == 130
-
-
-def test_a_run_that_was_begun_by_votes_goes_on_by_votes(
-    files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("secretballot.runs.voting.DEFAULT_TEACHERS", 20)
-    interrupted_voting_run(files, monkeypatch, "--method", "votes", "--without", "report")
-    place = files / "out" / "vault" / "run.json"
-    stored = json.loads(place.read_text())
-    assert stored["description"]["method"] == "votes"
-    document = document_of(learn(files, "--without", "report", "--json"))
-    assert (document["method"], document["resumed"]) == ("votes", True)
-    assert document["method_reason"] == "the run in this folder was begun so"
-    assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
-    again = document_of(learn(files, "--without", "report", "--json"))
-    assert again["method"] == "votes"
-    assert any("finished already" in note for note in again["notes"])
-
-
 @pytest.mark.parametrize("stage", [0, 2])
 def test_a_run_that_was_interrupted_between_stages_pays_once(
     files: Path, monkeypatch: pytest.MonkeyPatch, stage: int
@@ -212,32 +149,12 @@ def test_a_run_that_was_interrupted_between_stages_pays_once(
     assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)
 
 
-def test_an_interrupted_run_of_moments_is_not_taken_up_by_votes(
-    files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.records.publish", interrupt)
-        assert learn(files).exit_code == 130
-    refused = learn(files, "--method", "votes")
-    assert refused.exit_code == 2
-    assert "interrupted run that differs in" in refused.stderr
-    assert "method" in refused.stderr
-    # another student is post-processing, and the sums are paid for
-    document = document_of(learn(files, "--student", "tree", "--json", "--without", "report"))
-    assert document["resumed"]
-
-
 def changed(files: Path, name: str, change: Any) -> None:
     table = pd.read_csv(files / name)
     change(table).to_csv(files / name, index=False)
 
 
 BAD_TABLES = {
-    "fewer public rows than directions": ("public.csv", lambda t: t.head(25)),
-    "a constant public column": ("public.csv", lambda t: t.assign(dose=3.0)),
     "a constant private column": ("private.csv", lambda t: t.assign(dose=3.0)),
     "one class": ("private.csv", lambda t: t.assign(ill="yes")),
     "odd numbers in one record": (
@@ -256,33 +173,6 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     assert document["method"] == "moments"
     assert 0 <= document["accuracy"] <= 1
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
-
-
-def test_a_pool_that_misses_a_part_of_the_world_is_told_aloud(files: Path) -> None:
-    changed(files, "public.csv", lambda t: t.assign(age=20 + t["age"] % 30, ward="north"))
-    document = document_of(learn(files, "--json", "--epsilon", "8", "--accept-unseen", "ward"))
-    (note,) = document["notes"]
-    assert "values that the public points do not show" in note
-    for name in ("report.html", "README.txt"):
-        text = " ".join((files / "out" / "release" / name).read_text().split())
-        assert note in text
-
-
-def test_a_pool_like_the_records_is_not(files: Path) -> None:
-    document = document_of(learn(files, "--json"))
-    assert document["notes"] == []
-    readme = " ".join((files / "out" / "release" / "README.txt").read_text().split())
-    assert "Careful" not in readme
-    assert "have a value that the public points do not show" in readme
-
-
-def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
-    document = document_of(learn(files, "--epsilon", "1e-5", "--json", "--yes"))
-    assert document["epsilon"] == 1e-5
-    student = sb.load_student(files / "out" / "release" / "student.onnx")
-    shares = student.predict_proba(np.zeros((3, student.n_features_in_)))
-    assert np.isfinite(shares).all()
-    assert "What stands out of the noise" in (files / "out/release/report.html").read_text()
 
 
 def test_public_points_that_tell_nothing_are_refused_before_anything_is_paid(files: Path) -> None:
@@ -317,11 +207,3 @@ def test_a_rare_class_is_found_by_a_stated_rate(files: Path) -> None:
     assert mechanism["basis"]["whitening"] == 0.0
     assert independent_verifier([str(files / "stated" / "release")]) == 0
     assert CliRunner().invoke(app, ["verify", str(files / "stated")]).exit_code == 0
-    by_hand = ["--class-weight", "no:1,yes:30", "--out", str(files / "by-hand")]
-    weights = (
-        document_of(learn(files, *test[2:], *by_hand))
-        and json.loads((files / "by-hand/release/certificate.json").read_text())["public"][
-            "class_weights"
-        ]
-    )
-    assert weights == [1.0, 30.0]

@@ -86,23 +86,6 @@ def test_settings_of_the_votes_are_taken_and_auto_follows_them(files: Path) -> N
     assert set(np.unique(shares)) == {0.0, 1.0}  # a tree that was grown to its end
 
 
-def test_persons_and_relation(files: Path) -> None:
-    assert learn(files, "--without", "report", unit=True).exit_code == 0
-    certificate = certificate_in(files)
-    assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient")
-    out = ["--out", str(files / "two"), "--neighbours", "replace-one", "--without", "report"]
-    # the account beside the file promises add-remove
-    refused = learn(files, *out)
-    assert refused.exit_code == 2
-    assert "add-remove" in refused.stderr
-    out.append("--own-ledger")
-    assert learn(files, *out).exit_code == 0
-    second = json.loads((files / "two/release/certificate.json").read_text())
-    assert second["events"][0]["shifts"] == 2 * stated(second)["votes_per_record"]
-    wrong = learn(files, *out, "--records", "899", "--out", str(files / "three"))
-    assert (wrong.exit_code, (files / "three").exists()) == (2, False)
-
-
 def changed(files: Path, name: str, change: Any) -> None:
     table = pd.read_csv(files / name)
     change(table).to_csv(files / name, index=False)
@@ -127,12 +110,6 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     document = document_of(learn(files, *test, "--force", "records"))
     assert 0 <= document["accuracy"] <= 1
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
-
-
-def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
-    assert document_of(learn(files, "--epsilon", "1e-5", "--json", "--yes"))["epsilon"] == 1e-5
-    student = sb.load_student(files / "out" / "release" / "student.onnx")
-    assert np.isfinite(student.predict_proba(np.zeros((3, student.n_features_in_)))).all()
 
 
 def test_an_interrupted_run_is_taken_up_and_pays_once(
@@ -184,35 +161,3 @@ def committed_in(place: Path) -> bool:
         return any(entry.state == "committed" for entry in Ledger.open_existing(place).history())
     except sb.SecretBallotError:
         return False  # it is being made
-
-
-def test_one_of_several_students_of_any_method_is_chosen_by_the_same_account(
-    tmp_path: Path,
-) -> None:
-    """Sums, votes of records, and a named student: each pays, and so does the choice."""
-    files = write_files(tmp_path, 400)  # every student is asked about each record alone
-    ledger = files / "l.sqlite"
-    Ledger(ledger, dataset="registry", budget=sb.PrivacyBudget(8.0, 1e-4))
-    account = ["--ledger", str(ledger), "--dataset", "registry"]
-    saved = []
-    for name, method in (
-        ("sums", ["moments"]),
-        ("votes", ["record-votes"]),
-        ("tree", ["moments", "--student", "tree"]),
-    ):
-        out = ["--out", str(files / name), "--method", *method, "--without", "report", *account]
-        assert learn(files, *out).exit_code == 0
-        saved.append(str(files / name / "release" / "student.onnx"))
-    words = ["choose", str(files / "private.csv"), str(files / "public.csv"), "--target", "ill"]
-    words += ["--classes", "no,yes", "--drop", "patient", "--epsilon", "1", *account]
-    words += ["--candidates", ",".join(saved), "--out", str(files / "chosen"), "--json"]
-    words += ["--evaluate", str(files / "test.csv"), "--without", "report"]
-    result = CliRunner().invoke(app, words)
-    document = document_of(result)
-    assert document["accuracy"] > 0.6
-    assert not any("another account" in note for note in document["notes"])
-    assert Ledger.open_existing(ledger).spent().epsilon == pytest.approx(7.0)
-    certificate = json.loads((files / "chosen/release/certificate.json").read_text())
-    assert certificate["public"]["n_candidates"] == 3
-    assert CliRunner().invoke(app, ["verify", str(files / "chosen")]).exit_code == 0
-    assert independent_verifier([str(files / "chosen" / "release")]) == 0

@@ -17,8 +17,6 @@ from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
 from secretballot.publishing.again import differing_files
 from secretballot.publishing.job import NamedStudent
-from secretballot.runs.table_votes import TableRun
-from secretballot.runs.tables import RunTables, read_inputs
 
 N_PUBLIC = 120
 
@@ -217,23 +215,17 @@ REFUSED = [
         for option in (
             ["--aggregator", "laplace"],
             ["--strategy", "margin"],
-            ["--estimate-epsilon", "0.1"],
-            ["--positive-rate", "0.1"],
-            ["--votes-per-record", "3"],
         )
     ),
     ("labels", ["--aggregator", "laplace"], SEVERAL),
     ("number", ["--classes", "0,1"], "the target is a number"),
     ("number", ["--ballot", "sets"], "--ballot goes with several labels alone"),
-    ("number", ["--release", "labels"], "--release goes with several labels alone"),
     ("number", ["--method", "moments"], "use RecordMomentsRegressor from Python"),
     ("labels", ["--method", "moments"], "use RecordMomentsClassifier from Python"),
     ("number", ["--check"], "take --dry-run instead"),
     ("number", ["--bounds", "4,2"], "--bounds is 4 to 2; its first number must be below"),
     ("number", ["--rank", "3"], "only a quantile has one"),
-    ("labels", ["--statistic", "mean"], "--statistic goes with a number (--bounds) alone"),
     ("labels", ["--classes", "a,b,c"], "of several labels give two spellings"),
-    ("labels", ["--most-named", "9"], "--most-named"),
     ("labels", ["--target", "fever,fever"], "--target is 'fever,fever'; name each column"),
     ("labels", ["--target", "fever,nothing"], "has no column 'nothing'"),
     ("number", ["--neighbours", "replace-one", "--unit", "patient"], "--unit or --neighbours"),
@@ -250,18 +242,3 @@ def test_what_does_not_go_together_is_refused(
     assert sentence in last
     assert not (files / f"{kind}.csv.ledger").exists()
     assert not (files / "out").exists()
-
-
-def test_a_run_on_a_number_is_not_compared_with_classes(files: Path) -> None:
-    assert learn(files, "number", "--without", "report").exit_code == 0
-    release = str(files / "out")
-    result = CliRunner().invoke(app, ["compare", release, release])
-    assert result.exit_code == 2
-    assert "is of a number or of several labels" in result.stderr
-
-
-def test_a_run_on_classes_takes_no_numbers(files: Path) -> None:
-    tables = RunTables(files / "number.csv", files / "public.csv", "dose", bounds=(0.0, 1.0))
-    assert TableRun(tables, 1.0, 1e-5, files / "out").target_kind == "number"
-    with pytest.raises(sb.exceptions.ParameterError, match="run_table"):
-        read_inputs(tables, sb.runs.progress.Watch())

@@ -24,22 +24,6 @@ def ledger(tmp_path: Path) -> Path:
     return path
 
 
-def test_create_makes_an_account_once(tmp_path: Path) -> None:
-    path = tmp_path / "new.ledger"
-    words = ["ledger", "create", str(path), "--dataset", "registry", "--epsilon", "2"]
-    words += ["--delta", "1e-5", "--json"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
-    assert document["dataset"] == "registry"
-    assert document["budget"] == {"epsilon": 2.0, "delta": 1e-5}
-    assert document["spent"]["epsilon"] == 0
-    assert (document["unit"], document["neighbours"]) == ("record", "add-remove")
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2
-    assert "exists already" in result.stderr
-
-
 def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
     words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "registry", "--epsilon", "2"]
     words += ["--delta", "1e-5"]
@@ -50,16 +34,6 @@ def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
         CliRunner().invoke(app, ["ledger", "show", str(tmp_path / "l"), "--json"]).stdout
     )
     assert (document["unit"], document["neighbours"]) == ("user", "replace-one")
-
-
-def test_show_says_what_is_spent_and_left(ledger: Path) -> None:
-    result = CliRunner().invoke(app, ["ledger", "show", str(ledger)])
-    assert result.exit_code == 0
-    assert "registry" in result.stdout
-    document = json.loads(CliRunner().invoke(app, ["ledger", "show", str(ledger), "--json"]).stdout)
-    assert document["releases"] == 1
-    assert document["spent"]["epsilon"] == pytest.approx(0.5)
-    assert document["remaining"]["epsilon"] == pytest.approx(1.5)
 
 
 def test_history_lists_releases_and_not_their_bytes(ledger: Path) -> None:

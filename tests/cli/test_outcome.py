@@ -73,9 +73,3 @@ def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(
         "parameter": None,
     }
     assert err.count("\n") == 1
-
-
-def test_work_that_ends_well_returns_its_code() -> None:
-    assert guarded(lambda: None, as_json=True) == 0
-    assert guarded(lambda: 4, as_json=True) == 4
-    assert guarded(lambda: 130, as_json=False) == 130

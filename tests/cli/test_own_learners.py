@@ -6,17 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from patients import words_of_run, write_files
-from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from secretballot.cli import app
 from secretballot.cli.local_modules import find_in_this_folder
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table
-from secretballot.report.student.load import load_student
 
 CLASS = """
 from sklearn.linear_model import LogisticRegression
@@ -30,33 +25,6 @@ class Mine(LogisticRegression):
 @pytest.fixture
 def path_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
-
-
-def test_settings_reach_the_run_the_student_and_its_resumption(tmp_path: Path) -> None:
-    write_files(tmp_path, 400)
-    words = words_of_run(
-        tmp_path,
-        *("--teachers", "10", "--student", "logistic:C=0.01"),
-        *("--teacher", "tree:max_depth=3,class_weight=balanced"),
-        *("--epsilon", "8", "--queries", "30"),  # so that labels are of both classes
-    )
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.stderr
-    described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
-    assert described["teacher"] == "tree:max_depth=3,class_weight=balanced"
-    assert described["student"] == "logistic:C=0.01"
-    release = tmp_path / "out" / "release"
-    X = Schema.read(release / "schema.json").encode(read_table(tmp_path / "public.csv"))
-    labels = pd.read_csv(release / "labels.csv").dropna(subset="label")
-    again = LogisticRegression(C=0.01, max_iter=1000).fit(X[labels["query"]], labels["label"])
-    student = load_student(release / "student.onnx")
-    assert student.predict_proba(X) == pytest.approx(again.predict_proba(X), abs=1e-6)
-    again = CliRunner().invoke(app, words)
-    assert again.exit_code == 0, again.stderr
-    assert "finished" in again.stderr
-    other = CliRunner().invoke(app, [*words, "--teacher", "tree:max_depth=4"])
-    assert other.exit_code == 2
-    assert "finished release" in other.stderr
 
 
 def own_module(folder: Path, name: str) -> None:

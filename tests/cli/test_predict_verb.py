@@ -82,14 +82,6 @@ def test_a_table_longer_than_a_block_is_read_in_blocks(
     assert whole.count("\n") == 10_001
 
 
-def test_order_of_columns_and_further_columns_do_not_matter(world: Path, tmp_path: Path) -> None:
-    frame = read_table(world / "new.csv")[["dose", "age", "ward"]].assign(name="x", ill="yes")
-    frame.to_csv(tmp_path / "other.csv", index=False, sep=";")
-    result = predict(world / "run", tmp_path / "other.csv")
-    assert result.stdout == predict(world / "run", world / "new.csv").stdout
-    assert result.stderr == "note: 2 columns are not read by the student.\n"
-
-
 def test_parquet_in_and_out(world: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pd.read_csv(world / "new.csv").to_parquet(tmp_path / "new.parquet")

@@ -40,23 +40,6 @@ def schema(folder: Path, *more: str) -> Result:
     return CliRunner().invoke(app, ["schema", str(folder / "public.csv"), *more])
 
 
-def test_the_schema_has_a_reason_for_each_column_and_says_what_to_look_at(folder: Path) -> None:
-    result = schema(folder, "--target", "ill", "--classes", "no,yes")
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
-    assert document["classes"] == ["no", "yes"]
-    assert {name: one["kind"] for name, one in document["columns"].items()} == {
-        "patient_id": "ignored",
-        "born": "date",
-        "zip": "categorical",
-        "dose": "numeric",
-    }
-    assert all(one["reason"] for one in document["columns"].values())
-    assert "note: Column 'patient_id' is no feature: every public row has" in result.stderr
-    assert "note: Column 'zip' holds categories: all public cells have 5 digits" in result.stderr
-    assert "born" not in result.stderr
-
-
 def test_a_run_with_the_schema_encodes_as_one_without(folder: Path) -> None:
     out = folder / "schema.json"
     assert schema(folder, "--target", "ill", "--out", str(out)).exit_code == 0
@@ -85,8 +68,3 @@ def test_an_edited_schema_is_followed(folder: Path) -> None:
         "zip",
         "dose",
     )
-
-
-def test_target_unit_and_dropped_columns_are_left_out(folder: Path) -> None:
-    words = ["--target", "ill", "--unit", "patient_id", "--drop", "zip,dose"]
-    assert [*json.loads(schema(folder, *words).stdout)["columns"]] == ["born"]

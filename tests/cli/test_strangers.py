@@ -141,12 +141,3 @@ def test_metrics_are_published_where_the_curator_says_so(tmp_path: Path) -> None
     assert "no measurement was released" not in card
     assert "Recall by class: no " in card
     assert CliRunner().invoke(app, ["verify", str(folder), "--independent"]).exit_code == 0
-
-
-def test_metrics_to_publish_need_a_file_to_measure_on(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("a,ill\n1,no\n")
-    words = ["learn", str(tmp_path / "x.csv"), str(tmp_path / "x.csv"), "--target", "ill"]
-    words += ["--epsilon", "1", "--delta", "1e-5", "--publish-metrics"]
-    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
-    assert result.exit_code == 2
-    assert "no metrics to publish; name public labelled records with --evaluate" in result.stderr

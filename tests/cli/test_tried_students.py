@@ -1,7 +1,6 @@
 """`secretballot learn` tries the student on the public file before the ledger is asked."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,7 +14,6 @@ from secretballot_verify.__main__ import main as independent_verifier
 METHODS = {
     "moments": (),
     "votes": ("--teachers", "30", "--queries", "60"),
-    "record-votes": ("--method", "record-votes"),
 }
 
 

@@ -88,13 +88,6 @@ def test_what_is_no_certificate_is_refused(folder: Path, text: str) -> None:
     assert verify(folder)[0] == 4
 
 
-def test_other_labels_are_refused_in_the_folder(folder: Path) -> None:
-    labels = folder / "labels.csv"
-    labels.write_text(labels.read_text().replace("3,0", "3,1"))
-    assert verify(folder)[0] == 4
-    assert verify(folder / "certificate.json")[0] == 4
-
-
 def test_a_certificate_alone_is_told_what_was_not_checked(folder: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone.json"
     (folder / "certificate.json").rename(alone)
@@ -108,17 +101,6 @@ def test_a_certificate_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["verify", str(tmp_path / "none.json")])
     assert result.exit_code == 2
     assert "There is no" in result.stderr
-
-
-def test_a_second_opinion_is_shown_beside_the_first(folder: Path) -> None:
-    result = CliRunner().invoke(app, ["verify", str(folder), "--independent"])
-    assert result.exit_code == 0
-    assert "second: price" in result.stdout
-    assert "The second program confirms the release." in result.stdout
-    document = json.loads(
-        CliRunner().invoke(app, ["verify", str(folder), "--independent", "--json"]).stdout
-    )
-    assert {finding["verdict"] for finding in document["independent"]} == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -141,14 +123,6 @@ def test_both_programs_look_at_the_same_certificate(folder: Path) -> None:
     result = CliRunner().invoke(app, ["verify", str(other), "--independent"])
     assert result.exit_code == 2
     assert "checks release folders" in result.stderr
-
-
-def test_a_second_opinion_needs_a_release_folder(folder: Path, tmp_path: Path) -> None:
-    alone = tmp_path / "alone.json"
-    alone.write_bytes((folder / "certificate.json").read_bytes())
-    result = CliRunner().invoke(app, ["verify", str(alone), "--independent"])
-    assert result.exit_code == 2
-    assert "give the folder" in result.stderr
 
 
 def test_a_folder_without_a_certificate_does_not_verify_by_either_program(

@@ -232,8 +232,8 @@ def test_what_was_drawn_and_not_stored_stands_in_no_frame(monkeypatch: Any) -> N
     except KeyError as handled:
         with pytest.raises(LedgerError, match="no space") as caught:
             stream.answer(private, [b"b"])
-        assert caught.value.__context__ is handled
-        assert handled.__traceback__ is not None
+        found = caught.value.__context__ is handled, handled.__traceback__ is not None
+    assert found == (True, True)
 
 
 def test_a_request_that_was_reserved_for_less_is_not_drawn() -> None:
