@@ -1,6 +1,7 @@
 """`secretballot learn` tries the student on the public file before the ledger is asked."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
