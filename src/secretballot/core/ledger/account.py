@@ -228,8 +228,8 @@ class _Book:
                 return False
         if not stored:
             raise rows.BrokenOffError(
-                f"{self.where} broke off while it was storing; check its disk or its server, and"
-                " try again. Nothing was changed."
+                f"{self.where} broke off while it was storing; check the disk, its free space and"
+                " its quota, or the server, and try again. Nothing was changed."
             )
         return True
 
