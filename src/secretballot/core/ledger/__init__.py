@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from secretballot.core.ledger.account import Amount, Ledger, LedgerEntry, State
+    from secretballot.core.ledger.account import Amount, Ledger, LedgerEntry
 
-__all__ = ["Amount", "Ledger", "LedgerEntry", "State"]
+__all__ = ["Amount", "Ledger", "LedgerEntry"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,8 +7,8 @@ nobody can look, `UnknownEndError` says so.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -29,7 +29,6 @@ from secretballot.core.ledger.urls import DatabasePlace, is_database
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.types import Guarantee
 
-State = Literal["reserved", "committed", "forfeited"]
 Place = Path | DatabasePlace
 
 # characters; more than a name has, since learners make several keys of one name
@@ -101,14 +100,14 @@ class LedgerEntry:
     events: tuple[Event, ...]
     epsilon: float
     delta: float
-    state: State
+    state: Literal["reserved", "committed", "forfeited"]
     reserved_at: str
     closed_at: str | None
     reason: str | None
     parts: int
-    terms: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] | None = None
-    spent_after: tuple[float, float] = (0.0, 0.0)
+    terms: dict[str, Any]
+    facts: dict[str, Any] | None
+    spent_after: tuple[float, float]
 
     @classmethod
     def of(cls, found: rows.Rows, first: rows.Row, last: rows.Row) -> Self:
@@ -229,8 +228,8 @@ class _Book:
                 return False
         if not stored:
             raise rows.BrokenOffError(
-                f"{self.where} broke off while it was storing; check its disk or its server, and"
-                " try again. Nothing was changed."
+                f"{self.where} broke off while it was storing; check the disk, its free space and"
+                " its quota, or the server, and try again. Nothing was changed."
             )
         return True
 
@@ -302,7 +301,7 @@ class AnswerPage:
         self._found: rows.Rows | None = found
         self._reservation, self.furthest = reservation, 0
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Let go of the ledger.
 
         The transaction is over, and a row that was added now would be checked by nobody.
@@ -351,10 +350,8 @@ class AnswerPage:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
         number, first = self._reservation, self.count + 1
         self._rows.add(
-            [
-                rows.Row(0, "part", number, place, question, body=answer)
-                for place, (question, answer) in enumerate(parts, first)
-            ]
+            rows.Row(0, "part", number, place, question, body=answer)
+            for place, (question, answer) in enumerate(parts, first)
         )
 
     def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
@@ -822,21 +819,20 @@ class Ledger:
             If the reservation is unknown or closed, or the ledger cannot be written; no answer may
             then leave.
         """
-        with self._own_book.writing(closes=reservation if closes else None) as found:
+        with (
+            self._own_book.writing(closes=reservation if closes else None) as found,
+            closing(AnswerPage(found, reservation)) as page,
+        ):
             if not 1 <= reservation <= found.seen.totals.grants:
                 raise LedgerError(
                     f"{found.where} has no reservation {reservation}; give a number from reserve."
                 )
-            page = AnswerPage(found, reservation)
             if page.closed:
                 state = _entry_at(found, reservation).state
                 raise LedgerError(
                     f"Reservation {reservation} is {state} already; a reservation is closed once."
                 )
-            try:
-                yield page
-            finally:
-                page.end()
+            yield page
         self._own_book.make_lasting(page.furthest)
 
     @contextmanager
@@ -850,12 +846,8 @@ class Ledger:
             If the ledger cannot be read, or, at the first answer that another handle wrote, not be
             written; no answer may then leave.
         """
-        with self._own_book.reading() as found:
-            page = AnswerPage(found, reservation)
-            try:
-                yield page
-            finally:
-                page.end()
+        with self._own_book.reading() as found, closing(AnswerPage(found, reservation)) as page:
+            yield page
         self._own_book.make_lasting(page.furthest)
 
     @repeated

@@ -18,7 +18,7 @@ import functools
 import hashlib
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -725,7 +725,7 @@ class Rows:
 
     # --- adding ---
 
-    def add(self, rows: Sequence[Row], totals: Totals | None = None) -> None:
+    def add(self, rows: Iterable[Row], totals: Totals | None = None) -> None:
         """Add rows after all that is there, with their places and, where they change, new sums."""
         after = self.seen if totals is None else self.seen.with_totals(totals)
         placed: list[Row] = []
