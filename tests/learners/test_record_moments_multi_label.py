@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from reference_data import reference
@@ -126,19 +127,6 @@ def test_a_table_of_labels_is_read_alike_in_every_form() -> None:
         assert (target.read(form, 50) == y * PROBABILITY_UNIT).all()
 
 
-def test_users_and_requests_are_as_for_classes(tmp_path: Path) -> None:
-    X, y = halves()
-    people = sb.Ledger.in_memory(dataset="people", budget=BUDGET, unit="user")
-    by_user = fitted(X[:2000], y[:2000], X[2000:], units=np.arange(2000) // 2, ledger=people)
-    assert by_user.certificate_["unit"] == "user"
-    ledger = sb.Ledger(tmp_path / "ledger", dataset="people", budget=BUDGET)
-    one, two = (fitted(X[:2000], y[:2000], X[2000:], ledger=ledger, request="a") for _ in range(2))
-    assert one.certificate_ == two.certificate_
-    assert ledger.releases() == 1
-    with pytest.raises(ParameterError, match="begun with other"):
-        fitted(X[:2000], y[:2000], X[2000:], ["fever", "cough"], ledger=ledger, request="a")
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
@@ -149,6 +137,8 @@ def test_users_and_requests_are_as_for_classes(tmp_path: Path) -> None:
         ({"y": np.full((100, 2), 2)}, DataError, "not among the declared"),
         ({"y": [[0, 1]] * 99 + [[0]]}, DataError, "no table of 2 columns"),
         ({"y": pd.DataFrame(np.zeros((100, 2)))}, DataError, "are not the labels"),
+        ({"student": LogisticRegression()}, ParameterError, "student does not go with labels"),
+        ({"class_weight": "balanced"}, ParameterError, "class_weight does not go with labels"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_spends_nothing(

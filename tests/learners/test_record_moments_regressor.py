@@ -4,7 +4,6 @@ import pickle
 import warnings
 from decimal import Decimal
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -163,32 +162,6 @@ def test_one_odd_target_raises_nothing_and_warns_of_nothing(value: Any) -> None:
         warnings.simplefilter("error")
         fitted(X[:600], odd, X[600:])
         fitted(X[:600], list(odd), X[600:])
-
-
-def test_users_requests_and_ledgers_are_as_for_classes(tmp_path: Path) -> None:
-    X, y = line()
-    people = sb.Ledger.in_memory(dataset="people", budget=BUDGET, unit="user")
-    by_user = fitted(
-        X[:2000], y[:2000], X[2000:], units=np.arange(2000) // 2, unit_name="patient", ledger=people
-    )
-    assert (by_user.certificate_["unit"], by_user.certificate_["unit_column"]) == (
-        "user",
-        "patient",
-    )
-    assert by_user.score(X, y) > 0.6
-    ledger = sb.Ledger(tmp_path / "ledger", dataset="people", budget=BUDGET)
-    one, two = (fitted(X[:2000], y[:2000], X[2000:], ledger=ledger, request="a") for _ in range(2))
-    assert one.certificate_ == two.certificate_
-    assert one.released_sums_ == two.released_sums_
-    assert ledger.releases() == 1
-    with pytest.raises(ParameterError, match="begun with other"):
-        fitted(X[:2000], y[:2000], X[2000:], (-6, 6), ledger=ledger, request="a")
-    with pytest.raises(ParameterError, match="begun with other"):
-        sb.RecordMomentsClassifier(budget=BUDGET, ledger=ledger, request="a").fit(
-            X[:2000], y[:2000] > 0, X_public=X[2000:], classes=[False, True]
-        )
-    with pytest.raises(sb.BudgetError):
-        fitted(X[:2000], y[:2000], X[2000:], ledger=ledger)
 
 
 @pytest.mark.parametrize(

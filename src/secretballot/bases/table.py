@@ -16,7 +16,7 @@ from secretballot.bases.integer_basis import IntegerBasis, check_whitening
 from secretballot.bases.rotation import Rotation, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
-BLOCK = 8192  # rows that are mapped at a time
+BLOCK = 2**14  # rows that are mapped at a time
 #: Bins of all columns of numbers that are made without being asked for.
 MOST_BINS = 96
 
@@ -247,27 +247,31 @@ class _TableMap:
 
     def of(self, frame: pd.DataFrame) -> tuple[IntArray, BoolArray]:
         """Return coordinates of rows, and which are covered."""
-        covered, ranks = np.ones(len(frame), dtype=np.bool_), []
-        places = np.empty((len(frame), len(self._columns)), dtype=np.int32)
-        unusual = np.empty(places.shape, dtype=np.bool_)
-        begun = 0
+        covered = np.ones(len(frame), dtype=np.bool_)
+        # by columns, as they are read; and as floats, in which the product is exact
+        ranks = np.empty((len(frame), len(self._ranks)), order="F")
+        places = np.zeros((len(frame), len(self._columns)), dtype=np.int32)
+        unusual = np.zeros(places.shape, dtype=np.bool_)
+        begun = n_ranks = 0
         for k, (column, (_, cells)) in enumerate(zip(self._columns, frame.items(), strict=True)):
             found, n_features = self._readers[k](cells), len(column.names)
             covered &= found.covered
-            own = np.where(found.places < 0, n_features, found.places)
-            unusual[:, k] = own != (n_features if column.usual is None else column.usual)
-            places[:, k] = own + begun
+            differs = found.places != (-1 if column.usual is None else column.usual)
+            if differs.any():
+                unusual[:, k] = differs
+                places[:, k] = begun + np.where(found.places < 0, n_features, found.places)
             begun += n_features + 1
             if found.ranks is not None:
-                ranks.append(found.ranks)
+                ranks[:, n_ranks] = found.ranks
+                n_ranks += 1
         ends = np.append(0, np.cumsum(unusual.sum(axis=1)))
         shown = places[unusual]
         table: Any = sparse.csr_array(
             (np.full(len(shown), ONE), shown, ends), shape=(len(frame), begun)
         )
         sums = exact_products(table, self._table, ONE) + self._usual
-        if ranks:
-            sums += exact_products(np.column_stack(ranks), self._ranks, ONE)
+        if n_ranks:
+            sums += exact_products(ranks, self._ranks, ONE)
         return self._rotation.rounded(sums), covered
 
 

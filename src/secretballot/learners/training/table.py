@@ -1,6 +1,7 @@
 """The private records of a fit: a table in memory, or one on disk."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -146,6 +147,9 @@ class Table(Private):
         # other data or settings finds none of them.
         training.pop("send_shards")  # what is in memory is sent in any case
         shards = assign_shards(self.n_records, n_teachers, neighbours, self._units, vault)
+        known = None
+        if vault is not None:
+            known = fingerprint(teacher, self._X, self._targets, shards, random_state)
         return TeacherEnsemble.fit(
             teacher,
             self._X,
@@ -153,11 +157,7 @@ class Table(Private):
             shards,
             n_teachers=n_teachers,
             vault=vault,
-            fingerprint=(
-                None
-                if vault is None
-                else fingerprint(teacher, self._X, self._targets, shards, random_state)
-            ),
+            fingerprint=known,
             random_state=random_state or 0,
             **training,
         )
@@ -209,40 +209,23 @@ class TableOnDisk(Table):
         random_state: int | None,
         **training: Any,
     ) -> TeacherEnsemble:
-        public = teacher, n_teachers, neighbours
-        if vault is not None:
-            return self._teachers_of_dealt_shards(*public, vault, vault, random_state, training)
         # shards hold private records: where no vault keeps them they go after the training
-        with TemporaryDirectory(dir=self._table.vault, prefix=SHARDS) as folder:
-            return self._teachers_of_dealt_shards(
-                *public, Path(folder), None, random_state, training
+        kept: Any = nullcontext(vault)
+        if vault is None:
+            kept = TemporaryDirectory(dir=self._table.vault, prefix=SHARDS)
+        with kept as folder:
+            dealt = assign_stored_shards(self._table, n_teachers, neighbours, Path(folder))
+            # shards have the form of the points: both are asked of the same teachers
+            shards = replace(dealt, sparse=self._sparse_points or training["sparse"])
+            known = None if vault is None else stored_fingerprint(teacher, shards, random_state)
+            return TeacherEnsemble.of_shards(
+                teacher,
+                shards,
+                vault=vault,
+                fingerprint=known,
+                random_state=random_state or 0,
+                **training,
             )
-
-    def _teachers_of_dealt_shards(
-        self,
-        teacher: Any,
-        n_teachers: int,
-        neighbours: str,
-        folder: Path,
-        kept: Path | None,
-        random_state: int | None,
-        training: Mapping[str, Any],
-    ) -> TeacherEnsemble:
-        """Return teachers of shards that are dealt out in a folder; `kept` is the vault that keeps
-        them, if there is one."""
-        shards = assign_stored_shards(self._table, n_teachers, neighbours, folder)
-        # shards have the form of the points: both are asked of the same teachers
-        shards = replace(shards, sparse=self._sparse_points or training["sparse"])
-        return TeacherEnsemble.of_shards(
-            teacher,
-            shards,
-            vault=kept,
-            fingerprint=(
-                None if kept is None else stored_fingerprint(teacher, shards, random_state)
-            ),
-            random_state=random_state or 0,
-            **training,
-        )
 
 
 def private_table(
