@@ -43,10 +43,9 @@ def labels_by_trusted_curator(folder: Path, sent: list[Path]) -> np.ndarray:
     total = sum(np.load(out / "counts.npy") for out in sent)
     n_teachers = N_TEACHERS * len(sent)
     counts = sb.votes_of_counts(total, classes=CLASSES, n_teachers=n_teachers)
-    mechanism = sb.accounting.noisy_votes(BUDGET, counts.shape, release="counts")
     ledger = sb.Ledger(folder / "all.ledger", dataset="three-hospitals", budget=BUDGET)
     words = "labels for the common points"
-    released = sb.release(counts, mechanism, ledger, BUDGET, purpose=words)
+    released = sb.release(counts, "counts", ledger, BUDGET, purpose=words)
     (folder / "release.json").write_text(json.dumps(released.to_json()))
     return np.array(released.label_values)
 

@@ -41,10 +41,9 @@ def main() -> None:
         return
     # The door stands here: a person is a patient of one hospital alone, so the releases of all
     # hospitals together promise what each of them does.
-    mechanism = sb.accounting.noisy_votes(BUDGET, counts.shape, release="counts")
     ledger = sb.Ledger(out.with_suffix(".ledger"), dataset=f"hospital-{seed}", budget=BUDGET)
     words = "labels for the common points"
-    released = sb.release(counts, mechanism, ledger, BUDGET, purpose=words)
+    released = sb.release(counts, "counts", ledger, BUDGET, purpose=words)
     out.write_text(json.dumps(released.to_json()))
 
 

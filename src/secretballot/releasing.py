@@ -15,13 +15,14 @@ from secretballot._typing import IntArray
 from secretballot._validation import (
     FARTHEST,
     MOST_ROWS,
+    check_choice,
     check_count,
     check_instance,
     name_part,
     shown,
 )
 from secretballot.accounting import PrivacyBudget, calibrate_pure, check_useful
-from secretballot.accounting.recipes import Terms, deviation_of_counts
+from secretballot.accounting.recipes import NAMED, Terms, deviation_of_counts
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (
@@ -70,7 +71,7 @@ _LISTED = (LABELS_FILE, *(f"queries-{'x' * 20}.{place}" for place in range(19)))
 
 def release(
     private: Votes,
-    mechanism: Mechanism,
+    mechanism: Mechanism | str,
     ledger: Ledger,
     budget: PrivacyBudget,
     *,
@@ -88,9 +89,11 @@ def release(
     ----------
     private : Votes
         Votes on the public points, of shape (n_queries, n_classes); secret.
-    mechanism : Mechanism
-        Fixed without looking at the votes, such as `noisy_votes` of
-        `secretballot.accounting` returns.
+    mechanism : str or Mechanism
+        "labels", "counts", "laplace" (labels, whose delta may be 0), "vote-table" (labels of two
+        classes) or "stable" (the exact plurality where it is stable), with the least noise that
+        keeps the budget; or a mechanism that was fixed without looking at the votes, as the
+        functions of `secretballot.accounting` return them.
     ledger : Ledger
         Account of the private dataset. The price is reserved there before any noise is drawn. Under
         "add-remove" an account about records also takes votes of teachers by user.
@@ -146,16 +149,19 @@ def release(
     --------
     >>> votes = sb.votes_of_counts([[3, 97], [90, 10]], classes=["no", "yes"])
     >>> budget = sb.PrivacyBudget(2.0, 1e-6)
-    >>> mechanism = sb.accounting.noisy_votes(budget, votes.shape)
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget)
-    >>> sb.release(votes, mechanism, ledger, budget).label_values.tolist()
+    >>> sb.release(votes, "labels", ledger, budget).label_values.tolist()
     ['yes', 'no']
     """
     check_instance("private", private, Votes, hint="give Votes, as votes_of_counts makes them")
-    check_paid_by(mechanism, ledger, budget)
     asked = _checked_rows(queries, private.shape.n_queries)
     named = asked if public_rows is None else _named_rows(public_rows, len(asked))
     votes, made = private.take(asked), private.shape.guarantee
+    if isinstance(mechanism, str):
+        check_instance("budget", budget, PrivacyBudget, hint="give a PrivacyBudget")
+        name = check_choice("mechanism", mechanism, tuple(NAMED))
+        mechanism = NAMED[name](budget, votes.shape)
+    check_paid_by(mechanism, ledger, budget)
     if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
         declaration = {"unit": made.unit, "neighbours": made.relation}
     check_useful(mechanism, votes.shape)

@@ -314,7 +314,7 @@ class _NeverFits(LogisticRegression):
         ({"units": np.arange(3)}, {}, "one id for each"),
         ({"units": np.arange(4000)}, {"neighbours": "replace-one"}, "replace-one"),
         ({}, {"budget": None}, "budget"),
-        ({}, {"n_queries": 601}, "600 public rows"),
+        ({}, {"n_queries": 601}, "600 distinct public points"),
         ({}, {"aggregator": "median"}, "aggregator"),
         ({}, {"aggregator": "sparse-vector", "release": "counts"}, "counts"),
         ({}, {"aggregator": "sparse-vector", "max_unstable": 500}, "teachers"),

@@ -239,6 +239,17 @@ def test_a_mechanism_that_answers_nothing_is_refused_with_what_would_work(
     assert ledger.history() == []
 
 
+@pytest.mark.parametrize("name", ["labels", "counts", "laplace", "vote-table", "stable"])
+def test_a_name_stands_for_the_least_noise_that_keeps_the_budget(
+    name: str, counts: sb.Votes, ledger: sb.Ledger
+) -> None:
+    certificate = sb.release(counts, name, ledger, BUDGET).certificate
+    assert sb.verify_certificate(certificate).ok
+    assert 0.5 * BUDGET.delta < certificate["price"]["delta_recomputed"] <= BUDGET.delta
+    with pytest.raises(sb.ParameterError, match="mechanism is 'median'"):
+        sb.release(counts, "median", ledger, BUDGET)
+
+
 def test_labels_follow_the_votes(
     counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
 ) -> None:

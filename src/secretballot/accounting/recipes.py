@@ -3,8 +3,9 @@ them. Every mechanism is priced again before it draws."""
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from secretballot.accounting.calibration import (
     calibrate_vote_table,
     estimated_vote_table,
 )
-from secretballot.accounting.stream_recipes import check_answerable
+from secretballot.accounting.stream_recipes import check_answerable, stable_value
 from secretballot.core.events import Pure
 from secretballot.core.exponential import least_quotient
 from secretballot.core.label_games import CHANCE_BITS
@@ -236,6 +237,16 @@ def vote_quantiles(
     )
     found.event(shape)  # refuses a rank beyond the teachers
     return found
+
+
+#: Mechanisms that a budget and the shape of votes fix, by their names.
+NAMED: dict[str, Callable[[PrivacyBudget, VoteShape], Mechanism]] = {
+    "labels": noisy_votes,
+    "counts": partial(noisy_votes, release="counts"),
+    "laplace": partial(noisy_votes, noise="laplace"),
+    "vote-table": table_labels,
+    "stable": stable_value,
+}
 
 
 def paper_sigma(budget: PrivacyBudget, shifts: int) -> float:

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import check_instance
@@ -44,12 +44,12 @@ from secretballot.releasing import check_paid_by
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
-from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import make_vault
 
 
+@dataclass(eq=False, repr=False)
 class ActivePATEClassifier(PATEClassifier):
     """Learn a publishable classifier, asking in rounds for the labels that teach most.
 
@@ -110,64 +110,9 @@ class ActivePATEClassifier(PATEClassifier):
 
     in_rounds = True
 
-    def __init__(
-        self,
-        teacher: Any = None,
-        student: Any = None,
-        *,
-        strategy: QueryStrategy | None = None,
-        round_size: int | None = None,
-        n_teachers: int = 250,
-        budget: PrivacyBudget | None = None,
-        aggregator: str | Mechanism = "gaussian",
-        n_queries: int | None = None,
-        release: str = "auto",
-        max_unstable: int | None = None,
-        threshold: int | None = None,
-        max_answers: int | None = None,
-        confidence: float | None = None,
-        estimate_epsilon: float | None = None,
-        neighbours: str = "add-remove",
-        abstentions: str = "drop",
-        ledger: Ledger | None = None,
-        vault: str | Path | None = None,
-        request: str | None = None,
-        purpose: str = "",
-        n_jobs: int | None = None,
-        engine: Any = LOCAL,
-        send_shards: bool = False,
-        random_state: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        super().__init__(
-            teacher,
-            student,
-            n_teachers=n_teachers,
-            budget=budget,
-            aggregator=aggregator,
-            n_queries=n_queries,
-            release=release,
-            max_unstable=max_unstable,
-            threshold=threshold,
-            max_answers=max_answers,
-            estimate_epsilon=estimate_epsilon,
-            neighbours=neighbours,
-            abstentions=abstentions,
-            ledger=ledger,
-            vault=vault,
-            request=request,
-            purpose=purpose,
-            n_jobs=n_jobs,
-            engine=engine,
-            send_shards=send_shards,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.confidence = confidence
-        self.strategy = strategy
-        self.round_size = round_size
-
-    explanation_: dict[str, Any]
+    confidence: float | None = field(default=None, kw_only=True)
+    strategy: QueryStrategy | None = field(default=None, kw_only=True)
+    round_size: int | None = field(default=None, kw_only=True)
 
     @property
     def _chosen_strategy(self) -> QueryStrategy:
@@ -234,6 +179,12 @@ class ActivePATEClassifier(PATEClassifier):
             )
 
     def _release_votes(self, private: Table, X_public: Any, names: list[Any]) -> ReleasedLabels:
+        self.explanation_: dict[str, Any] = {}  # a stored release comes without one
+        released = self._asked_in_rounds(private, X_public, names)
+        self.rounds_ = list(released.certificate["plan"]["rounds"])
+        return released
+
+    def _asked_in_rounds(self, private: Table, X_public: Any, names: list[Any]) -> ReleasedLabels:
         # what was paid for under this request is answered again, and trains nothing
         known = self._stored_release(names, private.unit == "user")
         if known is not None:
@@ -302,48 +253,6 @@ class ActivePATEClassifier(PATEClassifier):
         """Return the run with its first proposal; a strategy that cannot work says so here."""
         pool = askable.pool(X_public, names, terms.shape.n_queries, self.random_state or 0)
         return begin_query_run(self._chosen_strategy, pool, self.round_size)
-
-    def fit_labels(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        X_public: Any = None,
-        classes: Sequence[Any] | None = None,
-        units: Any = None,
-        unit_name: str | None = None,
-    ) -> Any:
-        """Ask in rounds, and train no student, as `PATEClassifier.fit_labels`.
-
-        Parameters
-        ----------
-        X, y, X_public, classes, units, unit_name
-            As for `PATEClassifier.fit`.
-
-        Returns
-        -------
-        array, sparse matrix or frame of shape (n_public, n_features)
-            The public points, as a student takes them.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is a strategy of your own that
-            breaks its promise on the way.
-        BudgetError
-            If the ledger does not admit the price; nothing was spent.
-        """
-        self.explanation_ = {}  # a release that is taken from the ledger comes without one
-        points = super().fit_labels(
-            X,
-            y,
-            X_public=X_public,
-            classes=classes,
-            units=units,
-            unit_name=unit_name,
-        )
-        self.rounds_ = list(self.certificate_["plan"]["rounds"])
-        return points
 
     def _kept_teachers(
         self,

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -61,6 +62,7 @@ def _is_learner(student: Any) -> bool:
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False)
 class PATEClassifier(
     StudentPredictions,
     LearnerState,
@@ -173,54 +175,29 @@ class PATEClassifier(
     #: Whether a strategy chooses what is asked.
     in_rounds = False
 
-    def __init__(
-        self,
-        teacher: Any = None,
-        student: Any = None,
-        *,
-        n_teachers: int = 250,
-        budget: PrivacyBudget | None = None,
-        aggregator: str | Mechanism = "gaussian",
-        n_queries: int | None = None,
-        release: str = "auto",
-        max_unstable: int | None = None,
-        threshold: int | None = None,
-        max_answers: int | None = None,
-        estimate_epsilon: float | None = None,
-        neighbours: str = "add-remove",
-        abstentions: str = "drop",
-        ledger: Ledger | None = None,
-        vault: str | Path | None = None,
-        request: str | None = None,
-        purpose: str = "",
-        n_jobs: int | None = None,
-        engine: Any = LOCAL,
-        send_shards: bool = False,
-        random_state: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self.teacher = teacher
-        self.student = student
-        self.n_teachers = n_teachers
-        self.budget = budget
-        self.aggregator = aggregator
-        self.n_queries = n_queries
-        self.release = release
-        self.max_unstable = max_unstable
-        self.threshold = threshold
-        self.max_answers = max_answers
-        self.estimate_epsilon = estimate_epsilon
-        self.neighbours = neighbours
-        self.abstentions = abstentions
-        self.ledger = ledger
-        self.vault = vault
-        self.request = request
-        self.purpose = purpose
-        self.n_jobs = n_jobs
-        self.engine = engine
-        self.send_shards = send_shards
-        self.random_state = random_state
-        self.progress = progress
+    teacher: Any = None
+    student: Any = None
+    _: KW_ONLY
+    n_teachers: int = 250
+    budget: PrivacyBudget | None = None
+    aggregator: str | Mechanism = "gaussian"
+    n_queries: int | None = None
+    release: str = "auto"
+    max_unstable: int | None = None
+    threshold: int | None = None
+    max_answers: int | None = None
+    estimate_epsilon: float | None = None
+    neighbours: str = "add-remove"
+    abstentions: str = "drop"
+    ledger: Ledger | None = None
+    vault: str | Path | None = None
+    request: str | None = None
+    purpose: str = ""
+    n_jobs: int | None = None
+    engine: Any = LOCAL
+    send_shards: bool = False
+    random_state: int | None = None
+    progress: Callable[[int, int], None] | None = None
 
     def fit(
         self,

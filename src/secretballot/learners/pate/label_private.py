@@ -1,24 +1,21 @@
 """PATE where the labels alone are private: the records without them are the public points."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_finite, shown
-from secretballot.accounting import PrivacyBudget
-from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import Mechanism
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.table import Table
-from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 
 
+@dataclass(eq=False, repr=False)
 class LabelPrivateClassifier(PATEClassifier):
     """Learn a publishable classifier from public features and private labels.
 
@@ -90,54 +87,11 @@ class LabelPrivateClassifier(PATEClassifier):
 
     _features_are_public = True
 
-    def __init__(
-        self,
-        teacher: Any = None,
-        student: Any = None,
-        *,
-        n_teachers: int = 250,
-        budget: PrivacyBudget | None = None,
-        dropped: float = 0.5,
-        aggregator: str | Mechanism = "gaussian",
-        n_queries: int | None = None,
-        release: str = "auto",
-        max_unstable: int | None = None,
-        threshold: int | None = None,
-        max_answers: int | None = None,
-        abstentions: str = "drop",
-        ledger: Ledger | None = None,
-        vault: str | Path | None = None,
-        request: str | None = None,
-        purpose: str = "",
-        n_jobs: int | None = None,
-        engine: Any = LOCAL,
-        random_state: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        super().__init__(
-            teacher,
-            student,
-            n_teachers=n_teachers,
-            budget=budget,
-            aggregator=aggregator,
-            n_queries=n_queries,
-            release=release,
-            max_unstable=max_unstable,
-            threshold=threshold,
-            max_answers=max_answers,
-            # the features are public, so a record can only have another label
-            neighbours="replace-one",
-            abstentions=abstentions,
-            ledger=ledger,
-            vault=vault,
-            request=request,
-            purpose=purpose,
-            n_jobs=n_jobs,
-            engine=engine,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.dropped = dropped
+    dropped: float = field(default=0.5, kw_only=True)
+    # the features are public, so a record can only have another label
+    neighbours: str = field(default="replace-one", init=False)
+    estimate_epsilon: float | None = field(default=None, init=False)
+    send_shards: bool = field(default=False, init=False)
 
     # there is neither a public pool nor an id beside the records themselves
     def fit(  # type: ignore[override]

@@ -1,6 +1,7 @@
 """PATE for several labels: teachers vote for sets of labels, and a student learns from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice, check_count, shown
 from secretballot.accounting import PrivacyBudget, calibrate_gaussian, noisy_votes
 from secretballot.accounting.recipes import Terms
-from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -41,6 +41,7 @@ _LABEL_SHARE = 0.81
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False)
 class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[misc]
     """Learn several labels, each there or not, from private records by votes of teachers.
 
@@ -119,38 +120,12 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
     ([[0, 1], [1, 1]], 2.0)
     """
 
-    def __init__(
-        self,
-        teacher: Any = None,
-        student: Any = None,
-        *,
-        n_teachers: int = 250,
-        budget: PrivacyBudget | None = None,
-        ballot: str = "labels",
-        most_named: int | None = None,
-        release: str = "auto",
-        n_queries: int | None = None,
-        neighbours: str = "add-remove",
-        ledger: Ledger | None = None,
-        request: str | None = None,
-        purpose: str = "",
-        random_state: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self.teacher = teacher
-        self.student = student
-        self.n_teachers = n_teachers
-        self.budget = budget
-        self.ballot = ballot
-        self.most_named = most_named
-        self.release = release
-        self.n_queries = n_queries
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.request = request
-        self.purpose = purpose
-        self.random_state = random_state
-        self.progress = progress
+    teacher: Any = None
+    student: Any = None
+    _: KW_ONLY
+    ballot: str = "labels"
+    most_named: int | None = None
+    release: str = "auto"
 
     def fit(
         self,

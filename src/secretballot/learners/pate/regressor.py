@@ -2,7 +2,7 @@
 quantiles."""
 
 import warnings
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,10 +22,9 @@ from secretballot.accounting import (
     vote_quantiles,
 )
 from secretballot.accounting.recipes import Terms, unanimous_chance
-from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import VoteQuantiles
 from secretballot.core.private import Votes
-from secretballot.core.types import Guarantee, VoteShape
+from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner, most_sure_points
 from secretballot.learners.training.account import required_budget
@@ -45,6 +44,7 @@ _SURE = 0.95  # how often a quantile that all teachers agree on is drawn, by def
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False)
 class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     """Learn to predict a number from private records, with any regressor, by votes of teachers.
 
@@ -111,40 +111,13 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     (True, 2.0)
     """
 
-    def __init__(
-        self,
-        target_range: tuple[float, float] | None = None,
-        teacher: Any = None,
-        student: Any = None,
-        *,
-        n_teachers: int = 250,
-        budget: PrivacyBudget | None = None,
-        statistic: str = "mean",
-        rank: int | None = None,
-        n_positions: int = 200,
-        n_queries: int | None = None,
-        neighbours: str = "add-remove",
-        ledger: Ledger | None = None,
-        request: str | None = None,
-        purpose: str = "",
-        random_state: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self.target_range = target_range
-        self.teacher = teacher
-        self.student = student
-        self.n_teachers = n_teachers
-        self.budget = budget
-        self.statistic = statistic
-        self.rank = rank
-        self.n_positions = n_positions
-        self.n_queries = n_queries
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.request = request
-        self.purpose = purpose
-        self.random_state = random_state
-        self.progress = progress
+    target_range: tuple[float, float] | None = None
+    teacher: Any = None
+    student: Any = None
+    _: KW_ONLY
+    statistic: str = "mean"
+    rank: int | None = None
+    n_positions: int = 200
 
     def fit(
         self,
@@ -242,9 +215,6 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
             raise ParameterError(
                 Parameter("rank"), f" is {shown(self.rank)} of a mean; only a quantile has one."
             )
-
-        def drawn(shape: VoteShape) -> VoteQuantiles:
-            return vote_quantiles(budget, shape, rank=self.rank)
 
         def terms(n_points: int) -> Terms:
             shape = teacher_shape(n_points, positions, self.n_teachers, guarantee)

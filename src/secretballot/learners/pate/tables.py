@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.private_points import private_points, refuse_private_points
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.released import ReleasedTable
 from secretballot.releasing import release_table
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.stored_table import StoredTable
@@ -36,22 +36,19 @@ from secretballot.teachers.votes import guarantee_of
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False, kw_only=True)
 class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
     """Settings that both learners have, and the way from private records to a released table."""
 
-    teacher: Any
-    student: Any
-    n_teachers: int
-    budget: PrivacyBudget | None
-    n_queries: int | None
-    neighbours: str
-    ledger: Ledger | None
-    request: str | None
-    purpose: str
-    random_state: int | None
-    progress: Callable[[int, int], None] | None
-    certificate_: dict[str, Any]
-    released_table_: ReleasedTable
+    n_teachers: int = 250
+    budget: PrivacyBudget | None = None
+    n_queries: int | None = None
+    neighbours: str = "add-remove"
+    ledger: Ledger | None = None
+    request: str | None = None
+    purpose: str = ""
+    random_state: int | None = None
+    progress: Callable[[int, int], None] | None = None
 
     @abstractmethod
     def _checked_teacher(self, X: Any, X_public: Any) -> Any:
