@@ -13,8 +13,6 @@ import pytest
 
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.extras import MissingExtraError
-from secretballot.report.release import folder as folder_room
 from secretballot.report.release.page import render_page
 from secretballot.report.rounds.pictures import draw_query_pictures
 from secretballot.report.rounds.story import QueryStory, make_story
@@ -72,19 +70,3 @@ def test_the_folder_holds_the_story_and_its_pictures(
     assert QueryStory.from_json(json.loads((written.path / "queries.json").read_text())) == story
     assert "queries-map.svg" in (written.path / "README.txt").read_text()
     assert "queries-map.svg" in (written.path / "report.html").read_text()
-
-
-def test_without_matplotlib_the_story_is_still_written(
-    tmp_path: Path, make_withheld: Make, plane: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(*_: Any, **__: Any) -> None:
-        raise MissingExtraError(
-            "matplotlib is not installed; install it with: pip install 'secretballot[report]'."
-        )
-
-    monkeypatch.setattr("secretballot.report.pictures.style.require_extra", missing)
-    monkeypatch.setattr(folder_room, "render_page", missing)
-    released = make_withheld()
-    written = folder_room.write_files(tmp_path, released, story=tell(released, plane, [50]))
-    assert "queries.json" in written.files
-    assert {"queries-map.svg", "queries-map.png", "report.html"} <= set(written.left_out)
