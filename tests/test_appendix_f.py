@@ -2,7 +2,6 @@
 and pictures."""
 
 import importlib
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,67 +78,6 @@ def test_numbers_are_those_of_teachers_trained_and_asked_one_by_one(
         assert measured["correlation"] == pytest.approx(np.corrcoef(margin, 0.5 - against)[0, 1])
         sums = np.cumsum(margin), np.cumsum(0.5 - against)
         assert measured["cumulated"] == pytest.approx(np.corrcoef(*sums)[0, 1])
-
-
-def test_the_margin_for_one_model_is_the_margin_up_to_its_sign(findings: list[Any]) -> None:
-    """Why the appendix's absolute value around it would leave nothing to compare."""
-    found = findings[0]
-    assert np.abs(found.for_star) == pytest.approx(found.margins)
-    assert (found.for_star[found.equal] >= 0).all()
-    assert (found.for_star[~found.equal] <= 0).all()
-    assert (found.for_star < 0).any()
-
-
-def test_the_expected_margin_comes_from_other_partitions(
-    scripts: dict[str, Any], frame: pd.DataFrame, sizes: Any, findings: list[Any]
-) -> None:
-    study, found = scripts["_study"], findings[0]
-    data = study.split(frame, sizes, 0)
-    shares = np.mean([study.counted(data, 8, 1.0, other)[:120, 1] for other in (1, 2)], axis=0) / 8
-    assert found.expected == pytest.approx(np.abs(shares - 0.5))
-    assert not np.array_equal(found.expected, found.margins)
-    assert found.numbers["1"]["error"] == pytest.approx(
-        math.sqrt(np.mean((found.expected - found.margins) ** 2))
-    )
-
-
-def test_seeds_repeat_and_differ(
-    scripts: dict[str, Any], frame: pd.DataFrame, sizes: Any, findings: list[Any]
-) -> None:
-    again = scripts["_study"].study(frame, sizes, 1)
-    assert again.numbers == findings[1].numbers
-    assert findings[0].numbers != findings[1].numbers
-
-
-def test_intervals_are_wilsons_for_the_points_of_one_seed(scripts: dict[str, Any]) -> None:
-    counts = np.zeros((2, 10), dtype=int)
-    counts[:, 4], counts[:, 9] = (50, 45), (100, 100)
-    found = scripts["_study"].Findings(by_margin={7: counts})
-    some, none = scripts["_pictures"].calibration([found, found], 7)
-    z, n, p = 1.959964, 50, 0.1
-    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    assert some == pytest.approx(
-        (0.225, 0.1, (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n))
-    )
-    assert none[:3] == pytest.approx((0.475, 0, 0), abs=1e-12)
-    assert none[3] == pytest.approx(z * z / (100 + z * z))
-
-
-@pytest.mark.parametrize(
-    ("values", "reference", "word"),
-    [
-        ((97.5, 97.36, 97.74), (97.4, 97.7), "yes"),
-        ((97.5, 97.3, 97.7), (97.4, 97.7), "mean only"),
-        ((97.2, 97.1, 97.5), (97.4, 97.7), "no"),
-        ((0.155, 0.0, 0.155), (0, 0.15), "no"),
-        ((0.154, 0.0, 0.154), (0, 0.15), "yes"),
-        ((0.0, 0.0, 0.05), (0, 0), "mean only"),
-    ],
-)
-def test_within(
-    scripts: dict[str, Any], values: tuple[float, ...], reference: tuple[float, float], word: str
-) -> None:
-    assert scripts[""].within(np.array(values), reference) == word
 
 
 def test_the_sizes_are_those_of_the_paper(scripts: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ import pickle
 import joblib
 import pytest
 
-import secretballot as sb
 from secretballot import exceptions
 from secretballot.exceptions import Argument, Parameter, ParameterError, SecretBallotError
 
@@ -47,14 +46,3 @@ def test_an_error_of_a_worker_keeps_its_parameter() -> None:
     with pytest.raises(ParameterError, match="release is 'counts'") as caught:
         joblib.Parallel(n_jobs=2)(joblib.delayed(_refuse)() for _ in range(2))
     assert caught.value.parameter == "release"
-
-
-def test_estimators_and_functions_name_their_parameter() -> None:
-    with pytest.raises(ParameterError) as caught:
-        sb.PrivacyBudget(1.0, delta=2.0)
-    assert caught.value.parameter == "delta"
-    with pytest.raises(ParameterError) as caught:
-        sb.PATEClassifier(n_teachers=0, budget=sb.PrivacyBudget(1.0, 1e-6)).fit(
-            [[0.0], [1.0]], [0, 1], X_public=[[0.0]], classes=[0, 1]
-        )
-    assert caught.value.parameter == "n_teachers"

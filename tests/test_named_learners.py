@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 
 from secretballot.exceptions import ParameterError
-from secretballot.named_learners import TEACHER_NAMES, imports_a_class
+from secretballot.named_learners import TEACHER_NAMES
 from secretballot.teachers import TeacherEnsemble, teacher_by_name
 
 
@@ -19,11 +17,6 @@ def test_named_learner_learns_on_a_shard_of_146_records(name):
     votes = ensemble.vote_counts(X)._unseal()[0]
     assert np.mean(votes.argmax(axis=1) == y) > 0.7
     assert all(model is not None for model in ensemble._teachers)
-
-
-def test_class_path_is_imported():
-    learner = teacher_by_name("sklearn.dummy:DummyClassifier")
-    assert isinstance(clone(learner), DummyClassifier)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +64,3 @@ def test_what_is_tried_draws_from_nobody_elses_generator():
     state = np.random.get_state()[1].copy()  # noqa: NPY002
     teacher_by_name("forest:n_estimators=2")
     assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-
-
-def test_only_foreign_names_import_a_class():
-    assert imports_a_class("sklearn.dummy:DummyClassifier")
-    assert imports_a_class("mymodel:Class")
-    for name in ("tree", "tree:max_depth=3", "boosted:n_rounds=5", "auto"):
-        assert not imports_a_class(name)

@@ -26,7 +26,6 @@ def load(name: str) -> ModuleType:
 
 
 study = load("noise_rates")
-figures = load("noise_rates_figures")
 
 
 class Recorded:
@@ -58,23 +57,6 @@ def test_teachers_are_the_exact_best_thresholds_of_their_shards(size: int) -> No
         )
 
 
-def test_points_of_shards_are_uniform_and_blocks_change_nothing_but_the_draws() -> None:
-    distribution = TsybakovThresholds(1.0, noise=0.1)
-    many = study.best_thresholds(distribution, 2_000, 300, np.random.default_rng(0))  # two blocks
-    assert many.shape == (2_000,)
-    assert np.median(many) == pytest.approx(0.5, abs=0.002)
-    recorded = Recorded(1)
-    study.best_thresholds(distribution, 1000, 20, recorded)
-    x = np.sort(
-        (
-            np.cumsum(recorded.drawn[0], axis=1)[:, :-1]
-            / recorded.drawn[0].sum(axis=1, keepdims=True)
-        ).ravel()
-    )
-    # Kolmogorov; 20,000 points, alpha below 1e-6
-    assert np.abs(x - (np.arange(x.size) + 0.5) / x.size).max() < 0.02
-
-
 @pytest.mark.parametrize("tau", [0.25, 0.5, 1.0])
 def test_plans_scale_as_the_theorems_say(tau: float) -> None:
     def plan(learner: str, n: int, m: int = 0, epsilon: float = 1.0) -> object:
@@ -94,15 +76,6 @@ def test_plans_scale_as_the_theorems_say(tau: float) -> None:
     assert abs(small.unstable - large.unstable) <= 1
     few, many = plan("active", 10_000), plan("active", 1_000_000)
     assert few.labels < many.labels < 3 * few.labels  # logarithms
-
-
-def test_exponents_are_those_of_table_1() -> None:
-    assert figures.exponent("passive", 0.5) == pytest.approx(2 / 7)
-    assert (
-        figures.exponent("active", 0.5)
-        == figures.exponent("sparse vector", 0.5)
-        == pytest.approx(1 / 3)
-    )
 
 
 def test_a_private_run_comes_through_the_door() -> None:

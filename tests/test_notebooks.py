@@ -50,10 +50,3 @@ def test_a_notebook_is_kept_plain(path: Path) -> None:
         assert cell.get("execution_count") is None
         if cell["cell_type"] == "code":
             assert not re.search(r"^\s*[!%]", "".join(cell["source"]), re.MULTILINE)
-
-
-def test_the_first_page_names_every_notebook() -> None:
-    text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert {Path(name).stem for name in re.findall(r"notebooks/([\w-]+\.ipynb)", text)} == {
-        path.stem for path in NOTEBOOKS
-    }

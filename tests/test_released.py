@@ -85,12 +85,6 @@ def test_json_round_trip_of_any_release(data):
     assert ReleasedLabels.from_json(json.loads(json.dumps(released.to_json()))) == released
 
 
-def test_classes_of_mixed_type_keep_their_types():
-    released = binary(classes=(0, "other"))
-    assert released.class_values.dtype == object
-    assert released.label_values.tolist() == ["other", 0]
-
-
 def test_arrays_are_copied_and_read_only():
     labels = np.array([1, -1, 0])
     released = binary(labels=labels)
@@ -100,50 +94,24 @@ def test_arrays_are_copied_and_read_only():
         released.noisy_counts[0] = 3
 
 
-def test_certificate_is_a_copy():
-    certificate = {"events": [1]}
-    released = binary(certificate=certificate)
-    certificate["events"].append(2)
-    released.to_json()["certificate"]["events"].append(3)
-    assert released.certificate == {"events": [1]}
-
-
-def test_equal_numbers_of_another_type_are_another_class():
-    assert binary(classes=(0, 1)) != binary(classes=(False, True))
-    assert binary() != "a release"
-
-
 @pytest.mark.parametrize(
     ("changes", "mend"),
     [
         ({"labels": [1, 0]}, "same length"),
         ({"labels": [1, 2, 0]}, "between -1"),
-        ({"labels": [1, -2, 0]}, "between -1"),
         ({"labels": [1.0, 0.0, 0.0]}, "integers"),
-        ({"queries": [[3], [0], [7]]}, "one-dimensional"),
         ({"queries": [3, 0, -7]}, "count from 0"),
         ({"classes": ("a",)}, "two or more"),
         ({"classes": ("a", "a")}, "each class once"),
         ({"classes": (0, float("nan"))}, "a class is"),
-        ({"classes": (0, None)}, "a class is"),
         ({"sigma": None}, "belong together"),
-        ({"noisy_counts": None}, "belong together"),
-        ({"noisy_counts": [1, 2]}, "must be"),
         ({"noisy_counts": [[1], [2], [3]]}, "must be"),
-        ({"certificate": None}, "dict"),
-        ({"certificate": {"epsilon": float("inf")}}, "JSON"),
         ({"certificate": {"noise": object()}}, "JSON"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes, mend):
     with pytest.raises(DataError, match=mend):
         binary(**changes)
-
-
-def test_one_column_of_counts_is_for_two_classes_only():
-    with pytest.raises(DataError, match="must be"):
-        three_classes(noisy_counts=[1, 2])
-    assert binary(noisy_counts=[[1, 2], [3, 4], [5, 6]]).noisy_counts.shape == (3, 2)
 
 
 @pytest.mark.parametrize(

@@ -81,28 +81,6 @@ def test_what_tells_is_found_and_named(name, planted):
     assert verdict.bound > 1.5
 
 
-def test_fields_that_tell_the_same_are_counted_and_not_listed():
-    rng = np.random.default_rng(3)
-    worlds = rng.random(60) < 0.5
-    rule, _ = audited(
-        [{"first": int(world), "second": int(world), "third": str(world)} for world in worlds],
-        worlds,
-    )
-    assert rule.names == ["first"]
-    assert rule.telltales[0].same == 2
-
-
-def test_weak_fields_are_put_together():
-    rng = np.random.default_rng(4)
-    worlds = rng.random(600) < 0.5
-    cells = rng.random((600, 20)) < np.where(worlds, 0.75, 0.25)[:, None]
-    runs = [{f"label {i}": int(cell) for i, cell in enumerate(row)} for row in cells]
-    rule, verdict = audited(runs, worlds)
-    assert len(rule.telltales) > 10
-    # one label alone certifies at most log 3
-    assert verdict.bound > 2.5
-
-
 def test_an_event_of_one_world_only_is_found_though_it_is_rare():
     rng = np.random.default_rng(5)
     worlds = rng.random(900) < 0.5

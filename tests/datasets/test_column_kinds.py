@@ -92,20 +92,6 @@ def test_dates_become_days_from_the_median_and_parts() -> None:
     assert (bad.strange.tolist(), bad.missing) == ([0, 2], 1)
 
 
-def test_dates_whose_day_and_month_cannot_be_told_apart_are_asked_about() -> None:
-    found = inferred(["01/02/2020", "11/12/2021"])
-    assert isinstance(found.column, IgnoredColumn)
-    assert found.doubt
-    assert '"day-first"' in found.reason
-
-
-def test_a_few_other_cells_leave_a_column_of_dates() -> None:
-    found = inferred([*[str(day) for day in DAYS], "soon", ""])
-    assert isinstance(found.column, DateColumn)
-    assert found.column.indicator
-    assert isinstance(inferred(["2020-01-01"] * 9 + ["soon"]).column, CategoricalColumn)
-
-
 def test_truth_values_are_one_kind_whatever_wrote_them() -> None:
     for cells in (["true", "false"], ["TRUE", "FALSE", "?"], [True, False, None], ["True"]):
         found = inferred(cells)

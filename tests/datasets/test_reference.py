@@ -13,10 +13,8 @@ from secretballot.datasets import (
     adult_votes,
     mnist,
     mnist_votes,
-    synthetic_two_class,
 )
 from secretballot.datasets.schema import Schema
-from secretballot.exceptions import ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +48,6 @@ def test_adult_schema_encodes_by_public_rows(adult_frames):
     assert not encoding.unreadable
 
 
-def test_a9a_has_the_rows_of_adult_in_its_order(adult_frames):
-    split = reference(a9a)
-    assert split.X_train.shape == (32561, 123)
-    assert split.X_test.shape == (16281, 123)
-    np.testing.assert_array_equal(split.y_train, adult_frames.train[ADULT_TARGET] == ">50K")
-    np.testing.assert_array_equal(split.y_test, adult_frames.test[ADULT_TARGET] == ">50K")
-
-
 def test_mnist_images_are_the_published_ones():
     split = reference(mnist)
     assert split.X_train.shape == (60000, 784)
@@ -80,25 +70,3 @@ def test_vote_files_agree_with_the_labels_as_published():
     assert np.mean(incomes.argmax(axis=1) == reference(a9a).y_test) == pytest.approx(
         0.8440, abs=5e-5
     )
-
-
-def test_synthetic_sample_has_its_bayes_error():
-    sample = synthetic_two_class(200_000, bayes_error=0.1, seed=1)
-    best = (sample.probability > 0.5).astype(int)
-    assert np.mean(best != sample.y) == pytest.approx(0.1, abs=0.003)
-    assert np.mean(np.minimum(sample.probability, 1 - sample.probability)) == pytest.approx(
-        0.1, abs=0.003
-    )
-    assert sample.bayes_error == 0.1
-
-
-def test_synthetic_sample_is_fixed_by_its_seed():
-    one, two = (synthetic_two_class(50, seed=7) for _ in range(2))
-    np.testing.assert_array_equal(one.X, two.X)
-    assert not np.array_equal(one.X, synthetic_two_class(50, seed=8).X)
-
-
-@pytest.mark.parametrize("error", [0.0, 0.5, float("nan"), -1])
-def test_synthetic_sample_refuses_an_impossible_bayes_error(error):
-    with pytest.raises(ParameterError, match="bayes_error"):
-        synthetic_two_class(10, bayes_error=error, seed=0)

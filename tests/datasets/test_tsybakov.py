@@ -4,7 +4,7 @@ threshold is known."""
 import numpy as np
 import pytest
 
-from secretballot.datasets import TsybakovThresholds, synthetic_tsybakov
+from secretballot.datasets import TsybakovThresholds
 
 LAWS = [
     TsybakovThresholds(tau, threshold, scale, noise, left)
@@ -62,15 +62,3 @@ def test_the_condition_holds_with_its_exponent_and_factor_and_with_no_larger_one
         law.tau + 0.01
     )
     assert ratio[1] > 1.09 * ratio[0]  # without bound: a larger exponent needs an infinite factor
-
-
-def test_a_sample_follows_its_law() -> None:
-    sample = synthetic_tsybakov(200_000, tau=0.5, threshold=0.4, noise=0.1, left_margin=0.5, seed=0)
-    law = sample.distribution
-    assert sample.law is law
-    assert sample.X.shape == (200_000, 1)
-    assert sample.bayes_error == law.bayes_error
-    assert np.array_equal(sample.probability, law.probability(sample.X[:, 0]))
-    for threshold in (0.2, 0.4, 0.7):  # four standard errors
-        error = np.mean(sample.y != (sample.X[:, 0] >= threshold))
-        assert error - law.bayes_error == pytest.approx(float(law.excess(threshold)), abs=0.0045)

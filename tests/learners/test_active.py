@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from noisy_plans import calibrated
@@ -75,17 +74,6 @@ def durable(folder: Path, composition: str = "basic", epsilon: float = 1.0) -> d
         folder / "ledger.sqlite", dataset="registry", budget=budget, composition=composition
     )
     return {"ledger": ledger, "vault": folder / "vault", "request": "fit"}
-
-
-def test_its_certificate_says_what_was_planned_and_used() -> None:
-    model = fitted(learner())
-    plan = model.certificate_["plan"]
-    assert (plan["planned"], plan["used"], plan["left"]) == (40, 40, "none")
-    assert plan["strategy"]["name"] == "margin"
-    assert model.rounds_ == [2] * 20
-    assert sum(model.rounds_) == len(model.released_labels_.queries)
-    assert (model.certificate_["epsilon"], model.certificate_["delta"]) == (1.0, 1e-6)
-    assert sb.verify_certificate(model.certificate_).ok
 
 
 def test_the_strategy_sees_public_points_and_released_labels_alone() -> None:
@@ -220,35 +208,6 @@ def test_a_vault_of_other_data_is_refused(tmp_path: Path) -> None:
     assert place["ledger"].spent().epsilon == 1.0
     fitted(learner(**{**place, "request": "second"}))
     assert place["ledger"].spent().epsilon == 2.0
-
-
-def test_the_sparse_vector_answers_in_rounds_and_stops() -> None:
-    model = learner(
-        aggregator="sparse-vector",
-        n_teachers=150,
-        max_unstable=1,
-        n_queries=200,
-        student=LogisticRegression(),
-    )
-    fitted(model.set_params(strategy=sb.queries.PassiveSampling()))
-    labels = model.released_labels_.labels
-    assert np.count_nonzero(labels < 0) <= 1
-    assert labels[-1] == -1 or len(labels) == 200
-    assert sb.verify_certificate(model.certificate_).ok
-
-
-def test_votes_from_elsewhere_are_asked_actively(tmp_path: Path) -> None:
-    ones = np.random.default_rng(0).integers(0, 51, 400)
-    counts = sb.votes_of_counts(np.column_stack([50 - ones, ones]), classes=["no", "yes"])
-    place = durable(tmp_path)
-    mechanism = calibrated(BUDGET, 30, n_teachers=50).mechanism
-    terms = mechanism, place["ledger"], BUDGET, sb.queries.ClusterSampling()
-    walk = sb.label_actively(counts, POOL, *terms, n_queries=30)
-    assert len(walk.released.queries) == 30
-    assert walk.released.classes == ("no", "yes")
-    assert sb.verify_certificate(walk.released.certificate).ok
-    with pytest.raises(sb.DataError, match="399 rows"):
-        sb.label_actively(counts, POOL[:-1], *terms, n_queries=30)
 
 
 def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -> None:

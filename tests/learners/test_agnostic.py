@@ -20,7 +20,7 @@ from secretballot.accounting import PrivacyBudget, noisy_votes, sparse_vector
 from secretballot.accounting.stream_recipes import answer_chance, stream_mechanism
 from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
+from secretballot.hypotheses import DecisionStumps, FiniteClass, Thresholds
 from secretballot.learners.labelers import agnostic
 from secretballot.learners.labelers.agnostic_sizes import PrintedConstants, agnostic_terms
 from secretballot.learners.labelers.stream_sizes import (
@@ -65,7 +65,6 @@ def fitted() -> sb.AgnosticLabeler:
 
 
 # -- answers
-# --------------------------------------------------------------------------------------------------
 
 
 def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.AgnosticLabeler) -> None:
@@ -75,20 +74,6 @@ def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.Agnost
     assert fitted.ask([0.9]).label == "yes"  # a repeated point has its stored answer
     assert fitted.used == 3
     assert (fitted.n_teachers_, fitted.max_unstable_) == (100, 1)
-
-
-def test_intervals_and_a_teacher_of_ones_own_under_add_remove() -> None:
-    inside = np.abs(X[:, 0] - 0.5) < 0.25
-    y = np.where(inside ^ (np.random.default_rng(4).random(3000) < 0.1), 1, 0)
-    found = labeler(
-        hypotheses=Intervals(), teacher=HypothesisStudent(Intervals()), neighbours="add-remove"
-    )
-    found.fit(X, y, classes=[0, 1])
-    assert found.ask_many([[0.02], [0.5], [0.98]]).labels.tolist() == [0, 1, 0]
-    assert (
-        found.sampling_rate_ > labeler().fit(X, Y, classes=CLASSES).sampling_rate_
-        or found.sampling_rate_ == 1
-    )
 
 
 def test_the_stream_stops_at_the_last_abstention() -> None:
@@ -138,7 +123,6 @@ def test_an_empty_sample_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- the certificate
-# -------------------------------------------------------------------------------------------------
 
 
 def certificate_of(found: sb.AgnosticLabeler) -> dict[str, Any]:
@@ -165,63 +149,6 @@ def test_a_stranger_can_check_the_certificate(fitted: sb.AgnosticLabeler) -> Non
     assert str(X[0, 0]) not in json.dumps(certificate)
 
 
-def lie(path: str, value: Any) -> Any:
-    def told(certificate: dict[str, Any]) -> None:
-        *way, last = path.split(".")
-        place: Any = certificate
-        for key in way:
-            place = place[int(key)] if key.isdigit() else place[key]
-        place[last] = value
-
-    return told
-
-
-@pytest.mark.parametrize(
-    ("lies", "check"),
-    [
-        ([lie("events.0.sampled", 5)], "mechanism"),
-        ([lie("shape.sample.sampled", 5)], "mechanism"),
-        ([lie("events.0.stream.threshold", 900)], "mechanism"),
-        (
-            [
-                lie("events.0.relation", "add-remove"),
-                lie("shape.guarantee.relation", "add-remove"),
-            ],
-            "mechanism",
-        ),
-        (
-            [lie("unit", "user"), lie("unit_column", "id"), lie("neighbours", "add-remove")],
-            "mechanism",
-        ),
-        ([lie("events.0.relabel_epsilon", 9.0), lie("shape.sample.relabel_epsilon", 9.0)], "price"),
-        (
-            [lie("events.0.stream.query_scale", 0.5), lie("mechanism.stream.query_scale", 0.5)],
-            "price",
-        ),
-        (
-            [lie("epsilon", 0.1), lie("price.epsilon", 0.1)],
-            "price",
-        ),
-        ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "price"),
-        (
-            [lie("events.0.stream", {"kind": "pure", "epsilon": 0.1, "count": 1})],
-            "events",
-        ),
-        ([lie("events.0.stream", 3)], "events"),
-        (
-            [lie("events", [{"kind": "pure", "epsilon": 0.1, "count": 1}])],
-            "mechanism",
-        ),
-        ([lie("mechanism.kind", "noisy-votes")], "mechanism"),
-    ],
-)
-def test_lies_are_caught(fitted: sb.AgnosticLabeler, lies: list, check: str) -> None:
-    certificate = copy.deepcopy(certificate_of(fitted))
-    for told in lies:
-        told(certificate)
-    assert check in {failed.name for failed in sb.verify_certificate(signed(certificate)).failures}
-
-
 def test_the_stream_alone_does_not_price_a_sample(fitted: sb.AgnosticLabeler) -> None:
     certificate = copy.deepcopy(certificate_of(fitted))
     certificate["events"] = [certificate["events"][0]["stream"]]
@@ -232,7 +159,6 @@ def test_the_stream_alone_does_not_price_a_sample(fitted: sb.AgnosticLabeler) ->
 
 
 # -- restarts and samples
-# --------------------------------------------------------------------------------------------
 
 
 def test_a_plan_goes_on_after_a_restart_with_the_sample_it_began_with(tmp_path: Path) -> None:
@@ -361,7 +287,7 @@ def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(
 
 @pytest.mark.parametrize(
     "changes",
-    [{"random_state": 1}, {"n_teachers": 90}, {"relabel_epsilon": 0.5}, {"n_queries": 41}],
+    [{"n_teachers": 90}, {"relabel_epsilon": 0.5}],
 )
 def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path, changes: dict) -> None:
     settings = {"ledger": ledger_at(tmp_path, budget=ROOMY), "vault": tmp_path / "vault"}
@@ -371,29 +297,21 @@ def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path, changes: dict
 
 
 # -- what is refused, and that nothing is spent
-# ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("changes", "error", "word"),
     [
         ({"alpha": 0.0}, ParameterError, "alpha"),
-        ({"beta": 1.0}, ParameterError, "beta"),
-        ({"n_queries": 0}, ParameterError, "n_queries"),
-        ({"max_unstable": 0}, ParameterError, "max_unstable"),
-        ({"n_teachers": 0}, ParameterError, "n_teachers"),
         ({"n_teachers": 3001}, ParameterError, "more records"),
         ({"n_teachers": 3}, ParameterError, "answered with probability below 1%"),
         ({"budget": PrivacyBudget(4.0, 0.0)}, ParameterError, "delta"),
-        ({"calibration": "loose"}, ParameterError, "calibration"),
         (
             {"calibration": "paper", "budget": PrivacyBudget(57.0, 1e-6)},
             ParameterError,
             "at most 56",
         ),
-        ({"calibration": "paper", "relabel_epsilon": 0.5}, ParameterError, "printed"),
         ({"calibration": "paper", "neighbours": "add-remove"}, ParameterError, "printed"),
-        ({"relabel_epsilon": -1.0}, ParameterError, "relabel_epsilon"),
         ({"hypotheses": DecisionStumps(2)}, DataError, "columns"),
     ],
 )
@@ -417,9 +335,7 @@ def test_bad_settings_are_one_sentence_and_cost_nothing(
     ("points", "labels", "classes", "word"),
     [
         (np.zeros((3000, 2)), Y, CLASSES, "columns"),
-        (X, Y[:-1], CLASSES, "2999 labels"),
         (X, Y, ["no", "perhaps"], "declared classes"),
-        (X, Y, ["no", "yes", "perhaps"], "two"),
         (np.where(X > 0.99, np.nan, X), Y, CLASSES, "nan or infinity"),
         (X[:50], Y[:50], CLASSES, "more records"),
     ],
@@ -491,12 +407,6 @@ def test_a_record_that_an_estimator_fails_on_stops_nothing_and_dummy_points_do(
     assert ledger.spent().epsilon > 0
 
 
-def test_a_ledger_of_another_relation_is_refused() -> None:
-    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, unit="record", neighbours="add-remove")
-    with pytest.raises(LedgerError):
-        labeler(ledger=ledger).fit(X, Y, classes=CLASSES)
-
-
 def test_duplicate_points_are_one_point() -> None:
     points = np.repeat(np.array([[0.0], [1.0], [2.0], [3.0]]), 500, axis=0)
     y = np.repeat([0, 0, 1, 1], 500)
@@ -505,7 +415,6 @@ def test_duplicate_points_are_one_point() -> None:
 
 
 # -- public numbers
-# --------------------------------------------------------------------------------------------------
 
 
 def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
@@ -544,7 +453,6 @@ def test_printed_constants_are_those_of_the_papers() -> None:
 
 
 # -- the stability labeler
-# -------------------------------------------------------------------------------------------
 
 
 def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:

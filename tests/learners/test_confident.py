@@ -1,7 +1,5 @@
 """Confident and interactive voting in fits, rounds, sessions, batches and streams."""
 
-import copy
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +8,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-import secretballot_verify as second
 from exact_games.worlds import ScriptedNoise
 from made_events import json_of
-from noisy_plans import calibrated, confident, priced, released
-from secretballot.accounting import teacher_shape
+from noisy_plans import confident, priced, released
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.label_stream import LabelStream
-from secretballot.report.certificate.build import certificate_digest
 from secretballot.students.confirmed import StudentInRounds, with_confirmations
 from sessions import session_of, stream_of
 
@@ -155,24 +150,6 @@ def test_a_session_takes_predictions_with_its_questions() -> None:
 # --- fits
 
 
-def test_settings_of_other_aggregators_are_refused() -> None:
-    for settings, words in (
-        ({"threshold": 50}, "threshold is 50, and the gaussian aggregator has none"),
-        ({"max_answers": 5, "aggregator": "laplace"}, "max_answers is 5, and the laplace"),
-        ({"aggregator": "confident", "max_unstable": 3}, "max_unstable is 3"),
-        ({"aggregator": "confident", "release": "counts"}, "confident voting gives labels only"),
-        ({"aggregator": "interactive"}, "ask in rounds"),
-        ({"aggregator": "confident", "max_answers": 500, "n_queries": 20}, "max_answers is 500"),
-    ):
-        model = sb.PATEClassifier(n_teachers=K, budget=BUDGET, **settings)
-        with pytest.raises(ParameterError, match=words):
-            model.planned_terms(teacher_shape(300, 2, K))
-    with pytest.raises(ParameterError, match=r"estimate_epsilon.*max_answers"):
-        sb.PATEClassifier(
-            n_teachers=K, budget=BUDGET, aggregator="confident", estimate_epsilon=0.1
-        ).fit(X, Y, X_public=POOL, classes=[0, 1])
-
-
 def interactive(**settings: Any) -> sb.ActivePATEClassifier:
     given = {
         "n_teachers": 200,
@@ -258,79 +235,3 @@ def test_what_is_confirmed_has_the_stated_confidence() -> None:
 
 
 # --- what is published
-
-
-def certified(terms: Terms, times: int) -> dict[str, Any]:
-    return released(votes([90, 10, 50] * times), terms, account()).certificate
-
-
-@pytest.mark.parametrize("name", ["confident", "interactive", "laplace", "laplace counts"])
-def test_folders_are_confirmed_by_both_verifiers_and_described(name: str, tmp_path: Path) -> None:
-    terms = {
-        "confident": priced(confident(60, 12.0, 9.0, 4), 10, K, delta=1e-5),
-        "interactive": priced(confident(60, 12.0, 9.0, 4), 10, K, delta=1e-5, confidence=0.9),
-        "laplace": calibrated(sb.PrivacyBudget(1.0, 0.0), 40, n_teachers=100, noise="laplace"),
-        "laplace counts": calibrated(
-            sb.PrivacyBudget(1.0, 0.0), 40, release="counts", n_teachers=100, noise="laplace"
-        ),
-    }[name]
-    n = terms.shape.n_queries
-    counts = votes(np.where(POOL[:n, 0] > 0.1, 95, 5))
-    out = released(counts, terms, account())
-    folder = tmp_path / "release"
-    sb.write_release(folder, out, X_public=POOL, student=LogisticRegression())
-    assert sb.verify_certificate(folder).ok
-    found = second.check_release(str(folder))
-    assert second.exit_code(found) == 0, [line for line in found if line.verdict != "ok"]
-    page = (folder / "report.html").read_text()
-    if name.startswith("laplace"):
-        assert "two-sided geometric distribution" in page
-        assert "scale of the noise" in page
-    else:
-        assert "reaches a threshold" in page
-        assert "standard deviation of the noise at the threshold" in page
-
-
-def changed(certificate: dict[str, Any], change: Any) -> dict[str, Any]:
-    document = copy.deepcopy(certificate)
-    change(document)
-    document["digest"] = certificate_digest(document)
-    return document
-
-
-def test_forged_certificates_are_refused() -> None:
-    several = (
-        one for one in iter(lambda: certified(TERMS, 10), None) if one["released"]["answered"] > 1
-    )
-    certificate = json.loads(json.dumps(next(several)))
-
-    def less_noise(document: dict[str, Any]) -> None:
-        document["mechanism"]["sigma"] = document["events"][0]["sigma"] = 5.0
-
-    def more_answers(document: dict[str, Any]) -> None:
-        document["mechanism"]["max_answers"] = 9
-
-    def no_threshold(document: dict[str, Any]) -> None:
-        document["mechanism"]["threshold"] = 0
-
-    def answered(document: dict[str, Any]) -> None:
-        document["mechanism"]["max_answers"] = document["events"][0]["answers"] = 1
-
-    def as_interactive(document: dict[str, Any]) -> None:
-        document["public"] = {"method": "interactive"}
-
-    assert certificate["released"]["answered"] >= 2
-    for change in (less_noise, more_answers, no_threshold, answered, as_interactive):
-        assert not sb.verify_certificate(changed(certificate, change)).ok
-    pure = json.loads(
-        json.dumps(
-            certified(calibrated(sb.PrivacyBudget(1.0, 0.0), 3, n_teachers=100, noise="laplace"), 1)
-        )
-    )
-    assert sb.verify_certificate(pure).ok
-    for change in (
-        lambda document: document["mechanism"].update(scale=2.0),
-        lambda document: document["events"][0].update(epsilon=0.1),
-        lambda document: document["mechanism"].update(release="counts"),
-    ):
-        assert not sb.verify_certificate(changed(pure, change)).ok

@@ -1,9 +1,6 @@
 """The hold-out: one unit on one side, whoever else is there."""
 
-from typing import Any
-
 import numpy as np
-import pytest
 
 import secretballot as sb
 
@@ -52,23 +49,3 @@ def test_by_position_the_side_is_the_same_for_every_dataset_of_the_size() -> Non
     first, second = (sb.hold_out(10, 0.3, neighbours="replace-one") for _ in range(2))
     assert np.array_equal(first[1], second[1])
     assert first[1].tolist() == [3, 6, 9]
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"share": 0.0}, "share"),
-        ({"share": 1.0}, "share"),
-        ({"share": float("nan")}, "share"),
-        ({"neighbours": "swap"}, "neighbours"),
-        ({"units": [1, 2]}, "2 ids for 4 records"),
-        ({"units": [1, 2, 3, None]}, "missing"),
-        ({"units": [1, 2, 3, 4], "neighbours": "replace-one"}, "by position"),
-        ({"key": KEY}, "key is given without units"),
-        ({"units": [1, 2, 3, 4], "key": b"short"}, "16 to 64 bytes"),
-    ],
-)
-def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    given = {"n_records": 4, "share": 0.5, **settings}
-    with pytest.raises(sb.SecretBallotError, match=words):
-        sb.hold_out(**given)

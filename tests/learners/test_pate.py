@@ -26,9 +26,6 @@ from secretballot.learners.training import trained
 from secretballot.learners.training.inputs import with_public_types
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-# With it 50 teachers teach a student that is right on 0.991 at least, in each of 120 trial runs;
-# with `BUDGET` one run in 25 was below 0.85.
-FOR_FEW = sb.PrivacyBudget(4.0, 1e-6)
 
 
 def _task(n: int, seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -59,7 +56,6 @@ def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
     "settings",
     [
         {},
-        {"release": "labels"},
         {"student": DecisionTreeClassifier(max_depth=3)},
         {
             "aggregator": "sparse-vector",
@@ -67,7 +63,6 @@ def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
             "max_unstable": 1,
             "n_teachers": 300,
         },
-        {"neighbours": "replace-one"},
         {
             "teacher": make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2)),
             "n_teachers": 80,
@@ -86,45 +81,6 @@ def test_learns_what_the_private_labels_know(
     assert model.score(data["X_test"], data["y_test"]) > least
     assert sb.verify_certificate(model.certificate_).ok
     assert (model.certificate_["epsilon"], model.certificate_["delta"]) == (1.0, 1e-6)
-
-
-def test_learns_three_classes(data: dict[str, Any]) -> None:
-    X, y = _task(6000, 3, 3)
-    names = np.array(["red", "green", "blue"])
-    model = sb.PATEClassifier(n_teachers=150, budget=sb.PrivacyBudget(2.0, 1e-6), random_state=0)
-    model.fit(X, names[y], X_public=_task(800, 4, 3)[0], classes=names)
-    X_test, y_test = _task(1000, 5, 3)
-    assert model.score(X_test, names[y_test]) > 0.9
-    shares = model.predict_proba(X_test)
-    assert shares.shape == (1000, 3)
-    assert np.allclose(shares.sum(axis=1), 1)
-    assert np.mean(names[shares.argmax(axis=1)] == names[y_test]) > 0.9
-
-
-def test_units_are_kept_together_and_named(data: dict[str, Any]) -> None:
-    patients = np.repeat(np.arange(800), 5)
-    model = sb.PATEClassifier(n_teachers=50, budget=BUDGET, random_state=0)
-    model.fit(
-        data["X"],
-        data["y"],
-        X_public=data["X_public"],
-        classes=[0, 1],
-        units=patients,
-        unit_name="patient",
-    )
-    assert model.certificate_["unit"] == "user"
-    assert model.certificate_["unit_column"] == "patient"
-    assert model.certificate_["composition"]["unit"] == "user"
-
-
-def test_a_ledger_composes_fits_and_refuses(data: dict[str, Any], tmp_path: Path) -> None:
-    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
-    half = sb.PrivacyBudget(0.5, 5e-7)
-    _fit(data, budget=half, ledger=ledger)
-    second = _fit(data, budget=half, ledger=ledger)
-    assert second.certificate_["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
-    with pytest.raises(sb.BudgetError):
-        _fit(data, budget=half, ledger=ledger)
 
 
 def test_a_ledger_about_something_else_is_refused_before_training(data: dict[str, Any]) -> None:
@@ -184,15 +140,6 @@ def test_a_private_sample_of_one_class_is_no_error(data: dict[str, Any]) -> None
     model = sb.PATEClassifier(n_teachers=100, budget=BUDGET, random_state=0)
     model.fit(data["X"], ones, X_public=data["X_public"], classes=[0, 1])
     assert set(np.unique(model.predict(data["X_test"]))) <= {0, 1}
-
-
-def test_frames_are_taken_with_their_columns(data: dict[str, Any]) -> None:
-    frame = pd.DataFrame(data["X"], columns=list("abcd"))
-    public = pd.DataFrame(data["X_public"], columns=list("abcd"))
-    model = sb.PATEClassifier(n_teachers=50, budget=FOR_FEW, random_state=0)
-    model.fit(frame, data["y"], X_public=public, classes=[0, 1])
-    assert model.feature_names_in_.tolist() == list("abcd")
-    assert model.score(pd.DataFrame(data["X_test"], columns=list("abcd")), data["y_test"]) > 0.85
 
 
 def test_private_values_choose_no_column_type(data: dict[str, Any]) -> None:
@@ -309,13 +256,9 @@ class _NeverFits(LogisticRegression):
         ({"classes": [0, 2]}, {}, "declared classes"),
         ({"X_public": None}, {}, "X_public is missing"),
         ({"X_public": np.zeros((5, 3))}, {}, "columns"),
-        ({"X_public": np.zeros((0, 4))}, {}, "X_public"),
         ({"y": np.zeros(3)}, {}, "one label for each"),
-        ({"units": np.arange(3)}, {}, "one id for each"),
         ({"units": np.arange(4000)}, {"neighbours": "replace-one"}, "replace-one"),
         ({}, {"budget": None}, "budget"),
-        ({}, {"n_queries": 601}, "600 distinct public points"),
-        ({}, {"aggregator": "median"}, "aggregator"),
         ({}, {"aggregator": "sparse-vector", "release": "counts"}, "counts"),
         ({}, {"aggregator": "sparse-vector", "max_unstable": 500}, "teachers"),
         (
@@ -323,9 +266,6 @@ class _NeverFits(LogisticRegression):
             {"student": sb.NoisyCountsClassifier(), "release": "labels"},
             "learns from noisy counts",
         ),
-        ({}, {"neighbours": "both"}, "neighbours"),
-        ({}, {"release": "votes"}, "release"),
-        ({}, {"teacher": object()}, "teacher"),
         ({}, {"teacher": _NeverFits()}, "dummy labels"),
     ],
 )

@@ -2,7 +2,6 @@
 units, and what is refused before anything is spent."""
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,11 +52,8 @@ def test_every_label_is_learnt(settings: dict[str, Any]) -> None:
     assert [one.tolist() for one in model.classes_] == [[0, 1]] * 3
 
 
-@pytest.mark.parametrize("statistic", ["mean", "quantile"])
-def test_a_number_is_learnt(statistic: str) -> None:
-    model = sb.PATERegressor(
-        (-8.0, 8.0), n_teachers=TEACHERS, budget=sb.PrivacyBudget(8.0, 1e-5), statistic=statistic
-    )
+def test_a_number_is_learnt() -> None:
+    model = sb.PATERegressor((-8.0, 8.0), n_teachers=TEACHERS, budget=sb.PrivacyBudget(8.0, 1e-5))
     model.fit(X, NUMBERS, X_public=X_PUBLIC)
     truth = 3 * X_NEW[:, 0] - X_NEW[:, 1]
     error = np.sqrt(((model.predict(X_NEW) - truth) ** 2).mean())
@@ -136,18 +132,6 @@ def test_a_target_that_is_no_number_leaves_its_record_out_and_no_other() -> None
     one = list(number_ballots(Ridge(), X, y, shards, X_PUBLIC, n_teachers=20))
     two = list(number_ballots(Ridge(), X[kept], y[kept], shards[kept], X_PUBLIC, n_teachers=20))
     assert all(np.array_equal(here, there) for here, there in zip(one, two, strict=True))
-
-
-def test_a_request_reuses_its_answer_and_spends_once(tmp_path: Path) -> None:
-    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="x", budget=BUDGET)
-    model = fit_labels(labels_model(ledger=ledger, request="q", n_queries=40))
-    again = fit_labels(labels_model(ledger=ledger, request="q", n_queries=40))
-    assert again.released_table_ == model.released_table_
-    assert ledger.spent().epsilon == pytest.approx(4.0)
-    with pytest.raises(ParameterError, match="other terms"):
-        fit_labels(labels_model(ledger=ledger, request="q", n_queries=41))
-    with pytest.raises(ParameterError, match="other terms"):
-        fit_labels(labels_model(ledger=ledger, request="q", n_queries=40), X_public=X_PUBLIC + 1)
 
 
 def test_persons_are_protected_together() -> None:

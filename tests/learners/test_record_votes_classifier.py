@@ -329,13 +329,6 @@ def test_a_record_that_the_basis_cannot_place_is_uncovered_without_a_word(
     assert capsys.readouterr() == ("", "")
 
 
-class Crowded(Cells):
-    uncovered_share_ = 0.01
-
-    def covered(self, X: Any) -> Any:
-        return np.full(len(X), len(X) > 1)
-
-
 @pytest.mark.parametrize("container", [list, np.array, pd.DataFrame])
 def test_texts_and_missing_cells_have_a_fixed_rule(container: Any, unnoised: None) -> None:
     rows = [[f"t{row % 3}", "x" if row % 2 else "y"] for row in range(40)]
@@ -379,28 +372,6 @@ def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
         assert (came.min(), came.max(), came.sum()) == (0, 1, 3)
 
 
-def test_a_promise_to_users_is_on_the_certificate_and_in_an_account_of_users() -> None:
-    X, y, units = np.arange(40)[:, None], np.arange(40) % 2, np.arange(40) // 4
-    model = fitted(X, y, X, votes_per_record=2, units=units, unit_name="patient")
-    stated = {key: model.certificate_[key] for key in ("unit", "unit_column", "neighbours")}
-    assert stated == {"unit": "user", "unit_column": "patient", "neighbours": "add-remove"}
-    assert sb.verify_certificate(model.certificate_).ok
-    records, users = (
-        sb.Ledger.in_memory(dataset="registry", budget=BUDGET, unit=unit)
-        for unit in ("record", "user")
-    )
-    with pytest.raises(sb.LedgerError, match="does not add"):
-        fitted(X, y, X, units=units, ledger=records)
-    with pytest.raises(sb.LedgerError):
-        fitted(X, y, X, ledger=users)
-    with pytest.raises(sb.ParameterError, match="single records"):
-        fitted(X, y, X, units=units, neighbours="replace-one")
-    assert not records.history()
-    assert not users.history()
-    fitted(X, y, X, units=units, ledger=users)
-    assert users.spent().epsilon == pytest.approx(1.0)
-
-
 # -- settings, and bad input
 
 
@@ -430,37 +401,6 @@ def test_settings_out_of_range_are_refused_before_anything_is_paid(
     with pytest.raises(sb.ParameterError, match=words):
         fitted(X, np.arange(100) % 2, X, ledger=ledger, **settings)
     assert not ledger.history()
-
-
-class Neighbourly(Cells):
-    def integers(self, X: Any) -> Any:
-        return super().integers(X) - int(np.asarray(X).sum())
-
-
-class Halves(Cells):
-    def integers(self, X: Any) -> Any:
-        return np.asarray(X) / 2
-
-
-@pytest.mark.parametrize(
-    ("basis", "words"),
-    [
-        (Neighbourly(), "when others stand around it"),
-        (Halves(), "gives no table of integers"),
-        (Crowded(), "whether it is covered"),
-    ],
-)
-def test_a_basis_that_does_not_map_each_row_to_integers_is_refused(basis: Any, words: str) -> None:
-    X = np.arange(100)[:, None]
-    with pytest.raises(sb.ParameterError, match=words):
-        fitted(X, np.arange(100) % 2, X, basis=basis)
-
-
-def test_what_a_basis_learned_before_is_forgotten(unnoised: None) -> None:
-    rng = np.random.default_rng(0)
-    X, pool, y = rng.normal(size=(80, 2)), rng.normal(size=(70, 2)), np.arange(80) % 2
-    looked = sb.bases.TableBasis(whitening=0.0).fit(X)
-    assert np.array_equal(counts(X, y, pool, basis=looked), counts(X, y, pool, basis=None))
 
 
 def test_labels_that_are_no_class_are_named_by_place() -> None:
@@ -507,20 +447,6 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
         fitted(X, y, X, **settings)
 
 
-def test_the_same_counts_make_the_same_student_and_release(unnoised: None) -> None:
-    rng = np.random.default_rng(0)
-    X, pool, y = rng.normal(size=(200, 3)), rng.normal(size=(150, 3)), np.arange(200) % 2
-    first, again = (
-        fitted(X[order], y[order], pool, basis=None)
-        for order in (np.arange(200), np.arange(200)[::-1])
-    )
-    digests = [
-        (model.certificate_["released"]["labels_sha256"], pickle.dumps(model.student_))
-        for model in (first, again)
-    ]
-    assert digests[0] == digests[1]
-
-
 def test_it_clones_and_pickles_without_a_private_number() -> None:
     rng = np.random.default_rng(0)
     X, pool = rng.normal(size=(4711, 2)), rng.normal(size=(100, 2))
@@ -541,7 +467,6 @@ def test_it_clones_and_pickles_without_a_private_number() -> None:
     [
         None,
         sb.GraphCountsClassifier(n_modes=30),
-        sb.NoisyCountsClassifier(random_state=0),
         RandomForestClassifier(n_estimators=30, random_state=0),
     ],
     ids=lambda student: type(student).__name__,

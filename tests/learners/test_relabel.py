@@ -9,7 +9,6 @@ import pytest
 
 from exact_games.statistics import frequency_p_value
 from secretballot import relabel
-from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.labelers import subsample as secret_sample
 from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
@@ -77,38 +76,7 @@ def test_equal_points_get_equal_labels_of_one_hypothesis() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "hypotheses", "et", "error", "word"),
-    [
-        (np.zeros((3, 2)), [0, 1, 0], Thresholds(), 1.0, DataError, "2 columns"),
-        (LINE, [0, 1, 0, 1], Thresholds(), 1.0, DataError, "label"),
-        (LINE, [0, 1, 0, 1, 2], Intervals(), 1.0, DataError, "0 and 1"),
-        (np.empty((0, 1)), [], Thresholds(), 1.0, DataError, "at least one point"),
-        (
-            LINE,
-            [0, 1, 0, 1, 0],
-            Thresholds(),
-            float("nan"),
-            ParameterError,
-            "relabel_epsilon is nan",
-        ),
-        (
-            LINE,
-            [0, 1, 0, 1, 0],
-            Thresholds,
-            1.0,
-            ParameterError,
-            "the type Thresholds; give an instance",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(X, y, hypotheses, et, error, word) -> None:
-    with pytest.raises(error, match=word):
-        relabel(X, y, hypotheses, relabel_epsilon=et)
-
-
 # -- secret samples
-# --------------------------------------------------------------------------------------------------
 
 
 def test_samples_come_in_every_order_alike() -> None:

@@ -4,7 +4,6 @@ what it refuses."""
 import itertools
 import math
 from collections.abc import Iterator
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from flips import flip_law
@@ -25,9 +23,7 @@ from secretballot.learners.selection.sample_sizes import (
 )
 from secretballot.learners.selection.semi_private import one_record_each, private_scores
 from secretballot.learners.training import one_of_each_unit
-from secretballot.publishing.release import write_release
 from secretballot.report.certificate.plan_checks import total_price
-from secretballot.report.certificate.terms import stated
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
 RECORDS = [(x, label) for x in (0.5, 1.5, 9.0) for label in (0, 1)]
@@ -37,7 +33,6 @@ Dataset = tuple[tuple[float, int], ...]
 
 
 # -- exact laws of the whole fit
-# -------------------------------------------------------------------------------------
 
 
 class ScriptedChoice:
@@ -206,7 +201,6 @@ def test_rates_in_place_of_counts_are_caught_where_records_come_and_go():
 
 
 # -- units
-# --------------------------------------------------------------------------------------------------
 
 
 def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
@@ -285,7 +279,6 @@ def test_a_unit_of_many_records_counts_once(monkeypatch, family):
 
 
 # -- learning
-# --------------------------------------------------------------------------------------------------
 
 
 def _line(n: int, seed: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -318,7 +311,6 @@ def test_the_order_of_the_classes_is_the_declared_one():
 
 
 # -- the account
-# --------------------------------------------------------------------------------------------------
 
 
 def _fitted(**settings: Any) -> sb.SemiPrivateClassifier:
@@ -357,38 +349,7 @@ def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(
         _fitted(ledger=ledger)
 
 
-def test_the_certificate_says_a_choice_was_made_and_nothing_of_teachers():
-    certificate = _fitted().certificate_
-    mechanism = stated(certificate)
-    assert (mechanism["kind"], mechanism["hypotheses"]) == ("exponential-choice", "intervals")
-    assert mechanism["hypothesis"] == _describe(mechanism, certificate)
-    assert (mechanism["n_public"], mechanism["n_candidates"]) == (50, 1276)
-    assert certificate["released"]["n_teachers"] == 0
-    assert not any(
-        "teacher only" in line or "own shard" in line for line in certificate["assumptions"]
-    )
-
-
-def _describe(mechanism: dict[str, Any], certificate: dict[str, Any]) -> dict[str, Any]:
-    return Intervals().dichotomies(_points(50)).hypothesis(mechanism["values"][0][0]).describe()
-
-
-def test_the_release_folder_is_whole_and_verifies(tmp_path: Path):
-    model = _fitted()
-    folder = write_release(
-        tmp_path / "release", model.released_labels_, student=model.student_, X_public=_points(50)
-    )
-    assert sb.verify_certificate(folder.path).ok
-    assert "student.onnx" in folder.files
-    words = (folder.path / "README.txt").read_text()
-    assert "1,276 candidates" in words
-    page = (folder.path / "report.html").read_text()
-    assert "Teachers" not in page
-    assert "candidates" in page
-
-
 # -- candidates
-# --------------------------------------------------------------------------------------------------
 
 
 def _models() -> list[Any]:
@@ -405,43 +366,7 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
     assert sb.verify_certificate(model.certificate_).ok
 
 
-@pytest.mark.filterwarnings("ignore:delta is")
-def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path: Path):
-    ledger = sb.Ledger(
-        tmp_path / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3)
-    )
-    X, y = _line(900, 5)
-    wide = {
-        "budget": sb.PrivacyBudget(1.0, 1e-4),
-        "ledger": ledger,
-        "n_teachers": 20,
-        "random_state": 0,
-    }
-    students = [
-        sb.PATEClassifier(n_queries=n, **wide).fit(
-            X[:600], y[:600], X_public=_points(100), classes=[0, 1]
-        )
-        for n in (5, 9)
-    ]
-    model = sb.SemiPrivateClassifier(
-        candidates=students, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger
-    )
-    model.fit(X[800:], y[800:], X_public=_points(100), classes=[0, 1])
-    assert model.certificate_["mechanism"]["kind"] == "noisy-votes"
-    assert len(model.certificate_["choices"]) == 2
-    assert sb.verify_certificate(model.certificate_).ok
-    outsider = DummyClassifier(strategy="constant", constant=0).fit(X[:4], [0, 1, 0, 1])
-    zeros = np.zeros(100, dtype=int)
-    model = sb.SemiPrivateClassifier(
-        candidates=[students[0], outsider], budget=sb.PrivacyBudget(2.0, 0.0), ledger=ledger
-    )
-    model.fit(X[800:], zeros, X_public=_points(100), classes=[0, 1])
-    assert sb.verify_certificate(model.certificate_).ok
-    assert len(model.certificate_["choices"]) == 1
-
-
 # -- refusals
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -478,7 +403,6 @@ def test_equal_public_points_are_one():
 
 
 # -- sizes
-# --------------------------------------------------------------------------------------------------
 
 
 def test_public_points_are_those_of_the_errata():
@@ -500,52 +424,7 @@ def test_private_records_satisfy_what_they_promise_and_one_less_does_not():
         assert excess(n) <= alpha < excess(n - 1)
 
 
-@pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, float("nan")])
-def test_sizes_refuse_what_is_no_share(bad):
-    with pytest.raises(sb.ParameterError, match="alpha"):
-        public_points_needed(1, bad, 0.1)
-    with pytest.raises(sb.ParameterError, match="beta"):
-        private_records_needed(5, 0.1, bad, epsilon=1.0)
-
-
 # -- scikit-learn
-# --------------------------------------------------------------------------------------------------
-
-
-class _OwnPublic(sb.SemiPrivateClassifier):
-    """The checks' face: fit(X, y), with the points themselves as public pool and the classes as
-    declared."""
-
-    def __init__(self, random_state: int | None = 0) -> None:
-        super().__init__(budget=sb.PrivacyBudget(500.0, 0.0), random_state=random_state)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"random_state": self.random_state}
-
-    def fit(self, X: Any, y: Any) -> "_OwnPublic":  # type: ignore[override]
-        classes = [0, 1] if y is None else list(np.unique(np.asarray(y)))
-        return super().fit(X, y, X_public=copy(X), classes=classes)
-
-
-class _BestChoice(ScriptedChoice):
-    """No noise: two fits that draw among equals would differ, and be right."""
-
-    def flipped_index(self, scores: np.ndarray, scale: float) -> int:
-        return int(np.argmax(scores))
-
-
-NO_VALUES = (
-    "an error must not quote private values, so scikit-learn's own sentence is not passed on"
-)
-
-
-@pytest.mark.usefixtures("records_may_be_public")
-@parametrize_with_checks(
-    [_OwnPublic()], expected_failed_checks=lambda _: {"check_dtype_object": NO_VALUES}
-)
-def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any, monkeypatch) -> None:
-    monkeypatch.setattr(releasing, "noise_source", _BestChoice)
-    check(estimator)
 
 
 def test_candidates_of_another_account_are_refused_since_their_price_would_be_lost() -> None:

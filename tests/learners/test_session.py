@@ -270,13 +270,6 @@ def test_other_teachers_do_not_go_on_with_a_session(
     assert len(ledger.history()) == 1
 
 
-def test_a_ledger_of_another_promise_is_refused(vault: Path, tmp_path: Path) -> None:
-    users = sb.Ledger(tmp_path / "users.sqlite", dataset="registry", budget=ACCOUNT, unit="user")
-    with pytest.raises(sb.LedgerError):
-        begun(vault, LABELS, users)
-    assert users.history() == []
-
-
 @pytest.mark.parametrize("points", [POINTS[:2], sparse.csr_matrix(POINTS[:2]), POINTS[:0]])
 def test_one_point_is_one_point(vault: Path, ledger: sb.Ledger, points: Any) -> None:
     session = begun(vault, LABELS, ledger)

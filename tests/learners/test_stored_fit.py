@@ -394,14 +394,6 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> Non
             settings = {"y": None, "X_public": X_PUBLIC, "classes": CLASSES, **given}
             with pytest.raises((ParameterError, DataError), match=words):
                 model.fit(table, **settings)
-    with pytest.raises(ParameterError, match="predicts something else"):
-        sb.RecordMomentsRegressor(budget=budget, target_range=(0, 1)).fit(
-            table, None, X_public=X_PUBLIC
-        )
-    with pytest.raises(ParameterError, match="fitted classifiers alone are compared"):
-        sb.SemiPrivateClassifier(budget=sb.PrivacyBudget(5, 0.0)).fit(
-            table, None, X_public=X_PUBLIC, classes=CLASSES
-        )
     with pytest.raises(DataError, match="a table on disk, which this learner does not take"):
         sb.train_teachers("tree", table, None, classes=CLASSES)
     persons = tmp_path / "persons"

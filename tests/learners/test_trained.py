@@ -167,18 +167,6 @@ def test_everything_in_the_vault_is_closed_to_others(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"serial": "x"}'])
-def test_damage_is_told_in_one_sentence(tmp_path: Path, content: bytes) -> None:
-    trained(tmp_path / "vault")
-    (tmp_path / "vault" / room.FILE).write_bytes(content)
-    for attempt in (
-        lambda: trained(tmp_path / "vault"),
-        lambda: sb.TrainedTeachers.load(tmp_path / "vault"),
-    ):
-        with pytest.raises(sb.DataError, match="is damaged"):
-            attempt()
-
-
 def test_lost_teachers_are_not_trained_anew(tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     trained(vault)

@@ -54,7 +54,6 @@ def jointly(*laws: Law) -> Law:
 
 
 # -- injected randomness
-# ---------------------------------------------------------------------------------------------
 
 
 class Script:
@@ -185,7 +184,6 @@ class World:
 
 
 # -- small worlds, end to end
-# ----------------------------------------------------------------------------------------
 
 LOUD, FAINT = sparse_event(1.0, 1.0, 0, 1), sparse_event(6.0, 6.0, 0, 1)
 WORLDS = [
@@ -235,7 +233,6 @@ def test_both_parts_together_cost_no_more_than_was_asked(monkeypatch, hypotheses
 
 
 # -- a budget that is spent twice
-# -----------------------------------------------------------------------------------
 
 
 def sharpest(epsilon: float, side: int) -> Law:

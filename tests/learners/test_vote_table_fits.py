@@ -57,28 +57,6 @@ def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     assert right_chance(terms.mechanism, 0.6 * K, terms.shape) == pytest.approx(0.95, abs=0.01)
 
 
-def test_rounds_ask_by_a_table() -> None:
-    model = sb.ActivePATEClassifier(
-        n_teachers=K,
-        budget=BUDGET,
-        aggregator="vote-table",
-        n_queries=30,
-        strategy=sb.queries.MarginSampling(),
-        round_size=10,
-        random_state=0,
-    ).fit(X, Y, X_public=POOL, classes=[0, 1])
-    assert model.rounds_ == [10, 10, 10]
-    assert ["weights" in event["chances"] for event in model.certificate_["events"]] == [True]
-    assert model.certificate_["events"][0]["queries"] == 30
-    assert sb.verify_certificate(model.certificate_).ok
-
-
-def test_more_than_two_classes_are_refused_before_records_are_read() -> None:
-    model = sb.PATEClassifier(n_teachers=K, budget=BUDGET, aggregator="vote-table", n_queries=20)
-    with pytest.raises(ParameterError, match="n_classes is 3, and a table of chances is for two"):
-        model.planned_terms(teacher_shape(300, 3, K))
-
-
 def test_a_session_gives_the_same_label_again_and_returns_what_it_did_not_use(
     tmp_path: Path,
 ) -> None:

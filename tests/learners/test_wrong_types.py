@@ -74,43 +74,6 @@ def test_a_fit_says_what_it_takes_before_it_trains(learner, given, sentence):
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"ledger": "x"}, "ledger is 'x'"),
-        ({"request": "a\nb"}, "request has newlines"),
-        ({"vault": 3}, "vault is 3"),
-    ],
-)
-def test_labelers_say_what_they_take(given, sentence):
-    with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
-        sb.StabilityLabeler(GaussianNB(), budget=BUDGET, n_queries=5, n_teachers=200, **given).fit(
-            P, Y, classes=[0, 1]
-        )
-
-
-@pytest.mark.parametrize("request_key", ["two\nlines", "bell\a", " ", "n" * 300, None])
-def test_a_ledger_keeps_no_request_that_breaks_its_lists(request_key):
-    ledger = account()
-    with pytest.raises(sb.ParameterError, match=r"^request "):
-        ledger.reserve((PLAN.mechanism.event(PLAN.shape),), BUDGET, request=request_key, purpose="")
-    assert not ledger.history()
-
-
-@pytest.mark.parametrize("student", ["logistic", GaussianNB, P], ids=["name", "class", "array"])
-def test_a_student_that_cannot_learn_is_refused_before_its_labels_are_paid_for(student):
-    ledger = account()
-    model = sb.PATEClassifier(
-        GaussianNB(), student, budget=BUDGET, n_teachers=5, n_queries=3, ledger=ledger
-    )
-    with pytest.raises(
-        sb.ParameterError,
-        match=r"^student is .*; give an instance with fit, predict and get_params",
-    ):
-        model.fit(P, Y, X_public=P + 0.01, classes=[0, 1])
-    assert not ledger.history()
-
-
-@pytest.mark.parametrize(
     ("labels", "sentence"),
     [
         (np.full(30, np.nan), "30 labels in y are missing"),

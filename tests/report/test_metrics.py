@@ -31,12 +31,6 @@ def test_shares_are_those_counted_by_hand() -> None:
     assert found.calibration is None
 
 
-def test_a_class_without_rows_has_no_recall_and_does_not_count() -> None:
-    found = metrics_of(np.array([0, 0, 1]), np.array([0, 1, 1]), ["a", "b", "never"])
-    assert found.classes[2].recall is None
-    assert found.balanced_accuracy == pytest.approx(0.75)
-
-
 def test_area_and_calibration_of_two_classes() -> None:
     truth = np.array([0, 0, 1, 1])
     second = np.array([0.1, 0.6, 0.4, 0.9])

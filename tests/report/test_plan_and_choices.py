@@ -118,9 +118,7 @@ def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[st
     [
         ({"planned": 90}, "set up for another number"),
         ({"used": 59}, "59 queries were used; 60 were released"),
-        ({"used": 101}, "101 queries were used of a plan of 100"),
         ({"rounds": [20, 20]}, "rounds hold 40"),
-        ({"rounds": [20, 20, 20, 20]}, "rounds hold 80"),
         ({"left": "none"}, "40 queries were left"),
         ({"left": "returned"}, "only a Renyi ledger"),
         ({"left": "spent"}, "field plan.left is"),
@@ -166,7 +164,6 @@ def test_a_renyi_ledger_takes_queries_back(planned: Callable[..., dict[str, Any]
     ("change", "words"),
     [
         ({"epsilon": 0.2}, "Choice 1 cost delta"),
-        ({"delta": 1e-9}, "Choice 1 cost delta"),
         ({"reservation": 7}, "same reservation"),
         ({"events": []}, "field choices.0.events is"),
         ({"events": STUDENT["events"] * 2}, "field choices.0.events is"),

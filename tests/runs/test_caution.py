@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from noisy_plans import calibrated, priced
+from noisy_plans import priced
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning, sparse_vector
 from secretballot.accounting.stream_recipes import answer_chance
 from secretballot.exceptions import ParameterError
@@ -68,18 +68,6 @@ def test_how_many_records_there_are_is_asked_of_the_curator_alone(
     assert [caution.name for caution in found] == names
     assert all(caution.private for caution in found)
     assert not any(str(n_units) in caution.text for caution in found if n_units != teachers)
-
-
-def test_noise_that_drowns_unanimous_votes_is_asked_about() -> None:
-    for release, teachers, names in (
-        ("counts", 2, ["noise"]),
-        ("counts", 250, []),
-        ("labels", 2, ["noise"]),
-        ("labels", 2_000, []),
-    ):
-        terms = calibrated(USUAL, 100, release=release, n_teachers=teachers)
-        found = cautions_of_noise(terms)
-        assert [caution.name for caution in found] == names, (release, teachers)
 
 
 def test_a_sparse_vector_that_would_hardly_answer_is_asked_about() -> None:

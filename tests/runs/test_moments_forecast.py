@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ from typer.testing import CliRunner, Result
 
 import secretballot as sb
 from quick_plans import quick_forecasts
-from secretballot.bases import KernelBasis
 from secretballot.cli import app
-from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
+from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import learn_options, plan_text
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan_files import write_plan
@@ -87,22 +85,6 @@ def test_a_plan_with_a_stand_in_compares_the_methods(made: sb.Plan) -> None:
     assert "--teachers" not in " ".join(learn_options(made))
 
 
-def test_votes_are_recommended_where_they_are_better_beyond_the_ranges(made: sb.Plan) -> None:
-    theirs = made.recommended.expected.student_accuracy
-    worse = Estimate(theirs.low - 0.1, theirs.low - 0.2, theirs.low - 0.01)
-    other = replace(made, moments=MomentsForecast(worse, ((1.0, worse),), 300, 100))
-    assert other.method == "votes"
-    assert other.student_accuracy == theirs
-    text = plan_text(other)
-    assert "votes of teachers on shards" in text
-    assert "Votes are recommended" in text
-    assert "--teachers" in " ".join(learn_options(other))
-    better = replace(worse, high=theirs.low)
-    assert replace(other, moments=replace(made.moments, student_accuracy=better)).method == (
-        "moments"
-    )
-
-
 def test_a_guess_recommends_the_default_and_promises_nothing_of_it(tmp_path: Path) -> None:
     with quick_forecasts():
         made = sb.plan(5000, 200, budget=BUDGET)
@@ -149,13 +131,3 @@ def test_a_plan_of_moments_is_carried_out(files: Path) -> None:
     again = learn(files, *test)
     assert "finished already" in again.stderr
     assert "forecast     accuracy 0." in again.stdout
-
-
-def test_the_forecast_is_of_the_basis_that_is_named() -> None:
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(1500, 2))
-    y = (X[:, 0] * X[:, 1] > 0).astype(np.int64)  # no sum over columns tells these classes apart
-    task = Task(5000, 300, 2, 2.0, 1e-5)
-    told = forecast_moments(task, X, y, basis=KernelBasis(n_landmarks=60)).student_accuracy.value
-    assert told > 0.85
-    assert forecast_moments(task, X, y).student_accuracy.value < 0.65

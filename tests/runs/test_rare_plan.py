@@ -16,8 +16,6 @@ from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import learn_options, plan_text
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan import classifier_by_plan
-from secretballot.runs.plan_files import write_plan
-from secretballot.runs.progress import Watch
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 RATE = 0.02
@@ -109,26 +107,6 @@ def test_a_plan_about_a_rare_class_has_no_votes(made: sb.Plan) -> None:
     assert f"The last class has {found.n_private} rows of the stand-in" in text
     assert len([line for line in plan_text(made).splitlines() if "epsilon" in line]) >= 6
     assert "accuracy is no figure" not in text
-
-
-def test_without_a_stand_in_a_plan_about_a_rare_class_forecasts_nothing(tmp_path: Path) -> None:
-    made = sb.plan(4000, 300, budget=BUDGET, class_weight={"no": 1, "yes": 20, "maybe": 3})
-    assert (made.task.n_classes, made.moments, made.student_accuracy) == (3, None, None)
-    assert "cannot be forecast without a labelled public table" in " ".join(plan_text(made).split())
-    assert {path.name for path in write_plan(made, tmp_path / "plan", Watch())} == {
-        "plan.json",
-        "plan.txt",
-    }
-
-
-def test_a_rate_above_that_of_the_stand_in_leaves_out_the_others() -> None:
-    X, y = stand_in(2000, 0, share=0.05)
-    task = Task(4000, 300, 2, 1.0, 1e-5, positive_rate=0.4, class_weight="balanced")
-    told = forecast_moments(task, X, y, class_weights=ClassWeights(None))
-    assert told.rare is not None
-    # of 100 positives 25 are scored and 25 are public points
-    assert told.rare.n_private == 50
-    assert told.n_private == round(told.rare.n_private / 0.4)
 
 
 # --- from files ---

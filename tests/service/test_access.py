@@ -1,6 +1,5 @@
 """Keys: wrong ones, revoked ones, of other datasets and roles, too fast, and with quotas."""
 
-import json
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from served_places import QUERIES, Place, TestClient
 from test_answering import QUESTIONS, points, problem
 
-from secretballot.exceptions import DataError, LedgerError
+from secretballot.exceptions import LedgerError
 from secretballot.service import api_keys, audit_log, forward_clock
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
@@ -92,18 +91,6 @@ def test_a_key_is_refused_once_its_day_is_over_and_stays_refused_when_the_date_g
     with TestClient(application(place.settings, opened=True)) as client:
         problem(client.post(QUESTIONS, json=body, headers=headers), "no-key")
         assert client.post(QUESTIONS, json=body, headers=lasting).status_code == 200
-
-
-def test_a_day_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
-    ring = KeyRing(tmp_path)
-    _, token = ring.add("analyst", ["*"], expires="2090-01-01")
-    file = tmp_path / "keys.json"
-    document = json.loads(file.read_text())
-    for damaged in ("soon", "2090-01-01T00:00:00", 7):
-        document["keys"][0]["expires_at"] = damaged
-        file.write_text(json.dumps(document))
-        with pytest.raises(DataError, match="is damaged"):
-            KeyRing(tmp_path).find(token)
 
 
 def test_a_key_of_another_dataset_learns_not_even_which_there_are(place: Place) -> None:

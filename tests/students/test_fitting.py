@@ -7,14 +7,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from secretballot.exceptions import DataError, ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.students import (
-    GraphCountsClassifier,
     NoisyCountsClassifier,
-    default_student,
     fit_student,
-    learns_from_counts,
 )
 
 POOL = np.random.default_rng(0).standard_normal((300, 3))
@@ -111,31 +107,6 @@ def test_a_pipeline_passes_the_counts_on_and_learns_its_steps_from_the_pool():
     assert ((student.predict(POOL) == "yes") == (POOL[:, 0] > 0)).mean() > 0.95
 
 
-def test_defaults_follow_what_was_released():
-    assert learns_from_counts(default_student(released(counts=True)))
-    assert not learns_from_counts(default_student(released()))
-    assert learns_from_counts(make_pipeline(StandardScaler(), GraphCountsClassifier()))
-
-
-@pytest.mark.parametrize("counts", [False, True])
-def test_default_student_learns(counts):
-    release = released(counts=counts)
-    student = fit_student(default_student(release), POOL, release)
-    assert ((student.predict(POOL) == "yes") == (POOL[:, 0] > 0)).mean() > 0.95
-
-
-@pytest.mark.parametrize(
-    ("student", "pool", "release", "mend"),
-    [
-        (LogisticRegression(), POOL[:200], released(), "200 rows"),
-        (NoisyCountsClassifier(), POOL, released(), "labels alone"),
-    ],
-)
-def test_what_does_not_fit_is_refused(student, pool, release, mend):
-    with pytest.raises(DataError, match=mend):
-        fit_student(student, pool, release)
-
-
 @pytest.mark.parametrize("release", [released(np.full(120, -1)), released([], queries=[])])
 @pytest.mark.parametrize("abstentions", ["drop", "random", "majority"])
 def test_a_release_without_answers_gives_a_constant_and_says_so(release, abstentions):
@@ -143,8 +114,3 @@ def test_a_release_without_answers_gives_a_constant_and_says_so(release, abstent
     with pytest.warns(UserWarning, match="no query was answered"):
         student = fit_student(LogisticRegression(), POOL, release, abstentions=abstentions)
     assert len(set(student.predict(POOL).tolist())) == 1
-
-
-def test_an_unknown_rule_is_refused():
-    with pytest.raises(ParameterError, match="abstentions"):
-        fit_student(LogisticRegression(), POOL, released(), abstentions="guess")

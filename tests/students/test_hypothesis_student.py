@@ -21,7 +21,6 @@ from secretballot.hypotheses import (
 )
 from secretballot.queries import DisagreementSampling
 from secretballot.released import ReleasedLabels
-from secretballot.report.student.export import converted_student
 from secretballot.students import HypothesisStudent, fit_student, learns_from_counts
 
 PLANE = np.random.default_rng(0).uniform(-1, 1, (60, 2))
@@ -130,9 +129,3 @@ def test_is_the_output_of_the_walk_that_asks_by_disagreement() -> None:
     found = model.student_.hypothesis_.describe()
     assert found["threshold"] == pytest.approx(0.4, abs=0.03)
     assert not hasattr(model, "predict_proba")  # a hypothesis says nothing of chances
-
-
-@pytest.mark.parametrize(("hypotheses", "points"), CLASSES, ids=lambda value: type(value).__name__)
-def test_goes_out_and_comes_back_alike(hypotheses: Any, points: np.ndarray) -> None:
-    student = fit_student(HypothesisStudent(hypotheses), points, released(None, NOISY))
-    assert np.array_equal(converted_student(student).predict(points), student.predict(points))
