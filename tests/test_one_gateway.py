@@ -76,8 +76,8 @@ CALLS = {
     "a basis or a hypothesis of this package, which is exact row by row": {
         "bases/embedding.py:covered",
         "bases/embedding.py:integers",
+        "bases/integer_basis.py:mapped",
         "bases/integer_basis.py:transform",
-        "bases/table.py:_covered_rows",
         "hypotheses/base.py:_labels_by",
         "learners/labelers/relabel.py:relabel",
         "learners/selection/semi_private.py:private_scores",

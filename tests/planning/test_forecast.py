@@ -6,8 +6,6 @@ import pytest
 from noisy_plans import confident, noisy, priced
 from secretballot.accounting import PrivacyBudget, sparse_vector
 from secretballot.core.losses import discrete_gaussian_pmf
-from secretballot.core.mechanisms import TableLabels
-from secretballot.exceptions import ParameterError
 from secretballot.planning.simulation.forecast import (
     RoughForecast,
     forecast,
@@ -85,43 +83,6 @@ def test_a_stream_is_forecast_like_it_runs() -> None:
         (np.array(answered) >= told.answered_low) & (np.array(answered) <= told.answered_high)
     )
     assert inside > 0.86
-
-
-@pytest.mark.parametrize(("n_classes", "release"), [(2, "counts"), (3, "labels")])
-def test_laplace_labels_are_as_right_as_the_aggregator_makes_them(
-    n_classes: int, release: str
-) -> None:
-    sample, rng = sample_votes(4000, 50, n_classes), np.random.default_rng(4)
-    budget = PrivacyBudget(1.0, 0.0)
-    terms = noisy(
-        12.0,
-        4000,
-        n_classes=n_classes,
-        release=release,
-        budget=budget,
-        n_teachers=50,
-        noise="laplace",
-    )
-    outlook = forecast(sample, terms)
-    drawn = told_labels(terms, sample.counts, SeededNoise(rng))
-    assert outlook.answered == 4000
-    assert outlook.label_accuracy == pytest.approx((drawn == sample.truth).mean(), abs=0.03)
-    assert outlook.information < 4000
-
-
-def test_labels_of_a_table_are_as_right_as_the_table_makes_them() -> None:
-    sample, rng = sample_votes(4000, 50, 2), np.random.default_rng(4)
-    budget = PrivacyBudget(1.0, 1e-5)
-    weights = tuple(2**52 - i * 2**47 for i in range(26))
-    terms = priced(TableLabels(weights=weights), 4000, 50, budget=budget)
-    outlook = forecast(sample, terms)
-    drawn = told_labels(terms, sample.counts, SeededNoise(rng))
-    assert outlook.answered == 4000
-    assert outlook.label_accuracy == pytest.approx((drawn == sample.truth).mean(), abs=0.03)
-    assert outlook.label_accuracy < outlook.vote_accuracy
-    other = priced(TableLabels(weights=weights), 4000, 52, budget=budget)
-    with pytest.raises(ParameterError, match="52 teachers"):
-        forecast(sample, other)
 
 
 @pytest.mark.parametrize(("n_classes", "most"), [(2, 400), (3, 150)])

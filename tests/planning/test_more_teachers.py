@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from secretballot.planning.simulation.more_teachers import _moment_fit, _with_moments, drawn_votes
+from secretballot.planning.simulation.more_teachers import _with_moments, drawn_votes
 from secretballot.planning.simulation.shard_votes import ShardVotes
 
 POINTS = 20_000
@@ -82,29 +82,3 @@ def test_fitted_shares_have_the_moments_asked_for_and_keep_their_order(first, se
     assert moved.mean() == pytest.approx(first, abs=1e-4)
     assert (moved**2).mean() == pytest.approx(second, abs=1e-3)
     assert (np.diff(moved) >= 0).all()
-
-
-def test_moment_fit_finds_a_dirichlet_law_again():
-    rng = np.random.default_rng(3)
-    weights = np.array([4.0, 2.0, 1.0])
-    sizes = rng.integers(20, 60, POINTS)
-    fitted = _moment_fit(rng.multinomial(sizes, rng.dirichlet(weights, POINTS)))
-    assert fitted == pytest.approx(weights, rel=0.05)
-
-
-def test_three_classes_keep_the_proportions_of_the_wrong_ones():
-    rng = np.random.default_rng(4)
-    truth = rng.integers(0, 3, POINTS)
-    base = np.array([[6.0, 1.0, 2.0], [1.0, 5.0, 3.0], [0.5, 0.5, 4.0]])
-    shares = np.array([rng.dirichlet(base[label]) for label in truth])
-    drawn = drawn_votes(301, counted(60, shares, truth, rng), rng)
-    for label in range(3):
-        assert drawn[truth == label].mean(axis=0) / 301 == pytest.approx(
-            base[label] / base[label].sum(), abs=0.01
-        )
-    real = rng.multinomial(301, shares)
-    assert (drawn.argmax(1) == truth).mean() == pytest.approx(
-        (real.argmax(1) == truth).mean(), abs=0.012
-    )
-    gaps = [np.diff(np.sort(votes, axis=1)[:, 1:], axis=1).mean() / 301 for votes in (drawn, real)]
-    assert gaps[0] == pytest.approx(gaps[1], abs=0.012)

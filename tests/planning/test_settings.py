@@ -14,18 +14,14 @@ from secretballot.accounting import (
     table_of_abstentions,
     teacher_shape,
 )
-from secretballot.accounting.recipes import right_chance
-from secretballot.accounting.stream_recipes import answer_chance
-from secretballot.core.mechanisms import SparseVector, TableLabels
+from secretballot.core.mechanisms import SparseVector
 from secretballot.planning.plan.model import Setting, Task
 from secretballot.planning.search.settings import (
-    LONGEST_STREAM,
     STOPS,
     Noise,
     confident_settings,
     stated_noise,
     stream_settings,
-    table_setting,
     teacher_counts,
 )
 
@@ -98,22 +94,6 @@ def test_the_quick_noise_is_near_that_of_a_run(
     assert stated_noise(quick) == quick.mechanism.scale
 
 
-def test_the_stated_margin_of_a_stream_is_answered_nine_times_in_ten() -> None:
-    noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
-    terms = noise.terms(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
-    assert isinstance(terms.mechanism, SparseVector)
-    distance = int((stated_noise(terms) - 1) // 2)
-    assert answer_chance(terms.mechanism, distance) >= 0.9
-    assert answer_chance(terms.mechanism, distance - 1) < 0.9
-
-
-def test_no_stream_is_longer_than_can_be_evaluated() -> None:
-    for m, longest in ((300, 300), (10**7, LONGEST_STREAM)):
-        task = Task(10**9, m, 2, 1.0, 1e-12)
-        streams = list(stream_settings(task, 10_000, Noise(task.budget, 2), (1, 10)))
-        assert [stream.n_queries for stream in streams] == [longest, longest]
-
-
 @pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run(n_classes: int) -> None:
     task = Task(20_000, 400, n_classes, 1.0, 1e-6)
@@ -135,25 +115,3 @@ def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run(n_classes:
     assert quick.threshold_sigma == pytest.approx(exact.threshold_sigma, rel=0.06)
     assert stated_noise(noise.calibrated(few)) == exact.sigma
     assert not list(confident_settings(Task(20_000, 400, n_classes, 1.0, 0.0), 200))
-
-
-def test_a_table_takes_the_place_of_noise_on_labels_of_two_classes() -> None:
-    task, setting = Task(20_000, 400, 2, 1.0, 1e-5), Setting(200, "gaussian", "labels", 40)
-    beside = table_setting(setting, task)
-    assert beside == Setting(200, "vote-table", "labels", 40)
-    noise = Noise(task.budget, 2)
-    quick, exact = noise.terms(beside), noise.calibrated(beside)
-    assert isinstance(quick.mechanism, TableLabels)
-    assert isinstance(exact.mechanism, TableLabels)
-    for margin in (10, 60, 120):
-        found = right_chance(quick.mechanism, margin, quick.shape)
-        assert found == pytest.approx(right_chance(exact.mechanism, margin, exact.shape), abs=0.01)
-    sigma = noise.sigma(setting)
-    assert sigma < stated_noise(exact) < 1.1 * sigma
-    for other in (
-        Setting(200, "gaussian", "counts", 40),
-        Setting(200, "laplace", "labels", 40),
-        Setting(5000, "gaussian", "labels", 40),
-    ):
-        assert table_setting(other, task) is None
-    assert table_setting(setting, Task(20_000, 400, 3, 1.0, 1e-5)) is None

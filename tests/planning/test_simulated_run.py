@@ -108,31 +108,6 @@ def test_walks_learn(strategy):
     assert simulated(200).run(setting, gaussian(5.0, 60), 0).student > 0.85
 
 
-def test_a_walk_asks_distinct_points_in_rounds():
-    terms = listening(65)
-    simulated(400, n_public=300, marked=True).run(
-        Setting(400, "gaussian", "labels", 65, strategy="margin"), terms, 0
-    )
-    sizes = [len(asked) for asked in Listening.asked]
-    assert sizes == [3] * 21 + [2]
-    assert len(np.unique(np.concatenate(Listening.asked)[:, 1])) == 65
-
-
-def test_a_run_tells_how_many_of_its_labels_are_right():
-    bayes = simulated(400)
-    # teachers who know the best line, and err beside it only
-    votes = (bayes.points.sum(axis=1) > 0).astype(int)
-    bayes.sample.counts[:] = np.stack([90 - 80 * votes, 10 + 80 * votes], axis=1)
-    everywhere = bayes.run(Setting(K, "gaussian", "labels", 400), gaussian(0.5, 400), 0).labels
-    assert everywhere == (votes == bayes.sample.truth).mean()
-    outcomes = bayes.run(
-        Setting(K, "gaussian", "labels", 80, strategy="margin"), gaussian(0.5, 80), 0
-    ).labels
-    assert outcomes < everywhere - 0.05  # a strategy asks where it is hard to tell
-    never = priced(sparse(1.0, 1000, 1), 100, K, budget=BUDGET)
-    assert simulated().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).labels is None
-
-
 CORRECTING = Setting(
     K, "interactive", "labels", 60, strategy="margin", threshold=25, max_answers=20
 )

@@ -132,29 +132,3 @@ def test_teachers_that_fail_vote_their_fixed_rule():
     sample = model(teacher=Broken()).votes(1000, 10_000, 0)
     assert abs(sample.counts[:, 1].mean() / 1000 - 0.5) < 0.02
     assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - 0.5) < 0.1
-
-
-def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None:
-    data = synthetic_two_class(1600, n_features=3, bayes_error=0.1, seed=4)
-    setting = Setting(40, "gaussian", "labels", 100, strategy="margin")
-    terms = noisy(3.0, 100, budget=PrivacyBudget(1.0, 1e-5), n_teachers=40)
-
-    def labels(n_public: int, rows: slice) -> float:
-        model = StandInModel(
-            data.X[rows],
-            data.y[rows],
-            n_classes=2,
-            teacher=LogisticRegression(),
-            n_public=n_public,
-            n_folds=4,
-            n_trained=20,
-        )
-        return float(
-            np.mean([model.simulate(setting, terms, 2000, fold).labels for fold in range(4)])
-        )
-
-    whole, small = labels(1200, slice(None)), labels(600, slice(800))
-    assert small - whole > 0.01  # more points to choose from are harder ones
-    foretold = labels(1200, slice(800))  # by a half of the rows
-    assert foretold == pytest.approx(whole, abs=0.03)
-    assert foretold < small
