@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import is_classifier, is_regressor
 
 import secretballot as sb
 from secretballot.bases import KernelBasis, TableBasis
@@ -66,3 +67,18 @@ def test_a_basis_that_mixes_columns_has_no_shares() -> None:
     weights = np.ones((basis.n_directions_ + 1, 1), dtype=np.int64)
     with pytest.raises(DataError, match="mixes all columns"):
         MomentsStudent(basis, weights, ["no", "yes"]).column_shares(POOL[["a", "c"]])
+
+
+def test_the_target_says_what_kind_of_learner_it_is() -> None:
+    weights = np.ones((BASIS.n_directions_ + 1, 2), dtype=np.int64) * 2**12
+    classes = MomentsStudent(BASIS, weights[:, :1], ["no", "yes"])
+    labels = MomentsStudent(BASIS, weights, labels=["old", "tall"])
+    number = MomentsStudent(BASIS, weights[:, :1], target_range=(0.0, 40.0))
+    assert [is_classifier(one) for one in (classes, labels, number)] == [True, True, False]
+    assert is_regressor(number)
+    assert not hasattr(number, "predict_proba")
+    assert labels.predict_proba(POOL)[:, 1] == pytest.approx(classes.predict_proba(POOL)[:, 1])
+    assert (labels.predict(POOL) == (labels.predict_proba(POOL) > 0.5)).all()
+    found = number.predict(POOL)
+    assert ((found >= 0) & (found <= 40)).all()
+    assert number.score(POOL, found) == classes.score(POOL, classes.predict(POOL)) == 1.0

@@ -74,9 +74,9 @@ class MomentsLearner(Learner):
 
     Attributes
     ----------
-    coverage_ : Coverage
-        How many records have values that the public points do not show; released. Where labels
-        alone are private there is none.
+    coverage_ : Coverage or None
+        How many records have values that the public points do not show; released. None where
+        labels alone are private.
     """
 
     basis: Basis | None = None
@@ -107,11 +107,14 @@ class MomentsLearner(Learner):
             points = with_public_types(points, points)
             labels = target.read(y, n_rows(points))
             guarantee = Guarantee(unit="label", relation="replace-one")
+            declared: dict[str, Any] = {"assumptions": ["The features of all records are public."]}
         else:
-            check_start(about.start, target.classes, as_matrix("X_public", X_public))
+            public = as_matrix("X_public", X_public)
+            check_start(about.start, target.classes, with_public_types(public, public))
             given = X, y, X_public, target.classes, units, unit_name
             table, points = private_table(*given, target.read)
             guarantee = guarantee_of(table.unit, self.neighbours)
+            declared = {"unit_column": table.unit_name}
         self._try_student(points, target)
         account = self._account(budget, guarantee)
         with one_thread():
@@ -135,7 +138,6 @@ class MomentsLearner(Learner):
                     class_weights=about.weights,
                 )
                 sums = _Sums(table, points, basis, guarantee, counted=counted)
-            assumptions = ["The features of all records are public."] if public_features else None
             released = release_moments(
                 sums,
                 stages,
@@ -147,17 +149,15 @@ class MomentsLearner(Learner):
                 purpose=self.purpose,
                 declaration={
                     "unit": guarantee.unit,
-                    **({} if table is None else {"unit_column": table.unit_name}),
                     "neighbours": guarantee.relation,
-                    **({} if assumptions is None else {"assumptions": assumptions}),
+                    **declared,
                 },
             )
         self.certificate_ = released.certificate
-        if stages.marks:
-            values = [np.array(one) for one in released.certificate["released"]["values"]]
-            self.coverage_: Coverage = stages.counted(values)[0]
-            if self.coverage_.is_poor:
-                warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
+        values = [np.array(one) for one in released.certificate["released"]["values"]]
+        self.coverage_: Coverage | None = stages.counted(values)[0] if stages.marks else None
+        if self.coverage_ is not None and self.coverage_.is_poor:
+            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
         if table is None:
             note_columns(self, points)
         else:
@@ -268,7 +268,7 @@ class RecordMomentsClassifier(
         it: publish certificate and student.
     certificate_ : dict
         What may be shown to a stranger.
-    coverage_ : Coverage
+    coverage_ : Coverage or None
         How many records have values that the public points do not show; released. None with
         `public_features`.
     n_features_in_ : int
