@@ -328,7 +328,7 @@ def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:
 
 
 def noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator) -> list[IntArray]:
-    """Return the sums of all stages. The rows are public: of private ones a release alone is made."""
+    """Return the sums of all stages. The rows are public; private ones go into a release alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
     for _ in stages.units:
         exact = records.sums(stages.asked_after(sums))._unseal()[0]
