@@ -1,4 +1,4 @@
-"""What comes out of the door: released labels, all that public rooms ever see of a release."""
+"""What is released: labels, all that public rooms ever see of a release."""
 
 import json
 from collections.abc import Mapping

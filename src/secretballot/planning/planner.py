@@ -1,4 +1,4 @@
-"""The planner's front door: public numbers and what is known of the task in, a plan out."""
+"""Plans: public numbers and what is known of the task in, a plan out."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

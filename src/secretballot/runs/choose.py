@@ -425,7 +425,7 @@ def _class_by_name(name: str, n_features: int) -> HypothesisClass:
 
 
 def _release_job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs) -> ReleaseJob:
-    """Return all that the release is made of: what left the door, public inputs, and settings."""
+    """Return all that the release is made of: what was released, public inputs, and settings."""
     return ReleaseJob(
         model.released_labels_,
         _chosen_file(run, model) if run.hypotheses is None else ChosenHypothesis(run.hypotheses),

@@ -109,7 +109,7 @@ class LabelRun:
     without: tuple[str, ...] = ()
     force: tuple[str, ...] = ()
     own_ledger: bool = False
-    neighbours: ClassVar[str] = "add-remove"  # what the door takes votes for that nobody declared
+    neighbours: ClassVar[str] = "add-remove"  # what votes are taken for that nobody declared
     about: About = NOTHING_SAID
 
     @property

@@ -508,7 +508,7 @@ def _learner_of_folder(
 
 
 def _release_job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> ReleaseJob:
-    """Return all that the release is made of: what left the door, public inputs, and settings."""
+    """Return all that the release is made of: what was released, public inputs, and settings."""
     story = None
     if isinstance(model, ActivePATEClassifier):
         story = AskedInRounds(run.strategy, AskableRows.of(inputs.X_public).rows, run.round_size)

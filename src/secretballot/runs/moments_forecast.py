@@ -328,7 +328,7 @@ def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:
 
 
 def noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator) -> list[IntArray]:
-    """Return the sums of all stages. The rows are public: what is private passes the door alone."""
+    """Return the sums of all stages. The rows are public; private ones go into a release alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
     for _ in stages.units:
         exact = vector_sums([records], stages.asked_after(sums), RECORD)._unseal()[0]

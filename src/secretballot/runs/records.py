@@ -394,7 +394,7 @@ def class_shares_of(run: RecordsRun, inputs: RunInputs) -> dict[Any, float] | No
 
 
 def _release_job(run: RecordsRun, model: Learner, inputs: RunInputs) -> ReleaseJob:
-    """Return all that the release is made of: what left the door, public inputs, and settings."""
+    """Return all that the release is made of: what was released, public inputs, and settings."""
     of_certificate = run.student == "auto" and run.method == MOMENTS
     return ReleaseJob(
         model.released_labels_,

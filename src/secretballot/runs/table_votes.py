@@ -415,7 +415,7 @@ def cautions_of_table_run(
 def _release_job(
     run: TableRun, model: PATERegressor | PATEMultiLabelClassifier, inputs: TableInputs
 ) -> ReleaseJob:
-    """Return all that the release is made of: what left the door, public inputs, and settings."""
+    """Return all that the release is made of: what was released, public inputs, and settings."""
     return ReleaseJob(
         model.released_table_,
         NamedStudent(run.student),

@@ -1,7 +1,7 @@
 """Relabel private records by one hypothesis of a class; by itself this is NOT private.
 
 What comes out holds the private points and labels computed from the private ones: it belongs in the
-vault, or into the shards of teachers whose votes pass the door
+vault, or into the shards of teachers whose votes are released with noise
 (`secretballot.learners.labelers.agnostic`).
 """
 

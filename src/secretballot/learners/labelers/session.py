@@ -398,7 +398,7 @@ class LabelingSession:
         self._stream.check_predictions(predictions, len(questions))
         answers = self._stream.find(questions)
         new = np.flatnonzero(admit(~answers.given) & ~answers.given)
-        # looked at where it was so before alone: the door looks again in any case
+        # looked at where it was so before alone: the release looks again in any case
         if len(new) and not (self._ended and not answers.left):
             # The teachers vote outside of the ledger's lock, on what is new alone.
             drawn = self._stream.answer(

@@ -72,7 +72,7 @@ class PATEClassifier(
     """Learn a publishable classifier from private labels and public unlabelled points.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote on
-    public points; the votes pass the door; a student learns from what comes out.
+    public points; the votes are released with noise; a student learns from them.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class PATEClassifier(
     classes_ : ndarray of shape (n_classes,)
     student_ : the fitted student
     released_labels_ : ReleasedLabels
-        Everything that left the door.
+        Everything that was released.
     certificate_ : dict
         What may be shown to a stranger.
     n_features_in_ : int
@@ -329,7 +329,7 @@ class PATEClassifier(
             )
 
     def _release_votes(self, private: Table, X_public: Any, names: list[Any]) -> ReleasedLabels:
-        """Return what left the door: pay, train, let the teachers vote, draw.
+        """Return what was released: pay, train, let the teachers vote, draw.
 
         Teachers are trained once the account would pay; a request that was answered trains none.
         """

@@ -21,7 +21,7 @@ class LabelPrivateClassifier(PATEClassifier):
 
     The records are split by a public seed. One part loses its labels, never to be looked at, and
     becomes the pool of public points; teachers learn from the other part and vote on the pool; the
-    votes pass the door; a student learns from what comes out. Choose this only where all features
+    votes are released with noise; a student learns from them. Choose this only where all features
     of all records may be known to everybody: what they tell of a label is not protected.
 
     Parameters
@@ -59,7 +59,7 @@ class LabelPrivateClassifier(PATEClassifier):
         Rows of `X` that may be asked; the labels of those that were dropped had no influence on
         anything.
     released_labels_ : ReleasedLabels
-        Everything that left the door; its ``queries`` are rows of `X`.
+        Everything that was released; its ``queries`` are rows of `X`.
     certificate_ : dict
         What may be shown to a stranger.
     n_features_in_ : int

@@ -46,8 +46,8 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
     """Learn several labels, each there or not, from private records by votes of teachers.
 
     The private records are cut into disjoint shards. On each shard one copy of `teacher` learns
-    each label, and together they vote for a set of labels at every public point; the counts pass
-    the door as one table; a student for each label learns from what comes out.
+    each label, and together they vote for a set of labels at every public point; the counts are
+    released with noise as one table; a student for each label learns from it.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         0 and 1, for each label, as scikit-learn has it.
     student_ : list of fitted students, one for each label
     released_table_ : ReleasedTable
-        Everything that left the door; `write_release` makes a folder of it.
+        Everything that was released; `write_release` makes a folder of it.
     certificate_ : dict
         What may be shown to a stranger; it holds the answers.
     n_features_in_ : int

@@ -49,8 +49,8 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     """Learn to predict a number from private records, with any regressor, by votes of teachers.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote for
-    numbers at public points; a noisy mean or quantile of each point's votes passes the door; a
-    student learns from what comes out.
+    numbers at public points; a noisy mean or quantile of each point's votes is released; a
+    student learns from it.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     ----------
     student_ : the fitted student
     released_table_ : ReleasedTable
-        Everything that left the door; `write_release` makes a folder of it.
+        Everything that was released; `write_release` makes a folder of it.
     certificate_ : dict
         What may be shown to a stranger; it holds the answers.
     n_features_in_ : int

@@ -29,7 +29,7 @@ class AskableRows:
     rows : ndarray of int64, shape (m,)
         Rows of the public pool; of points that are there twice, the first.
     questions : list of bytes
-        What the door knows each of them by.
+        By which the ledger knows each of them.
     by_value : bool
         Whether that follows from the point's values.
     """

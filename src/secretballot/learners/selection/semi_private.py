@@ -96,7 +96,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     choice_ : Released
         The draw.
     released_labels_ : ReleasedLabels
-        What left the door, as the labels that the chosen one gives to the public points.
+        What was released, as the labels that the chosen one gives to the public points.
     certificate_ : dict
         What may be shown to a stranger.
     n_candidates_ : int

@@ -23,7 +23,7 @@ _DUMMY_ROWS = 60
 
 
 class EndlessPart:
-    """A hypothesis that left the door, with the public points that made its class finite; all of it
+    """A hypothesis that was released, with the public points that made its class finite; all of it
     public.
 
     Parameters

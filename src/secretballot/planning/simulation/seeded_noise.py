@@ -13,7 +13,7 @@ class SeededNoise:
     It has the methods and the distributions of a `NoiseSource` of `core.noise`, so that a
     simulated run goes through the very aggregators of a real one.
     Whoever knows the seed can subtract every draw: it may be added to simulated votes, which are
-    public, and to nothing else. Planning cannot import the door, so what is drawn here never
+    public, and to nothing else. Planning cannot import what releases, so what is drawn here never
     reaches a release; `exact` is False, and `description` says so.
 
     Parameters
