@@ -35,6 +35,7 @@ from secretballot.bases.integer_model import (
     LARGEST_COORDINATE,
     PROBABILITY_UNIT,
     STEP_SHIFT,
+    WEIGHT_UNIT,
 )
 from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import DataError
@@ -42,7 +43,7 @@ from secretballot.report.student.bases_graph import add_basis, add_places, add_s
 from secretballot.report.student.graph import INTEGER, OPSETS, Graph
 from secretballot.report.student.trees import Tree, add_trees, grown_tree, histogram_tree
 
-_LINE_SHIFT = (UNIT * 2**16 // PROBABILITY_UNIT).bit_length() - 1
+_LINE_SHIFT = (UNIT * WEIGHT_UNIT // PROBABILITY_UNIT).bit_length() - 1
 _FORESTS = (
     RandomForestClassifier,
     ExtraTreesClassifier,
