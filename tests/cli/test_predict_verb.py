@@ -139,6 +139,9 @@ def test_an_earlier_file_stays_until_the_new_one_is_complete(world: Path, tmp_pa
     before = out.read_bytes()
     body = [*lines(9000, 4), "40,north"]
     (tmp_path / "broken.csv").write_text("\n".join([HEAD, *body]) + "\n")
-    assert predict(world / "run", tmp_path / "broken.csv", "--out", str(out)).exit_code == 2
-    assert out.read_bytes() == before
+    for table, *more in ((world / "new.csv",), (tmp_path / "broken.csv", "--overwrite")):
+        assert predict(world / "run", table, "--out", str(out), *more).exit_code == 2
+        assert out.read_bytes() == before
+    again = predict(world / "run", world / "new.csv", "--out", str(out), "--overwrite")
+    assert again.exit_code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"said.csv", "broken.csv"}

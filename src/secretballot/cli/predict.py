@@ -34,6 +34,9 @@ def predict(
             "--schema", metavar="FILE", help="The schema.json of the student, if not beside it."
         ),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that is there.")
+    ] = False,
 ) -> None:
     """Predict labels and probabilities for the rows of a table, with a published student.
 
@@ -46,7 +49,7 @@ def predict(
     from secretballot.cli.console import watching
     from secretballot.runs.predict import PredictRun, run_predict
 
-    run = PredictRun(student, table, out, schema)
+    run = PredictRun(student, table, out, schema, overwrite)
     with watching() as watch:
         outcome = run_predict(run, watch)
         if out is not None:

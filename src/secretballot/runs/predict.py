@@ -58,12 +58,15 @@ class PredictRun:
         CSV, or Parquet by its suffix; None writes CSV to standard output.
     schema : Path or None
         None takes the schema.json beside the student.
+    overwrite : bool
+        Whether a file in that place may be replaced.
     """
 
     student: Path
     table: Path
     out: Path | None = None
     schema: Path | None = None
+    overwrite: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,8 @@ def _check_place(out: Path, run: PredictRun) -> None:
     # a device or a link would be replaced by the file, and so would an account
     if out.is_symlink() or (out.exists() and not out.is_file()):
         raise DataError(f"{str(out)!r} is no regular file; give another place with --out.")
+    if out.exists() and not run.overwrite:
+        raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite.")
     if out.exists() and _is_database(out):
         raise DataError(f"{str(out)!r} is a database, such as a ledger; give another file.")
     read = {"table": run.table, "student": run.student, "schema": run.schema}
