@@ -262,7 +262,7 @@ def test_calibrated_noise_spends_the_budget(n_classes, epsilon):
 def test_a_threshold_above_the_teachers_and_shares_without_meaning_are_refused():
     shape = teacher_shape(10, 2, 250)
     for settings, word in (
-        ({"threshold": 251}, "at most the number of teachers"),
+        ({"threshold": 251}, "threshold is 251, more votes than 250 teachers"),
         ({"threshold": 0}, "threshold"),
         ({"threshold": 2.5}, "threshold"),
         ({"max_answers": 11}, "max_answers"),

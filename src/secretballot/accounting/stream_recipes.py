@@ -21,6 +21,7 @@ from secretballot.core.mechanisms import (
     RelabelledSample,
     SparseVector,
     StableValue,
+    teachers_of,
     weights_of,
     weights_text,
 )
@@ -77,15 +78,19 @@ def confident_labels(
             Parameter("max_answers"),
             f" is {answers}, more than the {queries} queries that are asked; use at most as many.",
         )
+    teachers = teachers_of(shape)
+    if not check_count("threshold", threshold) <= teachers:
+        raise ParameterError(
+            Parameter("threshold"),
+            f" is {threshold}, more votes than {teachers} teachers have; use at most as many.",
+        )
     event = calibrate_confident(budget, queries, answers, shape.n_classes, threshold_share)
-    found = ConfidentLabels(
-        threshold=check_count("threshold", threshold),
+    return ConfidentLabels(
+        threshold=threshold,
         threshold_sigma=event.threshold_sigma,
         sigma=event.sigma,
         max_answers=answers,
     )
-    found.event(shape)  # refuses a threshold beyond the teachers
-    return found
 
 
 def sparse_vector(
