@@ -85,7 +85,7 @@ CALLS = {
         "bases/embedding.py:covered",
         "bases/embedding.py:integers",
         "bases/integer_basis.py:transform",
-        "bases/table.py:_covered_rows",
+        "bases/integer_basis.py:mapped",
         "hypotheses/base.py:_labels_by",
         "learners/labelers/relabel.py:relabel",
         "learners/selection/semi_private.py:private_scores",
