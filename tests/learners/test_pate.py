@@ -357,7 +357,6 @@ NO_VALUES = (
 )
 EXPECTED_FAILURES = {
     "check_dtype_object": NO_VALUES,
-    "check_classifier_data_not_an_array": "what is no array is read as a table with named columns",
 }
 
 
