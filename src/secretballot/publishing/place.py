@@ -8,6 +8,8 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from secretballot.core.drafts import (
     draft_folder,
     make_folder,
@@ -19,7 +21,7 @@ from secretballot.core.drafts import (
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.build import check_digest
 from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.certificate.models import CERTIFICATE_FILE, certificate_of_json
+from secretballot.report.certificate.models import CERTIFICATE_FILE, LISTED_FILES
 from secretballot.report.certificate.regular_files import regular_digest
 from secretballot.report.certificate.release_files import MAX_TOTAL, is_release_file
 
@@ -100,8 +102,9 @@ def _whole_certificate(target: Path) -> dict[str, Any] | None:
     try:
         certificate = read_certificate(target / CERTIFICATE_FILE)
         check_digest(certificate)
-        certificate_of_json(certificate)
-    except CertificateError:
+        if "files" in certificate:
+            LISTED_FILES.validate_python(certificate["files"])
+    except (CertificateError, ValidationError):
         return None
     return certificate
 

@@ -9,7 +9,14 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from secretballot._validation import plain_line, shown
@@ -197,6 +204,13 @@ class ListedFile(Part):
     bytes: Natural
 
 
+Files = Annotated[
+    dict[Annotated[str, rule(_is_file_name, "the name of a file beside it")], ListedFile],
+    Field(min_length=1, max_length=1000),
+]
+LISTED_FILES: TypeAdapter[Files] = TypeAdapter(Files)
+
+
 class About(Part):
     """What the curator calls the data, who answers for them, and how to reach somebody."""
 
@@ -226,10 +240,7 @@ class Certificate(Drawn):
     released: StatedRelease
     plan: Plan = missing()
     choices: Annotated[list[Choice], Field(max_length=100)] = missing()
-    files: Annotated[
-        dict[Annotated[str, rule(_is_file_name, "the name of a file beside it")], ListedFile],
-        Field(min_length=1, max_length=1000),
-    ] = missing()
+    files: Files = missing()
     about: Annotated[
         About, rule(lambda about: about.model_fields_set, "a title, controller or contact")
     ] = missing()
