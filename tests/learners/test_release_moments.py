@@ -221,7 +221,7 @@ def test_sums_by_user_are_refused_in_an_account_about_records() -> None:
 
     users = guarantee("user")
     ledger = account()
-    with pytest.raises(LedgerError, match="is about records"):
+    with pytest.raises(LedgerError, match="does not add to that"):
         released(ledger, people(users), about=users)
     assert ledger.releases() == 0
     found = released(account(unit="user"), people(users), about=users)

@@ -245,7 +245,7 @@ def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_accounts_of_rec
         ledger=ledger,
     )
     for learner in (model, candidates):
-        with pytest.raises(sb.LedgerError, match="is about users"):
+        with pytest.raises(sb.LedgerError, match="does not add to that"):
             learner.fit([[0.1], [0.9]], [0, 1], X_public=[[0.5]], classes=[0, 1], units=[1, 1])
     assert ledger.spent().epsilon == 0
 
