@@ -47,21 +47,22 @@ def depth(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys.modules[__name__], "DEPTH", request.param)
 
 
-class _NeedError(Exception):
-    """The tape has ended, and noise of this scale is asked for."""
-
-
 class _Tape:
-    """Noise that is played from a list; where the list ends, it says so."""
+    """Noise that is played from a list; where the list ends, it keeps which scale came next."""
 
     exact, description = True, "played"
 
     def __init__(self) -> None:
-        self.values: list[int] = []
+        self.play(())
+
+    def play(self, values: tuple[int, ...]) -> None:
+        self.values: list[int] = list(values)
+        self.needed: float | None = None
 
     def _next(self, scale: float, size: int) -> Any:
-        if size > len(self.values):
-            raise _NeedError(scale)
+        if self.needed is not None or size > len(self.values):
+            self.needed = self.needed or scale
+            return np.zeros(size, dtype=np.int64)
         taken, self.values = self.values[:size], self.values[size:]
         return np.array(taken, dtype=np.int64)
 
@@ -168,11 +169,10 @@ def outcomes(
     while waiting:
         values, weight = waiting.pop()
         world.put_back(kept)
-        tape.values = list(values)
-        try:
-            outcome = world.ask(point)
-        except _NeedError as need:
-            law = laws[need.args[0]]
+        tape.play(values)
+        outcome = world.ask(point)
+        if tape.needed is not None:
+            law = laws[tape.needed]
             waiting += [
                 ((*values, int(v)), weight * p) for v, p in zip(law.support, law.pmf, strict=True)
             ]

@@ -425,7 +425,7 @@ def test_a_signal_that_is_ignored_stays_ignored(
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"points_sha256": "zz"}, "points_sha256 must be 64 hexadecimal digits"),
+        ({"points_sha256": "zz"}, r"points_sha256 is 'zz'"),
         ({"purpose": "x" * 20_000}, "purpose has a string of 20000"),
         ({"unit": "user", "declaration": {"unit": "user", "unit_column": ""}}, "unit_column is ''"),
         ({"classes": ["a", "x" * 100_000]}, "classes has a string of 100000"),

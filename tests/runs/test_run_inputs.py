@@ -100,8 +100,8 @@ def test_classes_must_be_declared_by_option_or_schema(tmp_path: Path) -> None:
 
 
 def test_ids_that_repeat_and_copies_of_rows_are_shown_to_the_curator(tmp_path: Path) -> None:
-    rows = "".join(f"{n % 40},{n},CA,low\n" for n in range(80))
-    public = "".join(f"{n},{n},CA\n" for n in range(40))
+    rows = "".join(f"{n % 40},{n % 7},CA,low\n" for n in range(80))
+    public = "".join(f"{n},{n % 5},CA\n" for n in range(40))
     private = f"patient_id,age,state,income\n{rows}0,0,CA,low\n"
     public = f"patient_id,age,state\n{public}"
     inputs, watch = read(tmp_path, private=private, public=public)

@@ -107,7 +107,7 @@ def _of_metrics(name: str) -> Callable[["ComparedRelease"], str]:
 
 
 def _interval_text(release: "ComparedRelease") -> str:
-    interval: Any = getattr(release.metrics, "interval", None)
+    interval: Any = getattr(release.metrics, "accuracy_interval", None)
     return f"{interval.low:.4f} to {interval.high:.4f}"
 
 

@@ -31,7 +31,6 @@ _OF_THE_SAME_NAME = (
     "curve",
     "dataset",
     "delta",
-    "draws",
     "drop",
     "engine",
     "epsilon",
