@@ -102,14 +102,15 @@ def test_classes_must_be_declared_by_option_or_schema(tmp_path: Path) -> None:
 def test_ids_that_repeat_and_copies_of_rows_are_shown_to_the_curator(tmp_path: Path) -> None:
     rows = "".join(f"{n % 40},{n % 7},CA,low\n" for n in range(80))
     public = "".join(f"{n},{n % 5},CA\n" for n in range(40))
-    private = f"patient_id,age,state,income\n{rows}0,0,CA,low\n"
+    copies = "0,0,CA,low\n" * 12
+    private = f"patient_id,age,state,income\n{rows}{copies}"
     public = f"patient_id,age,state\n{public}"
     inputs, watch = read(tmp_path, private=private, public=public)
     assert inputs.repeating_ids == ("patient_id",)
     assert "patient_id" not in inputs.schema.names
-    (copies,) = [note for note in watch.notes if "repeat another row" in note.text]
-    assert copies.private
-    assert copies.text.startswith("1 rows of the private file")
+    (note,) = [note for note in watch.notes if "repeat another row" in note.text]
+    assert note.private
+    assert note.text.startswith("12 rows of the private file")
     assert read(tmp_path, private, public, unit="patient_id")[0].repeating_ids == ()
     assert read(tmp_path, private, public, drop=("patient_id",))[0].repeating_ids == ()
 

@@ -153,7 +153,7 @@ def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
         y: AnyArray = _label_matrix(tables, frame, schema, role="private file")
     else:
         y = texts_of(frame[tables.target])
-    note_copies(frame, watch)
+    note_copies(frame, public, watch)
     of_private = repeating_ids(tables, schema, frame)
     ids = tuple(dict.fromkeys((*repeating_ids(tables, schema, public), *of_private)))
     return TableInputs(

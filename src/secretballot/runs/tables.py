@@ -439,7 +439,7 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     raw_rows = raw_rows_of(schema, public)
     rows = PrivateRows([X_public] if test is None else [X_public, test.X])
     private, units, columns, ids = _private_records(
-        tables, schema, classes, rows, expected, watch, vault
+        tables, schema, classes, rows, public, expected, watch, vault
     )
     for error in private_row_errors(tables, rows):
         raise error
@@ -461,7 +461,8 @@ def _private_records(
     schema: Schema,
     classes: tuple[Any, ...],
     rows: PrivateRows,
-    public: TableCells,
+    public: pd.DataFrame,
+    expected: TableCells,
     watch: Watch,
     vault: Path | None,
 ) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, Collection[str], tuple[str, ...]]:
@@ -470,11 +471,11 @@ def _private_records(
     role = _role_of_file(True)
     if not goes_to_disk(tables.private, len(schema.feature_names)):
         private, frame = _labelled_table(
-            tables, tables.private, schema, classes, public, watch, private=True
+            tables, tables.private, schema, classes, expected, watch, private=True
         )
         units = None if tables.unit is None else unit_ids(frame, tables.unit, role=role)
         rows.add(private.X, None if units is None else unit_numbers(units, len(units)))
-        note_copies(frame, watch)
+        note_copies(frame, public, watch)
         return private, units, set(frame.columns), repeating_ids(tables, schema, frame)
     # no local file that fits into memory: rows are encoded block by block and kept in the vault
     expected_rows = estimated_rows(tables.private, role=role)
@@ -482,7 +483,7 @@ def _private_records(
         Wanted(tables.private, schema, tables.target, classes, tables.unit),
         vault,
         lambda frame: check_labelled_columns(tables, frame, schema, private=True),
-        lambda cells: note_cells(tables, schema, cells, public, watch, role=role),
+        lambda cells: note_cells(tables, schema, cells, expected, watch, role=role),
         lambda count: watch.progress(min(count, expected_rows), expected_rows),
         rows,
     )
@@ -501,16 +502,23 @@ def repeating_ids(tables: RunTables, schema: Schema, frame: pd.DataFrame) -> tup
     )
 
 
-def note_copies(frame: pd.DataFrame, watch: Watch) -> None:
-    """Tell the curator how many private rows repeat another one in all of their cells."""
-    texts = pd.DataFrame({name: coded_texts(frame[name])[0] for name in frame.columns})
-    copies = int(texts.duplicated().sum())
-    if copies:
+def note_copies(frame: pd.DataFrame, public: pd.DataFrame, watch: Watch) -> None:
+    """Tell the curator how many private rows repeat another one in all of their cells, where that
+    is more than chance explains: pairs of equal rows grow with the square of their number."""
+    by_chance = (_n_copies(public) + 1) * (len(frame) / len(public)) ** 2
+    copies = _n_copies(frame)
+    if copies > by_chance:
         watch.note(
             f"{copies:,} rows of the private file repeat another row in all cells; each of them"
             " counts as a record.",
             private=True,
         )
+
+
+def _n_copies(frame: pd.DataFrame) -> int:
+    """Return how many rows repeat an earlier one in all of their cells."""
+    codes = pd.DataFrame({name: coded_texts(frame[name])[0] for name in frame.columns})
+    return int(codes.duplicated().sum())
 
 
 def goes_to_disk(place: TablePlace, width: int) -> bool:
