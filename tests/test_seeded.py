@@ -1,5 +1,5 @@
 """No step depends on the global states that it finds, and none leaves them changed, on either
-side of the door."""
+side of the release."""
 
 import locale
 import os

@@ -3,8 +3,8 @@
 Learners draw from numpy's, Python's and torch's global generators where they have no seed of their
 own, and some of them change settings of the whole process. What one step leaves behind would reach
 the next: the state after a fit on private records tells of them, and a student that drew from it
-would carry that into the release. So every step, on either side of the door, gets generators seeded
-for it alone and leaves everything as it was.
+would carry that into the release. So every step, before and after the release, gets generators
+seeded for it alone and leaves everything as it was.
 """
 
 import contextlib

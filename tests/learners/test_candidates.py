@@ -67,8 +67,8 @@ def _choose(
 
 @pytest.fixture
 def law(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function to the exact law of the choice: the scores that reach the door, and the
-    door's mechanism."""
+    """Return a function to the exact law of the choice: the scores that are released from, and the
+    mechanism."""
     seen: list[Any] = []
 
     class Spy(ExactNoise):

@@ -42,7 +42,7 @@ def _model(**settings: Any) -> sb.LabelPrivateClassifier:
 
 @pytest.fixture
 def noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the door draw the same numbers every time, by the scale and the number of draws alone."""
+    """Let releases draw the same numbers every time, by the scale and the number of draws alone."""
 
     def drawn(self: ExactNoise, scale: float, size: int) -> np.ndarray:
         return np.round(np.random.default_rng(size).normal(0, scale, size)).astype(np.int64)

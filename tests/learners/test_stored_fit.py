@@ -71,7 +71,7 @@ def account(unit: str | None) -> sb.Ledger:
 
 
 def sums_of(monkeypatch: pytest.MonkeyPatch, unit: str | None, **data: Any) -> np.ndarray:
-    """Return the exact sums of the first stage, which only the door may have."""
+    """Return the exact sums of the first stage, which only the release may have."""
     seen: list[np.ndarray] = []
 
     def look(sums: Any, stages: Any, *args: Any, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""Sums over records whose target is a number leave through the same door, at the same price."""
+"""Sums over records whose target is a number are released alike, at the same price."""
 
 import itertools
 

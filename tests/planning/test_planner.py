@@ -1,4 +1,4 @@
-"""The planner's front door: what may be given, and plans from a stand-in."""
+"""The planner's entry point: what may be given, and plans from a stand-in."""
 
 import json
 from typing import Any

@@ -118,10 +118,10 @@ def interactive(most):
 
 
 class Drawn(SeededNoise):
-    """The same integers in the same order for each scale, however many are asked at once: the door
-    draws question by question, and a simulated run round by round."""
+    """The same integers in the same order for each scale, however many are asked at once: releases
+    draw question by question, and a simulated run round by round."""
 
-    exact = True  # as the door asks
+    exact = True  # as a release asks
 
     def __init__(self, rng=None):
         super().__init__(np.random.default_rng(7))

@@ -1,4 +1,4 @@
-"""Small releases that came through the door."""
+"""Small releases made by releases."""
 
 from collections.abc import Callable
 

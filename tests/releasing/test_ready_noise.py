@@ -1,4 +1,4 @@
-"""A sampler that is missing, broken or wrong costs nothing, whichever way through the door is
+"""A sampler that is missing, broken or wrong costs nothing, whichever release is
 taken."""
 
 import builtins

@@ -1,4 +1,4 @@
-"""Tables at the door: reserved before drawn, stored once, and certificates that both verifiers
+"""Tables: reserved before drawn, stored once, and certificates that both verifiers
 take and neither takes forged."""
 
 import copy

@@ -1,4 +1,4 @@
-"""Votes of records at the door: only under their own price, and stored in a size that tells
+"""Votes of records: only under their own price, and stored in a size that tells
 nothing."""
 
 import json

@@ -7,7 +7,7 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import AskedInRounds, ReleaseJob, StudentSource
-from secretballot.publishing.place import door_certificate
+from secretballot.publishing.place import released_certificate
 from secretballot.publishing.release import publish
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
@@ -23,7 +23,7 @@ _FILE_OF_PART = {"report": "report.html", "student": "student.onnx"}
 
 
 def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:
-    """Return the labels or the table of a release folder, with the certificate of the door.
+    """Return the labels or the table of a release folder, with the certificate of the release.
 
     Raises
     ------
@@ -36,10 +36,10 @@ def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:
         raise CertificateError(f"The release does not verify: {failures[0].detail}")
     certificate = read_certificate(folder / CERTIFICATE_FILE)
     bound = certificate["released"]
-    door = door_certificate(certificate)
-    door["digest"] = certificate_digest(door)
+    own = released_certificate(certificate)
+    own["digest"] = certificate_digest(own)
     if has_table(certificate):
-        return ReleasedTable(door)
+        return ReleasedTable(own)
     table = read_labels(
         read_regular(folder / "labels.csv", _MAX_BYTES), bound["classes"], bound["count_columns"]
     )
@@ -50,7 +50,7 @@ def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:
         bound["n_teachers"],
         None if table.noisy_counts is None else certificate["mechanism"]["scale"],
         table.noisy_counts,
-        door,
+        own,
     )
 
 

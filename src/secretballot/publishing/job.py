@@ -91,7 +91,7 @@ class ReleaseJob:
     Attributes
     ----------
     released : ReleasedLabels or ReleasedTable
-        What left the door, with its certificate.
+        What was released, with its certificate.
     student : StudentSource or None
     X_public : array, sparse matrix or frame of shape (n, n_features), or None
         Public points.

@@ -109,7 +109,7 @@ def _whole_certificate(target: Path) -> dict[str, Any] | None:
     return certificate
 
 
-def door_certificate(certificate: Mapping[str, Any]) -> dict[str, Any]:
+def released_certificate(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a certificate said before there was a folder, without its digest."""
     written_later = ("files", "about", "digest")
     return {key: value for key, value in certificate.items() if key not in written_later}
@@ -133,7 +133,7 @@ def remove_damaged(target: Path, certificate: Mapping[str, Any]) -> None:
         If it cannot be removed.
     """
     found = _whole_certificate(target)
-    if found is not None and door_certificate(found) != door_certificate(certificate):
+    if found is not None and released_certificate(found) != released_certificate(certificate):
         raise DataError(
             f"The damaged release {str(target)!r} is of another run; move it elsewhere, and repeat"
             " the command. Nothing was spent."

@@ -191,7 +191,7 @@ def write_release(
     folder : path
         Folder to make.
     released : ReleasedLabels or ReleasedTable
-        What left the door, with its certificate; it is the only way in for anything that was
+        What was released, with its certificate; it is the only way in for anything that was
         private. Of a `PATERegressor` or `PATEMultiLabelClassifier` its `released_table_`.
     student : str or classifier, optional
         A name, as for `--student`; an unfitted classifier; or one fitted to released labels and

@@ -69,7 +69,7 @@ class RecordVotesClassifier(
     """Learn a publishable classifier from votes that private records cast for themselves.
 
     Every record gives its label to the public points nearest to it. How many votes each point got
-    for each class passes the door with noise, as one table, and a student learns from it. One
+    for each class is released with noise, as one table, and a student learns from it. One
     record moves a few counts by one, however many records, points and classes there are, so no
     record's influence is lost to shards, and no teacher is trained. A record with a value that the
     public points do not show votes at none of them; how many there are is counted with them. Use it
@@ -111,7 +111,7 @@ class RecordVotesClassifier(
     classes_ : ndarray of shape (n_classes,)
     student_ : the fitted student
     released_labels_ : ReleasedLabels
-        Everything that left the door: noisy counts, one column for each class. ``n_teachers`` is 0,
+        Everything that was released: noisy counts, one column for each class. ``n_teachers`` is 0,
         since the number of records is private.
     certificate_ : dict
         What may be shown to a stranger.

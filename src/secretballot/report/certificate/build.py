@@ -270,7 +270,7 @@ def with_about(certificate: Mapping[str, Any], about: Mapping[str, str]) -> dict
     """Return the certificate with the curator's words on the release; the same where there are
     none.
 
-    They are no part of what the door did, so they may be said, and said otherwise, whenever the
+    They are no part of what the release did, so they may be said, and said otherwise, whenever the
     files of a release are written.
 
     Parameters
@@ -292,9 +292,9 @@ def with_about(certificate: Mapping[str, Any], about: Mapping[str, str]) -> dict
 def with_files(
     certificate: Mapping[str, Any], files: Mapping[str, Mapping[str, object]]
 ) -> dict[str, Any]:
-    """Return the certificate of a release folder: the door's, bound to every other file there.
+    """Return the certificate of a release folder: the release's, bound to every other file there.
 
-    The door writes its certificate before there is a folder, so the certificates that a ledger
+    A release writes its certificate before there is a folder, so the certificates that a ledger
     keeps have no ``files``.
 
     Parameters

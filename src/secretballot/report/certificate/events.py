@@ -21,8 +21,8 @@ from secretballot.exceptions import CertificateError
 
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
 SLACK = 1 + 1e-9
-# Beyond any release the door could have made, and more than pricing could do in minutes: a trap for
-# the verifier.
+# Beyond any release that could be made, and more than pricing could do in minutes: a trap for the
+# verifier.
 _MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
 _MAX_LABEL_SIGMA = 1e6  # votes
 _MAX_SCALE = 1e5  # votes

@@ -85,7 +85,7 @@ def draw_votes(released: ReleasedLabels) -> str:
     Parameters
     ----------
     released : ReleasedLabels
-        What left the door.
+        What was released.
     """
     if released.noisy_counts is None or not len(released.queries):
         return _draw_labels(released)

@@ -90,7 +90,7 @@ def write_files(
     folder : Path
         Empty.
     released : ReleasedLabels or ReleasedTable
-        What left the door, with its certificate; it is the only way in for anything that was
+        What was released, with its certificate; it is the only way in for anything that was
         private.
     student : fitted classifier, or student of tables, optional
         Trained on released values and public points.

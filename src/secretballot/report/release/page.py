@@ -46,7 +46,7 @@ def render_page(
     Parameters
     ----------
     released : ReleasedLabels or ReleasedTable
-        What left the door, with its certificate.
+        What was released, with its certificate.
     student : fitted classifier, or student of tables, optional
         Trained on it.
     X_public : array or frame of shape (n, n_features), optional
