@@ -3,8 +3,8 @@
 Adaptive games cannot be enumerated there, but some attacks can. Gaussian labels: one query asked
 again and again, so that the labels are binomial. The sparse vector: in every epoch `n` queries
 whose value rises by one at the neighbour, then one whose value falls, then queries that are
-withheld. How many epochs withhold the second kind first is binomial; all else is lumped together, which only
-weakens the attack: what it finds is really lost.
+withheld. How many epochs withhold the second kind first is binomial; all else is lumped together,
+which only weakens the attack: what it finds is really lost.
 """
 
 import itertools
