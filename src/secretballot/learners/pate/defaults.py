@@ -251,10 +251,10 @@ def _confident(
 def _check_delta(budget: PrivacyBudget, aggregator: str) -> None:
     """Refuse a delta of 0 where the noise has none to give, and name the noise that has."""
     if aggregator != PURE and not budget.delta > 0:
+        noise = "Gaussian noise" if aggregator == "gaussian" else f"a {aggregator}"
         raise ParameterError(
             Parameter("delta"),
-            f" is 0, and the {aggregator} aggregator needs a delta above 0, such as 1e-6; for a"
-            " promise without one use ",
+            f" is 0, and {noise} needs more, such as 1e-6; for a delta of 0 use ",
             Argument("aggregator", PURE),
             ".",
         )
