@@ -251,7 +251,7 @@ def _confident(
 def _check_delta(budget: PrivacyBudget, aggregator: str) -> None:
     """Refuse a delta of 0 where the noise has none to give, and name the noise that has."""
     if aggregator != PURE and not budget.delta > 0:
-        noise = "Gaussian noise" if aggregator == "gaussian" else f"a {aggregator}"
+        noise = "Gaussian noise" if aggregator == "gaussian" else f"{aggregator} voting"
         raise ParameterError(
             Parameter("delta"),
             f" is 0, and {noise} needs more, such as 1e-6; for a delta of 0 use ",
