@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
+import joblib
 import numpy as np
 import pytest
 from joblib.externals.loky import get_reusable_executor
@@ -62,6 +63,13 @@ class TestProcesses(EngineSuite):
     def test_no_output_holds_a_private_cell(self, engine, capfd):
         self.private_marker_fit(engine)
         assert "Ada" not in "".join(capfd.readouterr())
+
+
+def test_processes_of_this_machine_serve_joblib_before_and_after():
+    workers = workers_of("local", 2)
+    for _ in range(2):
+        assert sorted(workers.opened().map(abs, [-1, 2])) == [1, 2]
+        assert joblib.Parallel(n_jobs=2)(joblib.delayed(pow)(n, 2) for n in range(3)) == [0, 1, 4]
 
 
 @pytest.mark.parametrize("case", ["generators", "forest", "in place", "scaled logistic"])

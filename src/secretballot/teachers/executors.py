@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 import joblib
 import numpy as np
 import sklearn
-from joblib.externals import loky
+from joblib.executor import get_memmapping_executor
 from joblib.externals.loky.cloudpickle_wrapper import dumps
 
 from secretballot._seeded import ALONE
@@ -394,9 +394,10 @@ def workers_of(engine: Any, n_jobs: int | None = None) -> Workers | None:
     n_workers = joblib.effective_n_jobs(n_jobs)
     if n_workers == 1:
         return None
-    # processes that are spawned, and that take what a script or a notebook defines
+    # Processes that are spawned, and that take what a script or a notebook defines: joblib's own,
+    # so that others who use joblib here find them as they expect. No array is written to a file.
     return Workers(
-        partial(loky.get_reusable_executor, max_workers=n_workers, timeout=_IDLE_SECONDS),
+        partial(get_memmapping_executor, n_workers, timeout=_IDLE_SECONDS, max_nbytes=None),
         n_workers,
         # at once: cancelled tasks would be in its way
         stop=lambda pool, tasks: pool.shutdown(wait=True, kill_workers=True),
