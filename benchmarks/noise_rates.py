@@ -49,7 +49,6 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.accounting import WeakSignalWarning, sparse_vector
-from secretballot.accounting.recipes import paper_sigma
 from secretballot.core.mechanisms import NoisyVotes, SparseVector
 from secretballot.datasets import TsybakovThresholds
 from secretballot.hypotheses import Thresholds
@@ -272,7 +271,7 @@ def private_threshold(
         sparse = sparse_noise(cell.epsilon, plan.unstable)
         released = release(votes, sparse, ledger, cell.budget)
     else:
-        noise = NoisyVotes(scale=paper_sigma(cell.budget, plan.labels))
+        noise = NoisyVotes(scale=printed_sigma(plan.labels, cell.budget))
         if cell.learner == "passive":
             released = release(votes, noise, ledger, cell.budget)
         else:

@@ -1,15 +1,18 @@
 """Certificates of releases that no ledger has seen, for tests that change them."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from secretballot.accounting import Price, PrivacyBudget
+from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, Shape
+from secretballot.core.noise import ExactNoise
 from secretballot.core.releasing import AccountFacts, Released
 from secretballot.core.types import Guarantee
-from secretballot.report.certificate.build import certificate_of, time_and_software
+from secretballot.report.certificate.build import certificate_of
 
 
 def build_certificate(
@@ -26,7 +29,6 @@ def build_certificate(
     **more: Any,
 ) -> dict[str, Any]:
     """Return the certificate of a release by an account as a certificate states it."""
-    drawn = time_and_software()
     account = AccountFacts(
         dataset=composition["dataset"],
         composition=composition["kind"],
@@ -47,8 +49,8 @@ def build_certificate(
         public=dict(public),
         values=np.zeros((0, 1), dtype=np.int64),
         questions=(),
-        noise={**noise, "software": drawn["software"]},
-        issued=drawn["issued"],
+        noise={**releasing._facts(ExactNoise()), **noise},
+        issued=datetime.now(UTC).isoformat(timespec="seconds"),
         account=account,
     )
     return certificate_of(done, released, **more)

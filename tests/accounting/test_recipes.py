@@ -28,7 +28,6 @@ from secretballot.accounting import (
 )
 from secretballot.accounting.recipes import (
     laplace_deviation,
-    paper_sigma,
     right_chance,
     unanimous_chance,
 )
@@ -63,13 +62,13 @@ def spent(mechanism: Mechanism, shape: VoteShape, epsilon: float = 1.0) -> float
 
 def test_printed_sigma_is_the_papers() -> None:
     # errata 3: sigma / sqrt(l) = 5.3500 printed, 4.2247 analytic, at (1, 1e-6)
-    assert paper_sigma(BUDGET, 100) == pytest.approx(53.500, abs=5e-4)
+    log = -math.log(BUDGET.delta)
+    printed = math.sqrt(100 / 2) * (math.sqrt(BUDGET.epsilon + log) + math.sqrt(log))
+    assert printed == pytest.approx(53.500, abs=5e-4)
     tight = noisy_votes(BUDGET, teacher_shape(100, 2, 250), release="counts")
     assert tight.scale == pytest.approx(42.247, abs=1e-3)
     shape = teacher_shape(100, 2, 250)
-    assert spent(NoisyVotes(scale=paper_sigma(BUDGET, 100), release="counts"), shape) < 5e-7
-    with pytest.raises(ParameterError, match="delta"):
-        paper_sigma(PURE, 100)
+    assert spent(NoisyVotes(scale=printed, release="counts"), shape) < 5e-7
 
 
 def test_counts_of_more_than_two_classes_cost_sqrt_two_and_labels_alone_less() -> None:

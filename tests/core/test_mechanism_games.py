@@ -53,13 +53,12 @@ from secretballot.core.mechanisms import (
     rank_distances,
     stability,
 )
-from secretballot.core.noise import NoiseSource
-from secretballot.core.types import Guarantee, ScoreShape, VoteShape
+from secretballot.core.types import Guarantee, Noise, ScoreShape, VoteShape
 from secretballot.teachers.votes import guarantee_of
 
 Attack = Callable[[float], float]
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
-Release = Callable[[IntArray, NoiseSource], IntArray]
+Release = Callable[[IntArray, Noise], IntArray]
 
 _UNLISTED = 1e-11  # noise that no game lists, charged to the mechanism
 _EPSILONS = (0.3, 1.0)

@@ -14,7 +14,7 @@ from exact_games.distributions import Distribution
 from secretballot._typing import FloatArray, IntArray
 from secretballot.accounting import teacher_shape
 from secretballot.core.mechanisms import Mechanism, State
-from secretballot.core.noise import NoiseSource
+from secretballot.core.types import Noise
 
 _MAX_RUNS = 20_000_000
 
@@ -94,11 +94,11 @@ def neighbouring_counts(n_teachers: int, n_classes: int) -> tuple[IntArray, IntA
 
 def drawn_labels(
     mechanism: Mechanism, n_teachers: int, n_classes: int = 2
-) -> Callable[[IntArray, NoiseSource], IntArray]:
+) -> Callable[[IntArray, Noise], IntArray]:
     """Return the code of a mechanism as a function of counts, shape (n_queries, n_classes), and
     noise."""
 
-    def release(counts: IntArray, noise: NoiseSource) -> IntArray:
+    def release(counts: IntArray, noise: Noise) -> IntArray:
         shape = teacher_shape(len(counts), n_classes, n_teachers)
         drawn, _ = mechanism.draw(shape, [counts], noise, State())  # type: ignore[arg-type]
         return drawn[:, 0]
@@ -107,7 +107,7 @@ def drawn_labels(
 
 
 def output_distribution(
-    release: Callable[[IntArray, NoiseSource], IntArray],
+    release: Callable[[IntArray, Noise], IntArray],
     query: Sequence[int] | IntArray | int,
     distribution: Distribution,
     *,

@@ -249,36 +249,6 @@ NAMED: dict[str, Callable[[PrivacyBudget, VoteShape], Mechanism]] = {
 }
 
 
-def paper_sigma(budget: PrivacyBudget, shifts: int) -> float:
-    """Return the sigma that Liu et al. 2021 print in Algorithm 1, for `shifts` unit shifts; more
-    noise than the same promise needs.
-
-    Parameters
-    ----------
-    budget : PrivacyBudget
-        With delta above 0.
-    shifts : int
-        The paper's number of queries; twice as many for a histogram, whose sensitivity is sqrt(2).
-
-    Raises
-    ------
-    ParameterError
-        If delta is 0.
-
-    Notes
-    -----
-    (sqrt(2 l (epsilon + log(1 / delta))) + sqrt(2 l log(1 / delta))) / (2 epsilon), in votes.
-    """
-    if not budget.delta > 0:
-        raise ParameterError(
-            Parameter("delta"), " is 0; Gaussian noise needs a delta above 0, such as 1e-6."
-        )
-    log = -math.log(budget.delta)
-    return (
-        math.sqrt(shifts / 2) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
-    )
-
-
 # --- what the noise leaves of votes ---
 
 

@@ -3,7 +3,7 @@
 Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian distribution
 (Canonne, Kamath, Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational
 arithmetic; a choice with exponential weights is drawn by intervals of integers, narrowed until
-they decide it. Nothing here can be seeded; a test that needs a fixed stream injects a `NoiseSource`
+they decide it. Nothing here can be seeded; a test that needs a fixed stream injects a `Noise`
 of its own.
 
 Not every release of OpenDP drew what it should, so none is trusted unseen: `ready_sampler` refuses
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -59,36 +59,6 @@ _MAX_THREADS = 4
 _MAX_UNIFORM_BITS = 62
 
 _Sampler = Callable[[int], IntArray]
-
-
-class NoiseSource(Protocol):
-    """Draws of integer noise, independent of each other and of everything drawn before.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether the drawn distribution is the stated one, bit for bit.
-    description : str
-        One line for the certificate.
-    """
-
-    @property
-    def exact(self) -> bool: ...
-
-    @property
-    def description(self) -> str: ...
-
-    def discrete_laplace(self, scale: float, size: int) -> IntArray:
-        """Draw `size` integers with P(x) proportional to exp(-|x| / scale)."""
-        ...
-
-    def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
-        """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2))."""
-        ...
-
-    def uniform_integers(self, bits: int, size: int) -> IntArray:
-        """Draw `size` integers, uniform on 0, ..., 2^bits - 1."""
-        ...
 
 
 def ready_sampler() -> None:

@@ -91,7 +91,7 @@ class CutDichotomies(Dichotomies):
     Attributes
     ----------
     columns : tuple of SortedColumn
-        One for every feature: distinct values, their multiplicities, and prefix sums of anything.
+        One for every feature: distinct values, and prefix sums of anything.
 
     Notes
     -----

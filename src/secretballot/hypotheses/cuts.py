@@ -125,11 +125,6 @@ class SortedColumn:
         )
         return cls(ascending[bounds[:-1]], order, bounds)
 
-    @property
-    def multiplicities(self) -> IntArray:
-        """Rows at every distinct value, shape (m,)."""
-        return np.diff(self.bounds)
-
     def prefix_sums(self, amounts: NDArray[Any]) -> NDArray[Any]:
         """Return the sums of amounts over the first 0, ..., m distinct values, shape (m + 1,)."""
         sums = np.zeros(len(amounts) + 1, dtype=amounts.dtype)

@@ -98,7 +98,7 @@ class IntervalDichotomies(Dichotomies):
     Attributes
     ----------
     column : SortedColumn
-        Distinct points, their multiplicities, and prefix sums of anything: what a sampler over all
+        Distinct points, and prefix sums of anything: what a sampler over all
         labellings needs.
 
     Notes

@@ -178,17 +178,6 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         values: NDArray[Any] = self.classes_[winners]
         return values
 
-    def as_adaboost(self) -> AdaBoostClassifier:
-        """Return a fitted scikit-learn AdaBoostClassifier with the same hypotheses and weights,
-        for converters."""
-        check_is_fitted(self)
-        boosted = AdaBoostClassifier(self._checked_base(), n_estimators=len(self.hypotheses_))
-        boosted.estimator_ = self._checked_base()
-        boosted.estimators_, boosted.estimator_weights_ = self.hypotheses_, self.weights_
-        boosted.classes_, boosted.n_classes_ = self.classes_, len(self.classes_)
-        boosted.n_features_in_ = self.n_features_in_
-        return boosted
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.base is None or get_tags(self.base).input_tags.sparse

@@ -10,11 +10,11 @@ from secretballot.core.noise import check_scale
 class SeededNoise:
     """Draw noise for simulated runs from a seed; it protects nothing.
 
-    It has the methods and the distributions of a `NoiseSource` of `core.noise`, so that a
-    simulated run goes through the very aggregators of a real one.
-    Whoever knows the seed can subtract every draw: it may be added to simulated votes, which are
-    public, and to nothing else. Planning cannot import what releases, so what is drawn here never
-    reaches a release; `exact` is False, and `description` says so.
+    It has the methods and the distributions of `core.types.Noise`, so that a simulated run goes
+    through the very mechanisms of a real one. Whoever knows the seed can subtract every draw: it
+    may be added to simulated votes, which are public, and to nothing else. Planning cannot import
+    what releases, so what is drawn here never reaches a release; `exact` is False, and
+    `description` says so.
 
     Parameters
     ----------

@@ -9,9 +9,7 @@ again.
 import functools
 import hashlib
 import json
-import platform
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +39,6 @@ from secretballot.report.certificate.standing import (
 
 if TYPE_CHECKING:  # it draws, and certificates are public
     from secretballot.core.releasing import AccountFacts, Released
-
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 
 
 def canonical_json(value: object) -> str:
@@ -368,12 +364,3 @@ def _version_of(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "unknown"
-
-
-def time_and_software() -> dict[str, Any]:
-    """Return the time, and the versions of the software, as a certificate states them."""
-    versions = {name: _version_of(name) for name in _PACKAGES}
-    return {
-        "issued": datetime.now(UTC).isoformat(timespec="seconds"),
-        "software": {"python": platform.python_version(), **versions},
-    }

@@ -2,6 +2,7 @@
 released values must say of each other."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -13,7 +14,6 @@ from secretballot.core.mechanisms import (
     Mechanism,
     NoisyMeans,
     NoisyVotes,
-    Shape,
 )
 from secretballot.core.types import SumShape, VoteShape
 from secretballot.exceptions import CertificateError
@@ -31,7 +31,7 @@ from secretballot.report.certificate.models import (
 )
 
 if TYPE_CHECKING:
-    from secretballot.report.certificate.models import Certificate
+    pass
 
 VOTES = "votes"
 RECORD_VOTES = "record-votes"
@@ -47,8 +47,6 @@ TABLES = (LABEL_VOTES, NUMBER_VOTES)
 #: Methods without classes: what they release stands in "released".
 WITHOUT_CLASSES = (TARGET_MOMENTS, LABELS_MOMENTS, *TABLES)
 CONFIDENCE = "confidence"
-#: Of a release whose first stage started from labels that were released before.
-STARTED = "start"
 CLASS_WEIGHTS = "class_weights"
 #: Of votes of records, of which those that the public points do not cover are counted apart: the
 #: share that chance explains. Their noisy votes, of all their cells together, are the one released
@@ -69,7 +67,6 @@ Range = Annotated[
     # finite bounds may lie further apart than the largest double
     rule(lambda ends: 0 < ends[1] - ends[0] < math.inf, "two numbers, the smaller one first"),
 ]
-Stated = tuple["Certificate", Mechanism, Shape]
 
 
 class Drawable(NamedTuple):
@@ -160,9 +157,9 @@ class _Sums(Settings):
     weights: Integers
     covered_only: list[bool]
 
+    @abstractmethod
     def n_columns(self, certificate: Any) -> int:
         """Return the columns of the model."""
-        raise NotImplementedError
 
     def more_weights(self) -> Integers:
         """Return weights that stand beside those of the stages."""
@@ -261,9 +258,9 @@ class _Table(Settings):
             raise CertificateError("The answers are released as one table, without rounds.")
         return self.answers(mechanism, shape)
 
+    @abstractmethod
     def answers(self, mechanism: Any, shape: Any) -> Drawable:
         """Return how many rows are paid for, and what may answer each."""
-        raise NotImplementedError
 
 
 class LabelVotes(_Table):
