@@ -521,15 +521,8 @@ def calibrate_pure(budget: PrivacyBudget, count: int) -> float:
     ParameterError
         If `count` is not a positive integer.
     """
-    n = check_count("count", count)
-    if budget.delta == 0:
-        return budget.epsilon / n * (1 - 1e-12)
-
-    def fits(inverse: float) -> bool:
-        return delta_upper([Pure(epsilon=1 / inverse, count=n)], budget.epsilon) <= budget.delta
-
     # parts dearer than epsilon + log-odds of delta alone can never fit
-    return 1 / bisect_down(fits, 1 / (budget.epsilon + 50), 2 * n / budget.epsilon, tolerance=1e-9)
+    return _largest_loss(Pure, budget, count, budget.epsilon + 50)
 
 
 def calibrate_bounded_range(budget: PrivacyBudget, count: int) -> float:
@@ -541,19 +534,22 @@ def calibrate_bounded_range(budget: PrivacyBudget, count: int) -> float:
     ParameterError
         If `count` is not a positive integer.
     """
+    # a pair of two outcomes with half the range as its loss has the range too, so nothing dearer
+    # than twice the pure part can fit
+    return _largest_loss(BoundedRange, budget, count, 2 * (budget.epsilon + 50))
+
+
+def _largest_loss(
+    kind: type[Pure] | type[BoundedRange], budget: PrivacyBudget, count: int, dearest: float
+) -> float:
+    """Return the largest loss of each of `count` events of a kind that fit the budget."""
     n = check_count("count", count)
     if budget.delta == 0:
         return budget.epsilon / n * (1 - 1e-12)
 
     def fits(inverse: float) -> bool:
-        return (
-            delta_upper([BoundedRange(epsilon=1 / inverse, count=n)], budget.epsilon)
-            <= budget.delta
-        )
+        return delta_upper([kind(epsilon=1 / inverse, count=n)], budget.epsilon) <= budget.delta
 
-    # a pair of two outcomes with half the range as its loss has the range too, so nothing dearer
-    # than twice the pure part can fit
-    dearest = 2 * (budget.epsilon + 50)
     return 1 / bisect_down(fits, 1 / dearest, 2 * n / budget.epsilon, tolerance=1e-9)
 
 
