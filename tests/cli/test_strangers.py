@@ -27,32 +27,33 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
-def lines(count: int, seed: int) -> list[str]:
+def lines(count: int, seed: int, mark: str = ".") -> list[str]:
     rng = np.random.default_rng(seed)
     age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
     ward = rng.choice(["north", "south", "3"], count)
-    return [f"{a},{w},{d}" for a, w, d in zip(age, ward, dose, strict=True)]
+    texts = [f'"{d}"'.replace(".", mark) for d in dose]
+    return [f"{a},{w},{d}" for a, w, d in zip(age, ward, texts, strict=True)]
 
 
-def release(folder: Path, *more: str) -> Path:
+def release(folder: Path, *more: str, mark: str = ".") -> Path:
     """Return the release of a small run, moved to where a stranger has it."""
-    private = [f"{line},{'yes' if int(line[:2]) > 55 else 'no'}" for line in lines(2000, 1)]
+    private = [f"{line},{'yes' if int(line[:2]) > 55 else 'no'}" for line in lines(2000, 1, mark)]
     (folder / "private.csv").write_text("\n".join(["age,ward,dose,ill", *private]) + "\n")
-    (folder / "public.csv").write_text("\n".join(["age,ward,dose", *lines(300, 2)]) + "\n")
+    (folder / "public.csv").write_text("\n".join(["age,ward,dose", *lines(300, 2, mark)]) + "\n")
     words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
     words += ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5", "--without", "report"]
     result = CliRunner().invoke(app, [*words, "--out", str(folder / "run"), *more])
     assert result.exit_code == 0, result.stderr
     (folder / "stranger").mkdir()
     shutil.copytree(folder / "run" / "release", folder / "stranger" / "release")
-    rows = [*lines(500, 3), ",north,5.0", "40,east,", ", south,1e40", "?,north,n/a"]
+    rows = [*lines(500, 3, mark), ",north,5.0", "40,east,", ", south,1e40", "?,north,n/a"]
     (folder / "stranger" / "new.csv").write_text("\n".join(["age,ward,dose", *rows]) + "\n")
     return folder / "stranger" / "release"
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return release(tmp_path_factory.mktemp("plain"))
+@pytest.fixture(scope="module", params=[".", ","])
+def plain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return release(tmp_path_factory.mktemp("plain"), mark=request.param)
 
 
 def lines_below(text: str, title: str) -> str:

@@ -10,13 +10,13 @@ import contextlib
 import datetime
 import decimal
 import math
-import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from secretballot._numbers import with_point
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 
 #: Cells that say "nothing is known", compared without regard to case.
@@ -31,9 +31,6 @@ _WRITTEN_OUT_BITS = 4096
 #: Decimals of at most this order of magnitude are written out without an exponent.
 _WRITTEN_OUT_ORDER = 400
 
-
-#: Numbers with a decimal comma; points may part the thousands.
-_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d*|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 #: What the cells of a column are, for messages.
 Holds = Literal[
@@ -129,7 +126,7 @@ def numbers_of(column: "pd.Series[Any]", *, decimal_comma: bool = False) -> Floa
         return np.where(np.abs(numbers) <= LARGEST_NUMBER, numbers, math.nan)
     codes, distinct = _distinct_cells(column)
     if decimal_comma:
-        distinct = [_with_point(cell) if isinstance(cell, str) else cell for cell in distinct]
+        distinct = [with_point(cell) if isinstance(cell, str) else cell for cell in distinct]
     numbers = np.array([*map(_number_of, distinct), math.nan], dtype=np.float64)
     return np.asarray(numbers[codes], dtype=np.float64)
 
@@ -266,13 +263,6 @@ def _number_of(cell: object) -> float:
     ):  # any cell may come; what float refuses is no number
         return math.nan
     return number + 0.0 if abs(number) <= LARGEST_NUMBER else math.nan
-
-
-def _with_point(text: str) -> str:
-    """Return a number with a decimal comma as one with a point, any other string as it is."""
-    if _DECIMAL_COMMA.fullmatch(text.strip()) is None:
-        return text
-    return text.replace(".", "").replace(",", ".")
 
 
 def _plain_cell(cell: Any) -> Any:

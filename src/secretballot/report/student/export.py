@@ -131,11 +131,12 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
 
 
 def _spellings_of(schema: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return which columns are lengths of time, and which hashed texts."""
+    """Return which columns are lengths of time, numbers with a decimal comma, or hashed texts."""
     columns = schema["columns"].items()
     lengths = [name for name, column in columns if column["kind"] == "duration"]
     hashed = [name for name, column in columns if column.get("encoding") == "hashed"]
-    found = {"durations": lengths, "hashed": hashed}
+    commas = [name for name, column in columns if column.get("decimal") == ","]
+    found = {"durations": lengths, "commas": commas, "hashed": hashed}
     return {key: value for key, value in found.items() if value}
 
 

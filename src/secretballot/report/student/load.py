@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from sklearn.utils.metaestimators import available_if
 
+from secretballot._numbers import with_point
 from secretballot._times import duration_seconds
 from secretballot._typing import FloatArray
 from secretballot._validation import plain_line
@@ -134,7 +135,7 @@ class OnnxStudent:
         model, widths = _checked_model(content)
         about = _about(model)
         self._encoded = str(about.get("encoded", ""))
-        self._lengths = about.get("durations", [])
+        self._lengths, self._commas = about.get("durations", []), about.get("commas", [])
         self._hashed = about.get("hashed", [])
         self._inputs = [
             (
@@ -270,7 +271,9 @@ class OnnxStudent:
         return {
             name: _texts(frame[name])
             if of_texts
-            else _numbers(frame[name], width, of_time=name in self._lengths)
+            else _numbers(
+                frame[name], width, of_time=name in self._lengths, commas=name in self._commas
+            )
             for name, of_texts, width in self._inputs
         }
 
@@ -284,7 +287,7 @@ def _texts(cells: Any) -> NDArray[Any]:
     return np.array(texts, dtype=object).reshape(-1, 1)
 
 
-def _numbers(cells: Any, width: int, *, of_time: bool) -> FloatArray:
+def _numbers(cells: Any, width: int, *, of_time: bool, commas: bool) -> FloatArray:
     if width > 1:
         return np.array([_vector(cell, width) for cell in cells]).reshape(-1, width)
     column = pd.Series(cells)
@@ -293,6 +296,8 @@ def _numbers(cells: Any, width: int, *, of_time: bool) -> FloatArray:
     if of_time and not pd.api.types.is_numeric_dtype(column.dtype):
         read = [duration_seconds(str(cell).strip()) for cell in column]
         return np.array([math.nan if one is None else one for one in read]).reshape(-1, 1)
+    if commas:
+        column = column.map(lambda cell: with_point(cell) if isinstance(cell, str) else cell)
     numbers = pd.to_numeric(column, errors="coerce")
     return numbers.to_numpy(dtype=np.float64, na_value=math.nan).reshape(-1, 1)
 
@@ -476,7 +481,7 @@ def _about(model: Any) -> dict[str, Any]:
     except (ValueError, RecursionError):
         about = {"classes": None}
     lists: Iterator[Any] = (
-        about.get(name, []) for name in ("classes", "labels", "durations", "hashed")
+        about.get(name, []) for name in ("classes", "labels", "durations", "commas", "hashed")
     )
     plain = all(
         isinstance(found, list) and all(isinstance(one, str | int | float) for one in found)
