@@ -14,8 +14,8 @@ _READER = """\
 import csv
 import numpy as np, onnxruntime
 model = onnxruntime.InferenceSession("student.onnx")
-file = open("../new.csv", newline="", encoding="utf-8-sig")
-rows = list(csv.DictReader(file, skipinitialspace=True))
+with open("../new.csv", newline="", encoding="utf-8-sig") as file:
+    rows = list(csv.DictReader(file, skipinitialspace=True))
 def number(text):
     try:
         return float(text)
