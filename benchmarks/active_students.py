@@ -4,7 +4,7 @@
     python benchmarks/active_students.py [n_runs]
 
 Data, encoding and held-out rows are those of `adult_students.py` and `mnist_students.py`, which
-tell what was looked at; here nothing was chosen on any labels: strategies, students and aggregators
+tell what was looked at; here nothing was chosen on any labels: strategies, students and mechanisms
 are the defaults, the number of teachers and the length of plans follow from public numbers (Adult),
 or are 300 queries, the middle of the reference's 200 to 400 (MNIST). Within a run all strategies
 ask the same teachers; partition, noise and random seeds differ from run to run.

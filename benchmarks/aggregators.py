@@ -1,6 +1,6 @@
-"""Aggregators on the published votes of 250 teachers: how right their labels are at equal prices.
+"""Mechanisms on the published votes of 250 teachers: how right their labels are at equal prices.
 
-    python benchmarks/aggregators.py [n_runs]
+    python benchmarks/mechanisms.py [n_runs]
 
 MNIST: 9000 test images, ten classes. Adult: 16,281 rows, two classes. Every run asks points drawn
 at random, and draws its noise from a seed: good for a comparison only. Of confident voting three

@@ -52,7 +52,7 @@ def runs_on_stand_in(job: Job) -> Runs:
         n_folds=FOLDS,
     )
     return lambda setting, noise: [
-        model.simulate(setting, noise.aggregator(setting), job.n_records, fold)
+        model.simulate(setting, noise.mechanism(setting), job.n_records, fold)
         for fold in range(FOLDS)
     ]
 
@@ -71,7 +71,7 @@ def runs_on_mnist() -> Runs:
         known,
     )
     return lambda setting, noise: [
-        world.run(setting, noise.aggregator(setting), seed) for seed in range(RUNS)
+        world.run(setting, noise.mechanism(setting), seed) for seed in range(RUNS)
     ]
 
 

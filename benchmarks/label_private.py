@@ -151,13 +151,13 @@ def response_accuracy(task: Task, correction: str, epsilon: float, run: int) -> 
     return 100 * float(np.mean((X_test @ W[:-1] + W[-1]).argmax(axis=1) == y_test))
 
 
-def vote_accuracy(task: Task, dropped: float, aggregator: str, epsilon: float, run: int) -> float:
+def vote_accuracy(task: Task, dropped: float, mechanism: str, epsilon: float, run: int) -> float:
     """Return the test accuracy of one run of label-private PATE, in percent."""
     X, y, X_test, y_test = task
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
     K = choose_teachers(budget, len(y) - int(dropped * len(y)), X.shape[1])
     model = LabelPrivateClassifier(
-        n_teachers=K, budget=budget, dropped=dropped, aggregator=aggregator, random_state=run
+        n_teachers=K, budget=budget, dropped=dropped, mechanism=mechanism, random_state=run
     )
     with warnings.catch_warnings():
         # the sparse vector says where it answers nothing

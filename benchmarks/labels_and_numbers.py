@@ -105,7 +105,7 @@ def numbers_of_age(features: pd.DataFrame, cuts: list[slice], n_teachers: int) -
             error = np.sqrt(((model.predict(held_out) - truth) ** 2).mean())
             asked = len(model.released_table_.rows)
             print(f"epsilon {epsilon:g}, {statistic} of {asked} points".ljust(40), f"{error:.2f}")
-        moments = sb.RecordMomentsRegressor(target_range=(17, 90), budget=budget)
+        moments = sb.RecordMomentsRegressor(bounds=(17, 90), budget=budget)
         moments.fit(private, y, X_public=pool)
         error = np.sqrt(((moments.predict(held_out) - truth) ** 2).mean())
         print(f"epsilon {epsilon:g}, record moments".ljust(40), f"{error:.2f}", flush=True)

@@ -48,7 +48,7 @@ from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, 
 from secretballot.students import HypothesisStudent
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-PROMISE = {"neighbours": "replace-one"}
+PROMISE = {"relation": "replace-one"}
 QUESTIONS, ABSTENTIONS, TEACHERS = 300, 5, 250
 NOISES = (0.0, 0.1, 0.2)
 SIZES = {"thresholds": (10**3, 10**4, 10**5, 10**6)}
@@ -150,7 +150,7 @@ def gaussian(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) 
     return given(session.ask_many(questions).labels)
 
 
-PLAN = {"budget": BUDGET, "n_queries": QUESTIONS, "max_unstable": ABSTENTIONS, **PROMISE}
+PLAN = {"budget": BUDGET, "n_queries": QUESTIONS, "max_abstentions": ABSTENTIONS, **PROMISE}
 
 
 def voting(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
@@ -164,7 +164,7 @@ def agnostic(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) 
 
 
 def universal(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
-    terms = {"n_first": QUESTIONS, "n_queries": 10 * QUESTIONS, "max_unstable": ABSTENTIONS}
+    terms = {"n_first": QUESTIONS, "n_queries": 10 * QUESTIONS, "max_abstentions": ABSTENTIONS}
     labeler = sb.UniversalLabeler(world.hypotheses, budget=BUDGET, **terms, **PROMISE)
     return given(labeler.fit(X, y, classes=[0, 1]).ask_many(questions).labels)
 

@@ -217,10 +217,10 @@ def from_records(
     settings: dict[str, Any] = {
         "n_teachers": setting.n_teachers,
         "budget": budget,
-        "aggregator": setting.aggregator,
+        "mechanism": setting.mechanism,
         "release": setting.release,
         "n_queries": setting.n_queries,
-        "max_unstable": setting.max_unstable,
+        "max_abstentions": setting.max_abstentions,
         "random_state": run,
     }
     teacher = teacher_by_name(job.teacher, job.n_classes)
@@ -239,9 +239,10 @@ def from_votes(
 ) -> tuple[sb.ReleasedLabels, Any]:
     """Release answers from votes that exist, and train a student."""
     mechanism: Mechanism
-    if setting.aggregator == "sparse-vector":
-        assert setting.max_unstable is not None
-        mechanism = sparse_vector(budget, setting.n_queries, max_abstentions=setting.max_unstable)
+    if setting.mechanism == "sparse-vector":
+        assert setting.max_abstentions is not None
+        most = setting.max_abstentions
+        mechanism = sparse_vector(budget, setting.n_queries, max_abstentions=most)
     else:
         shape = teacher_shape(setting.n_queries, job.n_classes, setting.n_teachers)
         mechanism = noisy_votes(budget, shape, release=setting.release)
@@ -298,8 +299,8 @@ def report(job: Job, epsilon: float, n_runs: int) -> None:
     )
     recipe = (
         f"{setting.release} of {setting.n_queries}"
-        if setting.max_unstable is None
-        else (f"sparse vector, {setting.max_unstable} of {setting.n_queries}")
+        if setting.max_abstentions is None
+        else (f"sparse vector, {setting.max_abstentions} of {setting.n_queries}")
     )
     span = (
         f"{100 * expected.student_accuracy.low:.1f} to {100 * expected.student_accuracy.high:.1f}"
@@ -320,11 +321,11 @@ def with_shuffled_public(job: Job, seed: int) -> Job:
     return replace(job, X_public=job.X_public[order], y_public=job.y_public[order])
 
 
-def report_stream(job: Job, max_unstable: int, n_runs: int) -> None:
+def report_stream(job: Job, max_abstentions: int, n_runs: int) -> None:
     """Forecast the answers of one sparse vector from the stand-in, ask it, and print one line."""
     X, y = job.known["like"]
     setting = Setting(
-        job.n_records // 10, "sparse-vector", "labels", len(job.X_public), max_unstable
+        job.n_records // 10, "sparse-vector", "labels", len(job.X_public), max_abstentions
     )
     model = StandInModel(
         X,
@@ -334,7 +335,7 @@ def report_stream(job: Job, max_unstable: int, n_runs: int) -> None:
         n_public=len(job.X_public),
     )
     shape = teacher_shape(setting.n_queries, job.n_classes, setting.n_teachers)
-    stream = sparse_vector(STREAM_BUDGET, setting.n_queries, max_abstentions=max_unstable)
+    stream = sparse_vector(STREAM_BUDGET, setting.n_queries, max_abstentions=max_abstentions)
     noise = Terms(stream, shape, STREAM_BUDGET)
     outlooks = [
         forecast(model.votes(setting.n_teachers, job.n_records, fold), noise)
@@ -351,7 +352,7 @@ def report_stream(job: Job, max_unstable: int, n_runs: int) -> None:
     ]
     counts = [run.answered for run in runs]
     print(
-        f"| {job.name} | K {setting.n_teachers}, T {max_unstable} | {answered:.0f} ({low:.0f} to"
+        f"| {job.name} | K {setting.n_teachers}, T {max_abstentions} | {answered:.0f} ({low:.0f} to"
         f" {high:.0f}) | {np.mean(counts):.0f} ({min(counts)} to {max(counts)}) | {100 * label:.1f}"
         f" | {np.mean([run.label for run in runs]):.1f} |",
         flush=True,
@@ -372,8 +373,8 @@ def main() -> None:
         print("| task | setting | answers: predicted | observed | labels: predicted | observed |")
         print("|" + "---|" * 6)
         for job in jobs(chosen.on_training_file):
-            for max_unstable in (2, 10) if job.name in STREAM_TASKS else ():
-                report_stream(job, max_unstable, chosen.n_runs)
+            for max_abstentions in (2, 10) if job.name in STREAM_TASKS else ():
+                report_stream(job, max_abstentions, chosen.n_runs)
         return
     print(
         "| task | epsilon | plan | answers: predicted | observed "

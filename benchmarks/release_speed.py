@@ -2,7 +2,7 @@
 
     python benchmarks/release_speed.py [n_queries]
 
-Prints seconds, queries per second and peak memory of the aggregators with exact noise, and the
+Prints seconds, queries per second and peak memory of the mechanisms with exact noise, and the
 ratio to the same arithmetic with numpy's floating noise, for scale only: floating noise is not safe
 to release (Mironov 2012).
 """

@@ -62,7 +62,7 @@ def speed(name: str, n: int) -> None:
     labellings = CLASSES[name].dichotomies(public)
     scores = private_scores(labellings, X, y, "record", "add-remove")
     ledger = Ledger.in_memory(
-        dataset="speed", budget=PrivacyBudget(1.0, 0.0), unit="record", neighbours="add-remove"
+        dataset="speed", budget=PrivacyBudget(1.0, 0.0), unit="record", relation="add-remove"
     )
     choose_by_scores(lambda: scores, len(labellings), ledger, epsilon=1.0)
     draw, memory, start = time.perf_counter() - start, peak() - before, time.perf_counter()
@@ -120,7 +120,7 @@ def candidates_on_adult(
     outcome = {"best": scored[int(right.sum(axis=0).argmax())], "median": float(np.median(scored))}
     for epsilon in EPSILONS:
         ledger = Ledger.in_memory(
-            dataset=name, budget=PrivacyBudget(epsilon, 0.0), unit="record", neighbours="add-remove"
+            dataset=name, budget=PrivacyBudget(epsilon, 0.0), unit="record", relation="add-remove"
         )
         by_record = Guarantee(unit="record", relation="add-remove")
         scores = Scores.of_candidates(right.sum(axis=0), by_record)

@@ -4,7 +4,7 @@ plurality, and right.
     python benchmarks/vote_file_labels.py [n_runs]
 
 Every price is data-independent. The number of queries is the default of `secretballot label`, and
-286 for MNIST, the number of answers of the published confident aggregator at epsilon 1.97 (whose
+286 for MNIST, the number of answers of the published confident mechanism at epsilon 1.97 (whose
 price depends on the data).
 """
 

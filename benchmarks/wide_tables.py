@@ -22,7 +22,7 @@ import secretballot as sb
 from secretballot.learners.training import trial_fit
 
 N_CATEGORIES, N_WORDS, N_PUBLIC, N_TEACHERS = 5000, 3000, 5000, 250
-TEACHERS = ("logistic", "naive-bayes", "neighbours")
+TEACHERS = ("logistic", "naive-bayes", "relation")
 
 
 def table(n_rows: int, seed: int) -> pd.DataFrame:
@@ -87,7 +87,7 @@ def named(teacher: str) -> object:
     from sklearn.naive_bayes import BernoulliNB
     from sklearn.neighbors import KNeighborsClassifier
 
-    others = {"neighbours": KNeighborsClassifier(), "naive-bayes": BernoulliNB()}
+    others = {"relation": KNeighborsClassifier(), "naive-bayes": BernoulliNB()}
     return others.get(teacher, teacher)
 
 

@@ -38,8 +38,8 @@ LEARN = ("learn", *TABLES, "--queries", "20", "--yes")  # few records: asked abo
 # anything.
 SPARSE_VECTOR = (
     *("learn", "crowd.csv", "crowd-public.csv", *TABLES[2:-1], "400", "--teacher", "naive-bayes"),
-    *("--queries", "20", "--aggregator", "sparse-vector", "--release", "labels"),
-    *("--max-unstable", "1"),
+    *("--queries", "20", "--mechanism", "sparse-vector", "--release", "labels"),
+    *("--max-abstentions", "1"),
 )
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "audit" / "real_programs.py"
 
@@ -60,7 +60,7 @@ RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "learn, labels, a record replaced": (
         ("--change", "replace"),
-        (*LEARN, "--release", "labels", "--neighbours", "replace-one"),
+        (*LEARN, "--release", "labels", "--relation", "replace-one"),
     ),
     "learn, sparse vector, a record less": (("--change", "drop"), SPARSE_VECTOR),
     "learn, rounds by margin, a record more": (

@@ -156,7 +156,7 @@ CASES = {
     "logistic": (LogisticRegression(), X, X_PUBLIC),
     "scaled logistic": (make_pipeline(StandardScaler(), LogisticRegression()), X, X_PUBLIC),
     "forest": (RandomForestClassifier(5, n_jobs=2), X, X_PUBLIC),
-    "neighbours": (KNeighborsClassifier(3), X, X_PUBLIC),
+    "relation": (KNeighborsClassifier(3), X, X_PUBLIC),
     "sparse": (DecisionTreeClassifier(), sp.csr_matrix(X), sp.csr_matrix(X_PUBLIC)),
     "sparse logistic": (LogisticRegression(), sp.csr_matrix(X), sp.csr_matrix(X_PUBLIC)),
     "frame": (

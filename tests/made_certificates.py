@@ -32,7 +32,7 @@ def build_certificate(
     account = AccountFacts(
         dataset=composition["dataset"],
         composition=composition["kind"],
-        guarantee=Guarantee(unit=composition["unit"], relation=composition["neighbours"]),
+        guarantee=Guarantee(unit=composition["unit"], relation=composition["relation"]),
         budget=PrivacyBudget(**composition["budget"]),
         spent_after=tuple(composition["spent_after"].values()),
         durable=composition["durable"],

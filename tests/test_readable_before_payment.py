@@ -57,26 +57,24 @@ def assert_both_take(certificate: dict[str, Any]) -> None:
 # --- many labels ---
 
 
-def labels_learnt(n_labels: int, neighbours: str, ledger: sb.Ledger) -> Any:
+def labels_learnt(n_labels: int, relation: str, ledger: sb.Ledger) -> Any:
     rows = X[:, [k % 2 for k in range(n_labels)]]
-    model = sb.RecordMomentsClassifier(
-        budget=BUDGET, n_stages=1, neighbours=neighbours, ledger=ledger
-    )
+    model = sb.RecordMomentsClassifier(budget=BUDGET, n_stages=1, relation=relation, ledger=ledger)
     names = [f"label {k}" for k in range(n_labels)]
     return model.fit(X[:700], (rows[:700] > 0).astype(int), X_public=X[700:], labels=names)
 
 
 @pytest.mark.parametrize(
-    ("n_labels", "neighbours"), [(26, "replace-one"), (101, "add-remove"), (101, "replace-one")]
+    ("n_labels", "relation"), [(26, "replace-one"), (101, "add-remove"), (101, "replace-one")]
 )
 def test_any_number_of_labels_has_sums_that_both_verifiers_take(
-    n_labels: int, neighbours: str
+    n_labels: int, relation: str
 ) -> None:
-    ledger = account(neighbours=neighbours)
-    model = labels_learnt(n_labels, neighbours, ledger)
+    ledger = account(relation=relation)
+    model = labels_learnt(n_labels, relation, ledger)
     squared = model.certificate_["events"][0]["squared_sensitivity"]
-    bound = math.isqrt(squared // (4 if neighbours == "replace-one" else 1))
-    assert squared == (4 if neighbours == "replace-one" else 1) * bound**2
+    bound = math.isqrt(squared // (4 if relation == "replace-one" else 1))
+    assert squared == (4 if relation == "replace-one" else 1) * bound**2
     # no coarser than it must be
     assert LARGEST // 4 - 10**9 < squared <= LARGEST or n_labels == 26
     assert_both_take(model.certificate_)
@@ -84,7 +82,7 @@ def test_any_number_of_labels_has_sums_that_both_verifiers_take(
 
 
 @pytest.mark.parametrize(
-    ("n_labels", "neighbours", "unit"),
+    ("n_labels", "relation", "unit"),
     [
         (20, "replace-one", 1024),
         (26, "replace-one", 512),
@@ -93,9 +91,9 @@ def test_any_number_of_labels_has_sums_that_both_verifiers_take(
         (104, "replace-one", 256),
     ],
 )
-def test_the_unit_is_as_fine_as_it_may_be(n_labels: int, neighbours: str, unit: int) -> None:
+def test_the_unit_is_as_fine_as_it_may_be(n_labels: int, relation: str, unit: int) -> None:
     """Where 2^10 fits it stays, so that known releases keep their integers."""
-    model = labels_learnt(n_labels, neighbours, account(neighbours=neighbours))
+    model = labels_learnt(n_labels, relation, account(relation=relation))
     assert model.certificate_["public"]["residual_units"] == [unit]
 
 
@@ -141,7 +139,7 @@ def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], ob
 def long_table(ledger: sb.Ledger) -> object:
     n = 250_000
     cast = sb.teachers.number_votes(np.zeros((n, 2)), (0.0, 1.0), n_positions=2)
-    public = {"method": "votes-of-numbers", "target_range": [0.0, 1.0]}
+    public = {"method": "votes-of-numbers", "bounds": [0.0, 1.0]}
     terms = Terms(noisy_means(BUDGET, cast.shape), cast.shape, BUDGET, public)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.accounting.WeakSignalWarning)
@@ -243,7 +241,7 @@ def reserved(ledger: sb.Ledger) -> object:
     )
 
 
-OF_A_LABEL = {"unit": "label", "neighbours": "replace-one"}
+OF_A_LABEL = {"unit": "label", "relation": "replace-one"}
 REFUSED = {
     "labels, classes": (
         of_labels(sb.votes_of_counts([[30, 70]], classes=["no", LONG])),
@@ -265,7 +263,7 @@ REFUSED = {
     ),
     "moments of a number, purpose": (
         lambda ledger: sb.RecordMomentsRegressor(
-            budget=BUDGET, target_range=(0, 1), purpose=LONG, ledger=ledger
+            budget=BUDGET, bounds=(0, 1), purpose=LONG, ledger=ledger
         ).fit(X[:700], X[:700, 0], X_public=X[700:]),
         "purpose",
     ),

@@ -568,7 +568,7 @@ def test_it_refuses_every_folder_that_the_first_one_refuses(release: Path) -> No
         ("released.queries", 19, "queries"),
         ("released.count_columns", 0, "queries"),
         ("composition.spent_after.epsilon", 0.1, "account"),
-        ("composition.neighbours", "replace-one", "account"),
+        ("composition.relation", "replace-one", "account"),
         ("software.opendp", "0.14.1", "software"),
         ("composition.reservation", 0, "certificate"),
         ("released.classes", ["no", "no"], "certificate"),

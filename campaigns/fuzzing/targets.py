@@ -674,7 +674,7 @@ _OPTIONS = (
     ),
     *(
         "--jobs",
-        "--aggregator",
+        "--mechanism",
         "--release",
         "--student",
         "--teacher",

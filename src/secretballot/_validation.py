@@ -11,7 +11,7 @@ from secretballot.core.errors import LONGEST_LINE as LONGEST_LINE
 from secretballot.core.errors import LONGEST_NAME as LONGEST_NAME
 from secretballot.core.errors import LONGEST_SHOWN as LONGEST_SHOWN
 from secretballot.core.errors import LONGEST_WORDS as LONGEST_WORDS
-from secretballot.core.errors import NEIGHBOURS as NEIGHBOURS
+from secretballot.core.errors import RELATIONS as RELATIONS
 from secretballot.core.errors import UNITS as UNITS
 from secretballot.core.errors import Composition as Composition
 from secretballot.core.errors import Neighbours as Neighbours
@@ -36,7 +36,7 @@ MOST_ROWS = 25_000 * 2**16
 
 # The words that settings may have, each list once: as a type, of which the command line makes its
 # options, and as a tuple, which guards compare with.
-AggregatorName = Literal[
+MechanismName = Literal[
     "gaussian",
     "vote-table",
     "sparse-vector",
@@ -58,7 +58,7 @@ LearnMethod = Literal["auto", "moments", "votes", "record-votes"]
 AnswerStatistic = Literal["mean", "quantile"]
 LabelBallot = Literal["labels", "sets"]
 
-AGGREGATORS: tuple[AggregatorName, ...] = get_args(AggregatorName)
+MECHANISMS: tuple[MechanismName, ...] = get_args(MechanismName)
 RELEASES: tuple[ReleaseKind, ...] = get_args(ReleaseKind)
 ABSTENTIONS: tuple[Abstentions, ...] = get_args(Abstentions)
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)

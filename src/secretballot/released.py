@@ -80,7 +80,7 @@ class ReleasedLabels:
     queries : array of int, shape (n_queries,)
         Rows of the public pool that were asked, in the order in which they were asked.
     labels : array of int, shape (n_queries,)
-        Index into `classes` of each answer; -1 where the aggregator abstained.
+        Index into `classes` of each answer; -1 where the mechanism abstained.
     classes : sequence of str, int, float or bool
         Class values, two or more, distinct.
     n_teachers : int
@@ -386,9 +386,9 @@ class ReleasedTable(ReleasedSums):
         range.
         """
         answers = self.answers.astype(np.float64)
-        if "target_range" not in self.certificate["public"]:
+        if "bounds" not in self.certificate["public"]:
             return answers
-        (low, high), shape = self.certificate["public"]["target_range"], self.certificate["shape"]
+        (low, high), shape = self.certificate["public"]["bounds"], self.certificate["shape"]
         if self.certificate["mechanism"]["kind"] == "noisy-means":
             answers = answers / shape["n_teachers"]
         return np.asarray(low + answers * ((high - low) / (shape["n_classes"] - 1)))

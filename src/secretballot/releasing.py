@@ -163,7 +163,7 @@ def release(
         mechanism = NAMED[name](budget, votes.shape)
     check_paid_by(mechanism, ledger, budget)
     if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
-        declaration = {"unit": made.unit, "neighbours": made.relation}
+        declaration = {"unit": made.unit, "relation": made.relation}
     check_useful(mechanism, votes.shape)
     check_choices(choices, ledger, made)
     return release_labels(
@@ -289,7 +289,7 @@ def release_table(
     >>> from secretballot.accounting.recipes import Terms
     >>> rows = np.random.default_rng(0).normal(5.0, 1.0, size=(3, 400))
     >>> votes, budget = sb.teachers.number_votes(rows, (0.0, 10.0)), sb.PrivacyBudget(2.0, 1e-6)
-    >>> public = {"method": "votes-of-numbers", "target_range": [0.0, 10.0]}
+    >>> public = {"method": "votes-of-numbers", "bounds": [0.0, 10.0]}
     >>> mechanism = sb.accounting.noisy_means(budget, votes.shape)
     >>> ledger = sb.Ledger.in_memory(dataset="heights", budget=budget)
     >>> terms = Terms(mechanism, votes.shape, budget, public)
@@ -344,7 +344,7 @@ def _certified(
     """
     check_paid_by(terms.mechanism, ledger, terms.budget)
     declared, made = check_declaration(declaration), terms.shape.guarantee
-    if guarantee_of(declared["unit"], declared["neighbours"]) != made:
+    if guarantee_of(declared["unit"], declared["relation"]) != made:
         raise ParameterError(
             f"The votes were made for unit {made.unit!r} under {made.relation!r}, and the"
             " declaration says otherwise. Nothing was spent."
@@ -548,7 +548,7 @@ def choose_by_scores(
 
     check_ledger(ledger)
     return releasing.release(
-        ScoreShape(guarantee=guarantee_of(declared["unit"], declared["neighbours"])),
+        ScoreShape(guarantee=guarantee_of(declared["unit"], declared["relation"])),
         counted,
         _choice(epsilon, ledger.composition),
         ledger,
@@ -647,7 +647,7 @@ def _check_named(
         certificate_of(
             replace(planned, mechanism=own, shape=shape, event=own.event(shape), public=public),
             describe_released(one, one, classes, 0) | {"values": [[0]]},
-            declaration=declaration or {"unit": made.unit, "neighbours": made.relation},
+            declaration=declaration or {"unit": made.unit, "relation": made.relation},
             choices=[*beside, choice_fields(named) | {"reservation": number}],
         )
     )
@@ -717,7 +717,7 @@ def account_terms(ledger: Ledger) -> dict[str, Any]:
         "kind": ledger.composition,
         "dataset": ledger.dataset,
         "unit": ledger.unit,
-        "neighbours": ledger.neighbours,
+        "relation": ledger.relation,
         "budget": ledger.budget.to_json(),
     }
 

@@ -202,7 +202,7 @@ def check_answers(document: dict[str, Any], folder: str) -> str:
 
 def number_rows(document: dict[str, Any]) -> Iterator[list[object]]:
     """Yield the rows of answers.csv of a table of numbers."""
-    (low, high), shape = document["public"]["target_range"], document["shape"]
+    (low, high), shape = document["public"]["bounds"], document["shape"]
     released, width = document["released"], (high - low) / (shape["n_classes"] - 1)
     votes = shape["n_teachers"] if document["mechanism"]["kind"] == "noisy-means" else 1
     yield ["query", "value"]

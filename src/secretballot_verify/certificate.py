@@ -208,7 +208,7 @@ FIELDS: dict[str, Any] = {
     "purpose": lambda value: isinstance(value, str),
     "unit": _UNIT,
     "unit_column": or_none(is_name),
-    "neighbours": _RELATION,
+    "relation": _RELATION,
     "price": {
         **_PROMISE,
         "delta_recomputed": _IS_DELTA,
@@ -218,7 +218,7 @@ FIELDS: dict[str, Any] = {
         "kind": one_of("basic", "renyi"),
         "dataset": is_name,
         "unit": _UNIT,
-        "neighbours": _RELATION,
+        "relation": _RELATION,
         "budget": _PROMISE,
         "spent_after": dict.fromkeys(("epsilon", "delta"), a_number(0)),
         "durable": lambda value: isinstance(value, bool),
@@ -291,10 +291,10 @@ _METHODS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
     "votes": (("noisy-votes", "table-labels", *ANSWERS_SOME, *_ABSTAINS), set(), {"confidence"}),
     "record-votes": (("noisy-votes",), set(), {"expected_uncovered"}),
     "record-moments": (("noisy-sums",), _SUMMED, {"start", "class_weights"}),
-    "record-moments-of-a-number": (("noisy-sums",), _SUMMED | {"target_range"}, set()),
+    "record-moments-of-a-number": (("noisy-sums",), _SUMMED | {"bounds"}, set()),
     "record-moments-of-labels": (("noisy-sums",), _SUMMED | {"labels"}, set()),
     "votes-of-labels": (("noisy-votes",), {"labels", "ballot", "most_named"}, set()),
-    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"target_range"}, set()),
+    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"bounds"}, set()),
     "exponential-choice": (("exponential-choice",), {"n_candidates"}, set()),
     "stability-quantile": (("stability-quantile",), set(), set()),
 }
@@ -436,7 +436,7 @@ def check_chances(weights: list[int], n_teachers: int) -> None:
 
 def check_abstentions(mechanism: dict[str, Any]) -> None:
     """Refuse a table of abstentions that breaks an inequality which its price rests on (section 14
-    of prices.md): between neighbours, an abstention charged, the moment of its order is at most 1,
+    of prices.md): between relation, an abstention charged, the moment of its order is at most 1,
     both ways."""
     if mechanism["kind"] != "abstention-table":
         return
@@ -536,7 +536,7 @@ def check_mechanism(document: dict[str, Any]) -> str:
     mechanism, shape, released = document["mechanism"], document["shape"], document["released"]
     public, guarantee = document["public"], document["shape"]["guarantee"]
     method = public["method"]
-    same = (guarantee["unit"], guarantee["relation"]) == (document["unit"], document["neighbours"])
+    same = (guarantee["unit"], guarantee["relation"]) == (document["unit"], document["relation"])
     require(same, "The shape is about another unit or relation than the certificate.")
     check_public(mechanism, public)
     labelled = (not released["classes"]) == (method in _WITHOUT_CLASSES)
@@ -587,10 +587,10 @@ def check_moments(document: dict[str, Any]) -> None:
     counted = marks == (["records", "uncovered"] if stated is None else of_public_number)
     require(counted, "The sums count records where their number is public, or do not.")
     require(or_none(_AT_LEAST_ONE)(stated), "The number of records is none.")
-    secret = (stated is None) == (document["neighbours"] == "add-remove")
+    secret = (stated is None) == (document["relation"] == "add-remove")
     require(secret, "The number of records is private where one comes or goes, and only there.")
     # a record that is replaced moves a sum by twice its longest vector
-    replaced = 4 if document["neighbours"] == "replace-one" else 1
+    replaced = 4 if document["relation"] == "replace-one" else 1
     light = weight <= math.isqrt(shape["squared_sensitivity"] // replaced) // 4
     require(light, "A mark adds more than a quarter of the bound.")
     weights = coordinates - len(marks)
@@ -636,7 +636,7 @@ def columns_of(document: dict[str, Any]) -> int:
     if public["method"] == "record-moments-of-labels":
         require(are_names(public["labels"]), "The labels are no list of names.")
         return len(public["labels"])
-    require(is_range(public["target_range"]), "The range of the numbers is none.")
+    require(is_range(public["bounds"]), "The range of the numbers is none.")
     return 1
 
 
@@ -654,7 +654,7 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
     alone = not (released["queries"] or released["answered"] or "plan" in document)
     require(alone, "The answers are one table, without rounds, and list no labels.")
     if public["method"] == "votes-of-numbers":
-        require(is_range(public["target_range"]), "The range of the numbers is none.")
+        require(is_range(public["bounds"]), "The range of the numbers is none.")
         require(shape["moved"] == queries, "A teacher may change its number at every point.")
         steps = shape["n_classes"] - 1
         if mechanism["kind"] == "vote-quantiles":
@@ -730,7 +730,7 @@ def votes_of(shape: dict[str, Any]) -> int:
 def check_records(document: dict[str, Any]) -> None:
     """Refuse votes of records that do not fit in a table of these points."""
     shape, votes = document["shape"], votes_of(document["shape"])
-    each = 2 if document["neighbours"] == "replace-one" else 1
+    each = 2 if document["relation"] == "replace-one" else 1
     fits = shape["moved"] == each * votes and 1 <= votes <= shape["n_queries"]
     require(fits, "A record votes at no public point, or at more than there are.")
     spare = -(-votes // shape["n_classes"]) if "expected_uncovered" in document["public"] else 0
@@ -785,7 +785,7 @@ def check_account(document: dict[str, Any]) -> str:
     composition, price = document["composition"], document["price"]
     column = (document["unit"] == "user") == (document["unit_column"] is not None)
     require(column, "A promise to users, and no other one, names their column.")
-    about = composition["unit"], composition["neighbours"]
+    about = composition["unit"], composition["relation"]
     require(about != ("label", "add-remove"), "Labels are replaced; they do not come and go.")
     require(adds_to(document, *about), "The budget is about another unit or relation.")
     parts = [document, *document.get("choices", ())]
@@ -842,7 +842,7 @@ def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     outcome = "labels_sha256" if is_object(choice) and "labels_sha256" in choice else "value"
     check_shape(choice, {**_CHOICE_SHAPE, outcome: _OUTCOMES[outcome]}, f"Choice {number}")
     check_part(choice)
-    same = adds_to(choice, document["unit"], document["neighbours"])
+    same = adds_to(choice, document["unit"], document["relation"])
     require(same, f"Choice {number} is about another unit or relation.")
     # of labels, which are checked with their release, the digest alone is stated
     if outcome == "labels_sha256":

@@ -117,14 +117,14 @@ def test_calibrated_streams_keep_the_budget_and_need_more_for_more_stops(
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-9), (1.0, 1e-6), (6.0, 1e-3)])
 def test_calibrated_samples_keep_the_budget_and_are_the_largest(
-    neighbours: str, epsilon: float, delta: float
+    relation: str, epsilon: float, delta: float
 ) -> None:
-    n_records = 5000 if neighbours == "replace-one" else None
+    n_records = 5000 if relation == "replace-one" else None
     budget = PrivacyBudget(epsilon, delta)
-    event = calibrate_relabelled(budget, 5, n_records=n_records, neighbours=neighbours)
+    event = calibrate_relabelled(budget, 5, n_records=n_records, relation=relation)
     assert delta_upper([event], epsilon) <= delta
     if event.sampled < event.out_of:
         larger = event.changed(sampled=event.sampled + 1)

@@ -100,11 +100,11 @@ def _event(rng: random.Random) -> Event:
             drawn = rng.choice(SCALES), squared, rng.choice(COUNTS), rng.choice(COUNTS)
             return sums_event(*drawn)
     out_of = rng.choice(COUNTS)
-    neighbours, loss = (
+    relation, loss = (
         rng.choice(["replace-one", "add-remove"]),
         rng.choice([2.0**-20, 0.1, 1.0, 100.0]),
     )
-    return sampled_event(_stream(rng), rng.randint(1, out_of), out_of, neighbours, loss)
+    return sampled_event(_stream(rng), rng.randint(1, out_of), out_of, relation, loss)
 
 
 def _events(rng: random.Random) -> list[Event]:

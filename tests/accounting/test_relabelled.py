@@ -123,8 +123,8 @@ def test_json_with_another_stream_inside_is_refused(stream: object) -> None:
 
 
 @cache
-def calibrated(epsilon: float, max_unstable: int) -> SparseStream:
-    return calibrate_sparse_vector(PrivacyBudget(epsilon, 1e-6), max_unstable)
+def calibrated(epsilon: float, max_abstentions: int) -> SparseStream:
+    return calibrate_sparse_vector(PrivacyBudget(epsilon, 1e-6), max_abstentions)
 
 
 def test_the_constant_is_that_of_the_errata() -> None:
@@ -198,7 +198,7 @@ def test_the_constant_is_nearly_attained_and_forgetting_the_half_is_caught() -> 
     "hypotheses", [Thresholds(), Thresholds("either"), Intervals()], ids=lambda h: h.name
 )
 def test_no_selection_ratio_exceeds_the_constant(hypotheses: HypothesisClass) -> None:
-    """All labels, all neighbours, up to four points that are shared, on a line."""
+    """All labels, all relation, up to four points that are shared, on a line."""
     loss, worst = relabelling_loss("replace-one", 1.0), 0.0
     for shared in ([0, 2], [0, 2, 4], [0, 0, 2, 4]):
         for labels in itertools.product((0, 1), repeat=len(shared)):
@@ -361,7 +361,7 @@ def test_add_remove_samples_more_than_three_times_as_much() -> None:
     budget = PrivacyBudget(1.0, 1e-6)
     one, other = (
         calibrate_relabelled(budget, 3, n_records=10_000),
-        calibrate_relabelled(budget, 3, neighbours="add-remove"),
+        calibrate_relabelled(budget, 3, relation="add-remove"),
     )
     assert other.rate > 3 * one.rate
 
@@ -371,8 +371,8 @@ def test_add_remove_samples_more_than_three_times_as_much() -> None:
     [
         ({"n_records": None}, "n_records"),
         ({"n_records": 3}, "more records"),
-        ({"n_records": 10, "neighbours": "add-remove"}, "private"),
-        ({"n_records": 10, "neighbours": "user"}, "neighbours"),
+        ({"n_records": 10, "relation": "add-remove"}, "private"),
+        ({"n_records": 10, "relation": "user"}, "relation"),
         ({"n_records": 10, "relabel_epsilon": 0.0}, "relabel_epsilon"),
         ({"n_records": 10, "budget": PrivacyBudget(1.0, 0.0)}, "delta"),
     ],

@@ -177,7 +177,7 @@ def test_the_charge_keeps_its_digits_where_it_is_tiny(scale: float, order: float
 
 
 def test_what_cannot_be_calibrated_is_refused_in_words() -> None:
-    with pytest.raises(ParameterError, match="max_unstable"):
+    with pytest.raises(ParameterError, match="max_abstentions"):
         calibrate_sparse_vector(PrivacyBudget(1.0, 1e-200), 1)
 
 

@@ -29,7 +29,7 @@ def release(fault: str, private: Path, folder: Path) -> None:
     """Write what the program releases of a private file: a JSON list of rows, of which cells may
     be null or text."""
     folder.mkdir(parents=True)
-    certificate = {"epsilon": 0.5, "delta": 1e-15, "neighbours": "add-remove", "unit": "record"}
+    certificate = {"epsilon": 0.5, "delta": 1e-15, "relation": "add-remove", "unit": "record"}
     (folder / "certificate.json").write_text(json.dumps(certificate))
     rows = json.loads(private.read_text())
     if fault == "address":

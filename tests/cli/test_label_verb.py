@@ -52,7 +52,7 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
 
 
 def test_laplace_labels_need_no_delta(counts: Path) -> None:
-    result = label(counts, "--aggregator", "laplace", "--delta", "0", "--epsilon", "4", "--json")
+    result = label(counts, "--mechanism", "laplace", "--delta", "0", "--epsilon", "4", "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
     assert (found["delta"], found["events"][0]["kind"]) == (0, "pure")
@@ -61,12 +61,12 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
 def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
     votes, path = np.tile([[4, 96], [95, 5]], (50, 1)), tmp_path / "counts.npy"
     np.save(path, votes)
-    table = ("--aggregator", "vote-table", "--json")
+    table = ("--mechanism", "vote-table", "--json")
     three = label(write_counts(tmp_path / "three.npy", 3), *table, "--classes", "a,b,c")
     assert re.search(r"n_classes is 3.*is for two", three.stderr)
     refused = label(path, *table, "--delta", "0")
     assert refused.exit_code != 0
-    assert re.search("delta is 0.*--aggregator laplace", refused.stderr)
+    assert re.search("delta is 0.*--mechanism laplace", refused.stderr)
     result = label(path, *table, "--queries", "30")
     assert result.exit_code == 0, result.stderr
     folder = tmp_path / "out" / "release"
@@ -81,7 +81,7 @@ def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
 def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
     result = label(
         counts,
-        *("--aggregator", "confident", "--epsilon", "4", "--json"),
+        *("--mechanism", "confident", "--epsilon", "4", "--json"),
         *("--threshold", "60", "--max-answers", "12", "--queries", "90"),
     )
     assert result.exit_code == 0, result.stderr
@@ -98,17 +98,20 @@ def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--delta", "0"), "delta is 0.*use --aggregator laplace"),
+        (("--delta", "0"), "delta is 0.*use --mechanism laplace"),
         (("--queries", "201"), "201 queries"),
         (("--teachers", "99"), "."),
         (
-            ("--aggregator", "sparse-vector", "--release", "counts"),
-            "gaussian and the laplace aggregator only",
+            ("--mechanism", "sparse-vector", "--release", "counts"),
+            "gaussian and the laplace mechanism only",
         ),
-        (("--aggregator", "confident", "--threshold", "500"), "threshold is 500, more votes than"),
-        (("--aggregator", "interactive"), "votes from a file have none"),
-        (("--threshold", "50"), "--threshold is 50, and the gaussian aggregator has none"),
-        (("--aggregator", "sparse-vector", "--epsilon", "0.1"), "at least|smaller --max-unstable"),
+        (("--mechanism", "confident", "--threshold", "500"), "threshold is 500, more votes than"),
+        (("--mechanism", "interactive"), "votes from a file have none"),
+        (("--threshold", "50"), "--threshold is 50, and the gaussian mechanism has none"),
+        (
+            ("--mechanism", "sparse-vector", "--epsilon", "0.1"),
+            "at least|smaller --max-abstentions",
+        ),
         (("--votes", "/dev/null"), "."),
     ],
 )

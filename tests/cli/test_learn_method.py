@@ -67,7 +67,7 @@ def test_persons_relation_records_and_ledger(files: Path) -> None:
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient")
     assert certificate["public"]["n_records"] is None  # the sums count them
     assert certificate["composition"]["dataset"] == "registry"
-    out = ["--out", str(files / "two"), "--neighbours", "replace-one", "--without", "report"]
+    out = ["--out", str(files / "two"), "--relation", "replace-one", "--without", "report"]
     assert learn(files, *out).exit_code == 0
     second = json.loads((files / "two/release/certificate.json").read_text())
     assert second["public"]["n_records"] == N_PRIVATE
@@ -76,7 +76,7 @@ def test_persons_relation_records_and_ledger(files: Path) -> None:
 
 
 OPTIONS = [
-    *("teachers", "aggregator", "max_unstable", "estimate_epsilon", "release"),
+    *("teachers", "mechanism", "max_abstentions", "estimate_epsilon", "release"),
     *("strategy", "round_size", "teacher", "abstentions", "jobs"),
 ]
 

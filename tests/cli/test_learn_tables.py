@@ -213,11 +213,11 @@ REFUSED = [
     *(
         ("number", option, f"{option[0]} {NUMBER} is named; leave it out.")
         for option in (
-            ["--aggregator", "laplace"],
+            ["--mechanism", "laplace"],
             ["--strategy", "margin"],
         )
     ),
-    ("labels", ["--aggregator", "laplace"], SEVERAL),
+    ("labels", ["--mechanism", "laplace"], SEVERAL),
     ("number", ["--classes", "0,1"], "the target is a number"),
     ("number", ["--ballot", "sets"], "--ballot goes with several labels alone"),
     ("number", ["--method", "moments"], "use RecordMomentsRegressor from Python"),
@@ -228,7 +228,7 @@ REFUSED = [
     ("labels", ["--classes", "a,b,c"], "of several labels give two spellings"),
     ("labels", ["--target", "fever,fever"], "--target is 'fever,fever'; name each column"),
     ("labels", ["--target", "fever,nothing"], "has no column 'nothing'"),
-    ("number", ["--neighbours", "replace-one", "--unit", "patient"], "--unit or --neighbours"),
+    ("number", ["--relation", "replace-one", "--unit", "patient"], "--unit or --relation"),
 ]
 
 

@@ -110,7 +110,7 @@ def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None
     certificate = json.loads((files / "out" / "release" / "certificate.json").read_text())
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "person")
     account = Ledger.open_existing(files / "private.csv.ledger")
-    assert (account.unit, account.neighbours) == ("user", "add-remove")
+    assert (account.unit, account.relation) == ("user", "add-remove")
     shared = (
         "--ledger",
         str(account.path),
@@ -240,7 +240,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     ),
     "unit with replace-one": (
         nothing,
-        ("--unit", "age", "--neighbours", "replace-one"),
+        ("--unit", "age", "--relation", "replace-one"),
         "add-remove only",
     ),
     "folder in use": (out_in_use, (), "holds no run"),
@@ -402,7 +402,7 @@ def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files
         rf"\b{N_PRIVATE}\b", (files / "out" / "release" / "certificate.json").read_text()
     )
     result = by_plan(
-        files, "--neighbours", "replace-one", "--out", str(files / "second"), n_records=700
+        files, "--relation", "replace-one", "--out", str(files / "second"), n_records=700
     )
     assert result.exit_code == 2
     assert "another number of rows than was stated with --records or a plan" in result.stderr

@@ -140,9 +140,9 @@ def test_a_session_goes_on_from_its_vault_and_its_database(tmp_path: Path, place
         "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20, vault=tmp_path / "v"
     )
     budget = sb.PrivacyBudget(2.0, 1e-6)
-    aggregator = calibrated(budget, 10, n_teachers=20)
+    mechanism = calibrated(budget, 10, n_teachers=20)
     ledger = sb.Ledger(place, dataset="registry", budget=budget)
-    session = session_of(teachers, aggregator, ledger)
+    session = session_of(teachers, mechanism, ledger)
     points = np.random.default_rng(1).normal(size=(6, 2))
     rows = ledger.head()[0]
     first = session.ask_many(points)

@@ -27,13 +27,13 @@ def ledger(tmp_path: Path) -> Path:
 def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
     words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "registry", "--epsilon", "2"]
     words += ["--delta", "1e-5"]
-    result = CliRunner().invoke(app, [*words, "--unit-kind", "user", "--neighbours", "replace-one"])
+    result = CliRunner().invoke(app, [*words, "--unit-kind", "user", "--relation", "replace-one"])
     assert result.exit_code == 0, result.stderr
     assert "for each user, under replace-one" in result.stdout
     document = json.loads(
         CliRunner().invoke(app, ["ledger", "show", str(tmp_path / "l"), "--json"]).stdout
     )
-    assert (document["unit"], document["neighbours"]) == ("user", "replace-one")
+    assert (document["unit"], document["relation"]) == ("user", "replace-one")
 
 
 def test_history_lists_releases_and_not_their_bytes(ledger: Path) -> None:

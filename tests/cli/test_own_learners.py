@@ -93,7 +93,7 @@ def test_a_plan_from_a_file_opens_no_folder(
     monkeypatch.setattr(sys, "path", list(sys.path))
     words = ["--records", "9000", "--public", "150", "--classes", "no,yes", "--json"]
     words += ["--epsilon", "4", "--delta", "1e-5", "--curve", "100:.8,1000:.9"]
-    own = ("--teachers", "10", "--teacher", "planned_model:Mine", "--aggregator", "gaussian")
+    own = ("--teachers", "10", "--teacher", "planned_model:Mine", "--mechanism", "gaussian")
     made = CliRunner().invoke(app, ["plan", *words, *own])
     assert made.exit_code == 0, made.stderr
     (tmp_path / "plan.json").write_text(made.stdout)

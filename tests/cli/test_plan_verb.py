@@ -115,7 +115,7 @@ def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
         "--seed",
         "3",
     )
-    assert plan(*more, "--teachers", "9", "--aggregator", "laplace").exit_code == 0
+    assert plan(*more, "--teachers", "9", "--mechanism", "laplace").exit_code == 0
     assert plan(*more[:2], "--teacher", "knn").exit_code == 0
     first, second = asked
     assert (
@@ -127,7 +127,7 @@ def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
     assert (first["n_classes"], first["teacher"], first["student"]) == (10, "knn", "tree")
     assert (first["curve"], first["seed"], first["n_teachers"]) == ({50: 0.72, 200: 0.8}, 3, 9)
     assert (second["teacher"], second["curve"], second["n_teachers"]) == ("knn", None, None)
-    assert (first["aggregator"], second["aggregator"]) == ("laplace", None)
+    assert (first["mechanism"], second["mechanism"]) == ("laplace", None)
 
 
 def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path: Path) -> None:

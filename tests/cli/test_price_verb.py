@@ -34,12 +34,12 @@ def files(tmp_path: Path) -> Path:
     [
         (),
         ("--teachers", "60", "--release", "labels", "--queries", "40", "--student", "tree"),
-        ("--teachers", "400", "--aggregator", "sparse-vector", "--max-unstable", "2"),
-        ("--teachers", "60", "--aggregator", "laplace"),
-        ("--teachers", "60", "--aggregator", "vote-table", "--queries", "40"),
+        ("--teachers", "400", "--mechanism", "sparse-vector", "--max-abstentions", "2"),
+        ("--teachers", "60", "--mechanism", "laplace"),
+        ("--teachers", "60", "--mechanism", "vote-table", "--queries", "40"),
         (
             *("--teachers", "60", "--queries", "40", "--max-answers", "9"),
-            *("--aggregator", "interactive", "--strategy", "margin"),
+            *("--mechanism", "interactive", "--strategy", "margin"),
         ),
         ("--method", "record-votes", "--votes-per-record", "4", "--queries", "120"),
     ],

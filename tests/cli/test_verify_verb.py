@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
             "kind": "basic",
             "dataset": "registry",
             "unit": "record",
-            "neighbours": "add-remove",
+            "relation": "add-remove",
             "budget": budget.to_json(),
             "spent_after": budget.to_json(),
             "durable": True,

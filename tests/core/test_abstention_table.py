@@ -172,9 +172,9 @@ def test_plans_see_the_table_that_is_drawn():
 
 
 def moves_of(chances, n_teachers, n_classes):
-    """Return what one query may be on two neighbours: chances of every outcome, on both sides.
+    """Return what one query may be on two relation: chances of every outcome, on both sides.
 
-    What is told, and where, is taken from the aggregator's own code; the chances are given.
+    What is told, and where, is taken from the mechanism's own code; the chances are given.
     """
     found = set()
     for here, there in zip(*neighbouring_counts(n_teachers, n_classes), strict=True):
@@ -373,9 +373,9 @@ def test_the_calibrated_table_spends_the_budget_and_no_neighbouring_order_is_bet
 def test_budgets_that_no_table_keeps_are_refused():
     with pytest.raises(ParameterError, match="delta"):
         calibrate_abstention_table(PrivacyBudget(1.0, 0.0), 5)
-    with pytest.raises(ParameterError, match="max_unstable"):
+    with pytest.raises(ParameterError, match="max_abstentions"):
         calibrate_abstention_table(PrivacyBudget(1.0, 1e-300), 5)
-    with pytest.raises(ParameterError, match="max_unstable"):
+    with pytest.raises(ParameterError, match="max_abstentions"):
         calibrate_abstention_table(BUDGET, 5, order=1.5)  # its conversion alone costs more
     for wrong in ((1.0, 0.1, 0.1, 1), (2.0, 0.0, 0.1, 1), (2.0, 0.1, 0.6, 1), (2.0, 0.1, 0.1, 0)):
         with pytest.raises(ParameterError):

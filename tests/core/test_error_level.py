@@ -13,7 +13,7 @@ from secretballot.accounting import (
     PrivacyBudget,
     calibrate_sparse_vector,
 )
-from secretballot.accounting.error_level import choose_max_unstable, quantile_slack
+from secretballot.accounting.error_level import choose_max_abstentions, quantile_slack
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import stability
 from secretballot.exceptions import ParameterError
@@ -81,9 +81,9 @@ def test_no_smaller_share_is_shown_than_lies_there_more_often_than_beta():
     assert 0.2 * beta / 2 < wrong <= beta / 2
 
 
-@pytest.mark.parametrize("max_unstable", [1, 20])
-def test_a_calibrated_stream_can_be_read(max_unstable):
-    event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), max_unstable)
+@pytest.mark.parametrize("max_abstentions", [1, 20])
+def test_a_calibrated_stream_can_be_read(max_abstentions):
+    event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), max_abstentions)
     slack = quantile_slack(0.1, event, 2000, 1e-3)
     assert slack.estimate == math.ceil(math.log(1 / (5e-4 * (1 + math.exp(-0.1)))) / 0.1) - 1
     assert 0 < slack.stream < 40 * event.query_scale
@@ -104,7 +104,7 @@ def binomial_tail(more_than, n, p):
 @pytest.mark.parametrize("p", [0.003, 0.1, 0.5, 0.97])
 @pytest.mark.parametrize("beta", [0.4, 0.05, 1e-6])
 def test_the_number_of_abstentions_is_the_exact_binomial_quantile_and_one(n, p, beta):
-    most = choose_max_unstable(n, p, beta) - 1
+    most = choose_max_abstentions(n, p, beta) - 1
     assert binomial_tail(most, n, p) <= beta
     assert most == 0 or binomial_tail(most - 1, n, p) > beta * (1 - 1e-8)
 
@@ -114,7 +114,7 @@ def test_the_printed_chernoff_term_is_too_small_and_ours_is_not():
     m, p, beta, n_teachers = 1000, 0.05, 0.05, 20
     printed = m * p + math.sqrt(m * p * math.log(m / beta) / 2)
     assert binomial_tail(math.floor(printed), m, p) == pytest.approx(0.0149, rel=0.01)
-    ours = choose_max_unstable(m, p, beta / n_teachers)
+    ours = choose_max_abstentions(m, p, beta / n_teachers)
     assert (
         binomial_tail(ours - 1, m, p)
         <= beta / n_teachers
@@ -126,12 +126,12 @@ def test_the_stream_survives_as_many_abstentions_as_are_expected_to_be_exceeded_
     # with T = B alone the B-th abstention would end the stream, although B of them are within the
     # bound
     n, p, beta = 8, 0.25, 0.1
-    chosen = choose_max_unstable(n, p, beta)
+    chosen = choose_max_abstentions(n, p, beta)
     assert binomial_tail(chosen - 1, n, p) <= beta  # P(T or more abstentions): the stream is cut
     assert binomial_tail(chosen - 2, n, p) > beta
 
 
 def test_no_and_only_unstable_queries():
-    assert choose_max_unstable(50, 0.0, 1e-9) == 1
-    assert choose_max_unstable(50, 1.0, 1e-9) == 51
-    assert choose_max_unstable(10**6, 0.001, 1e-6) < 1200
+    assert choose_max_abstentions(50, 0.0, 1e-9) == 1
+    assert choose_max_abstentions(50, 1.0, 1e-9) == 51
+    assert choose_max_abstentions(10**6, 0.001, 1e-6) < 1200

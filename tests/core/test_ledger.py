@@ -70,7 +70,7 @@ def test_new_ledger_has_spent_nothing(ledger: Ledger) -> None:
     assert ledger.remaining() == Amount(1.0, 1e-5)
     assert ledger.history() == []
     assert (ledger.dataset, ledger.budget, ledger.composition) == ("registry", BUDGET, "basic")
-    assert (ledger.unit, ledger.neighbours) == ("record", "add-remove")
+    assert (ledger.unit, ledger.relation) == ("record", "add-remove")
 
 
 def test_every_state_counts_as_spent(ledger: Ledger) -> None:
@@ -244,8 +244,8 @@ def test_reserve_refuses_bad_arguments(ledger: Ledger, arguments: dict[str, obje
         {"composition": 1},
         {"unit": "patient"},
         {"unit": 1},
-        {"neighbours": "add"},
-        {"neighbours": 1},
+        {"relation": "add"},
+        {"relation": 1},
     ],
     ids=repr,
 )
@@ -286,7 +286,7 @@ def test_terms_are_fixed_at_creation(place: str) -> None:
         {"budget": PrivacyBudget(2.0, 1e-5)},
         {"composition": "renyi"},
         {"unit": "user"},
-        {"neighbours": "replace-one"},
+        {"relation": "replace-one"},
     ):
         (name,) = other
         with pytest.raises(LedgerError, match=f"has {name} .* was given; it is fixed at creation"):
@@ -294,9 +294,7 @@ def test_terms_are_fixed_at_creation(place: str) -> None:
 
 
 PROMISES = [
-    (unit, neighbours)
-    for unit in ("record", "user")
-    for neighbours in ("add-remove", "replace-one")
+    (unit, relation) for unit in ("record", "user") for relation in ("add-remove", "replace-one")
 ]
 PROMISES.append(("label", "replace-one"))
 COVERED = {
@@ -314,9 +312,9 @@ def test_a_total_is_a_promise_about_one_unit_and_one_relation(
     released: tuple[str, str], promised: tuple[str, str]
 ) -> None:
     ledger = Ledger.in_memory(
-        dataset="registry", budget=BUDGET, unit=promised[0], neighbours=promised[1]
+        dataset="registry", budget=BUDGET, unit=promised[0], relation=promised[1]
     )
-    assert (ledger.unit, ledger.neighbours) == promised
+    assert (ledger.unit, ledger.relation) == promised
     if released == promised or (released, promised) in COVERED:
         ledger.check_promise(*released)
         return
@@ -326,20 +324,20 @@ def test_a_total_is_a_promise_about_one_unit_and_one_relation(
 
 
 def test_labels_are_replaced_and_never_removed(place: str) -> None:
-    for relation in ({}, {"neighbours": "add-remove"}):
+    for relation in ({}, {"relation": "add-remove"}):
         with pytest.raises(
             ParameterError,
-            match="labels change but do not come and go; use neighbours='replace-one'",
+            match="labels change but do not come and go; use relation='replace-one'",
         ):
             Ledger(place, dataset="registry", budget=BUDGET, unit="label", **relation)
     assert not Ledger.exists(place)
-    Ledger(place, dataset="registry", budget=BUDGET, unit="label", neighbours="replace-one")
+    Ledger(place, dataset="registry", budget=BUDGET, unit="label", relation="replace-one")
     again = Ledger(place, dataset="registry", unit="label")
-    assert (again.unit, again.neighbours) == ("label", "replace-one")
+    assert (again.unit, again.relation) == ("label", "replace-one")
     with pytest.raises(ParameterError, match="Labels are replaced"):
         again.check_promise("label", "add-remove")
     with pytest.raises(LedgerError, match="it is fixed at creation"):
-        Ledger(place, dataset="registry", unit="label", neighbours="add-remove")
+        Ledger(place, dataset="registry", unit="label", relation="add-remove")
 
 
 def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:

@@ -49,9 +49,9 @@ def worst_delta(event, epsilon):
     return found
 
 
-@pytest.mark.parametrize("max_unstable", [1, 5, 20])
-def test_two_phase_streams_stay_below_the_price_and_lose_half_of_it(max_unstable):
-    event = calibrate_sparse_vector(BUDGET, max_unstable)
+@pytest.mark.parametrize("max_abstentions", [1, 5, 20])
+def test_two_phase_streams_stay_below_the_price_and_lose_half_of_it(max_abstentions):
+    event = calibrate_sparse_vector(BUDGET, max_abstentions)
     epsilon = epsilon_upper([event], BUDGET.delta)
     assert worst_delta(event, epsilon) <= BUDGET.delta
     # the attack is a real one: at half the promised epsilon it is above the promised delta

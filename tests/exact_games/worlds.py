@@ -1,4 +1,4 @@
-"""Small worlds: all vote counts of a few teachers, all neighbours, and the exact distribution of
+"""Small worlds: all vote counts of a few teachers, all relation, and the exact distribution of
 what a mechanism says.
 
 The distribution is read off the mechanism's own code: it runs once on every value its noise can
@@ -77,7 +77,7 @@ def neighbouring_counts(n_teachers: int, n_classes: int) -> tuple[IntArray, IntA
 
     Returns
     -------
-    counts, neighbours : ndarray of int64, shape (n_pairs, n_classes)
+    counts, relation : ndarray of int64, shape (n_pairs, n_classes)
     """
     counts = all_counts(n_teachers, n_classes)
     pairs = []

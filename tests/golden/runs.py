@@ -95,10 +95,10 @@ def pate(
         students[student](),
         **{"n_teachers": 20, **more, **settings},
         budget=budget(epsilon, delta),
-        aggregator=mechanism,
-        neighbours=relation,
+        mechanism=mechanism,
+        relation=relation,
         random_state=0,
-        ledger=account(unit="user" if units else "record", neighbours=relation),
+        ledger=account(unit="user" if units else "record", relation=relation),
     )
     given = {"units": table["units"], "unit_name": "person"} if units else {}
     model.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"], **given)
@@ -155,15 +155,15 @@ def moments(
     **settings: Any,
 ) -> Released:
     unit = "user" if units else "record"
-    ledger = account(unit=unit, neighbours=relation)
+    ledger = account(unit=unit, relation=relation)
     given: dict[str, Any] = {"units": table["units"], "unit_name": "person"} if units else {}
-    more = {"budget": budget(epsilon), "neighbours": relation, "ledger": ledger, **settings}
+    more = {"budget": budget(epsilon), "relation": relation, "ledger": ledger, **settings}
     model: Any
     if target == "classes":
         model, y = sb.RecordMomentsClassifier(**more), table["y"]
         given["classes"] = table["classes"]
     elif target == "numbers":
-        model, y = sb.RecordMomentsRegressor(target_range=(-12.0, 12.0), **more), table["numbers"]
+        model, y = sb.RecordMomentsRegressor(bounds=(-12.0, 12.0), **more), table["numbers"]
     else:
         model, y = sb.RecordMomentsClassifier(**more), table["sets"]
         given["labels"] = ["a", "b", "c"]
@@ -185,9 +185,9 @@ def record_votes(
     relation: str = "add-remove",
     **settings: Any,
 ) -> Released:
-    ledger = account(unit="user" if units else "record", neighbours=relation)
+    ledger = account(unit="user" if units else "record", relation=relation)
     model = sb.RecordVotesClassifier(
-        budget=budget(epsilon), neighbours=relation, ledger=ledger, random_state=0, **settings
+        budget=budget(epsilon), relation=relation, ledger=ledger, random_state=0, **settings
     )
     given = {"units": table["units"], "unit_name": "person"} if units else {}
     model.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"], **given)
@@ -253,8 +253,8 @@ def agnostic(
         model = sb.AgnosticLabeler(
             hypotheses_named(hypotheses),
             budget=budget(epsilon),
-            neighbours=relation,
-            ledger=account(folder, neighbours=relation),
+            relation=relation,
+            ledger=account(folder, relation=relation),
             **settings,
         )
         model.fit(table["X"], table["y"], classes=table["classes"])
@@ -267,9 +267,9 @@ def universal(table: dict[str, Any], epsilon: float, hypotheses: str, **settings
         model = sb.UniversalLabeler(
             hypotheses_named(hypotheses),
             budget=budget(epsilon),
-            ledger=account(folder, neighbours="replace-one"),
+            ledger=account(folder, relation="replace-one"),
             vault=Path(folder) / "vault",
-            neighbours="replace-one",
+            relation="replace-one",
             **settings,
         )
         model.fit(table["X"], table["y"], classes=table["classes"])
@@ -302,8 +302,8 @@ def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
 
     delta, n_queries = terms.pop("delta"), terms.pop("n_queries")
     shape = teacher_shape(n_queries, terms.pop("n_classes", 2), 20)
-    if "max_unstable" in terms:
-        terms["max_abstentions"] = terms.pop("max_unstable")
+    if "max_abstentions" in terms:
+        terms["max_abstentions"] = terms.pop("max_abstentions")
 
     def noisy(noise: str) -> NoisyVotes:
         scale = terms.pop("sigma", None) or terms.pop("scale")

@@ -33,7 +33,7 @@ COMMANDS: dict[str, str] = {
     "plan: schema": "schema public.csv --out schema.json",
     "plan: price": f"price {PRICE} --public 100 --method votes --teachers 20 --queries 60 --json",
     "plan": f"plan --records 350 --public 100 --classes 2 --curve 10:.8,100:.9 {PRICE} --json "
-    "--aggregator gaussian --teachers 20",
+    "--mechanism gaussian --teachers 20",
     "check": f"{LEARN} --check",
     "learn: nothing spent": f"{LEARN} --dry-run",
     "ledger: create": "ledger create all.ledger --dataset private --epsilon 20 --delta 1e-2",
@@ -134,7 +134,7 @@ def release_in(release: Path) -> dict[str, Any]:
     certificate = json.loads((release / "certificate.json").read_text())
     found: dict[str, Any] = {
         "promise": [certificate["price"][name] for name in ("epsilon", "delta")],
-        "unit": [certificate["unit"], certificate["neighbours"]],
+        "unit": [certificate["unit"], certificate["relation"]],
         "files": sorted(path.name for path in release.iterdir()),
     }
     for path in (release / "labels.csv", release / "answers.csv"):

@@ -227,9 +227,9 @@ def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path: Path) -> None:
     place = durable(tmp_path)
     hard = np.column_stack([np.full(60, BOUNDARY), np.linspace(-1, 1, 60)])
     model = learner(
-        aggregator="sparse-vector",
+        mechanism="sparse-vector",
         n_teachers=150,
-        max_unstable=1,
+        max_abstentions=1,
         strategy=sb.queries.PassiveSampling(),
     )
     with warnings.catch_warnings():  # nothing may have been answered at all, which is said

@@ -42,18 +42,18 @@ CLASSES = ["no", "yes"]
 
 
 def labeler(**changes: Any) -> sb.AgnosticLabeler:
-    given = {"budget": BUDGET, "n_queries": 40, "max_unstable": 1, "n_teachers": 100}
-    given |= {"neighbours": "replace-one", **changes}
+    given = {"budget": BUDGET, "n_queries": 40, "max_abstentions": 1, "n_teachers": 100}
+    given |= {"relation": "replace-one", **changes}
     return sb.AgnosticLabeler(
         given.pop("hypotheses", Thresholds()), given.pop("teacher", None), **given
     )
 
 
 def ledger_at(
-    path: Path, neighbours: str = "replace-one", budget: PrivacyBudget = BUDGET
+    path: Path, relation: str = "replace-one", budget: PrivacyBudget = BUDGET
 ) -> sb.Ledger:
     return sb.Ledger(
-        path / "account.sqlite", dataset="D", budget=budget, unit="record", neighbours=neighbours
+        path / "account.sqlite", dataset="D", budget=budget, unit="record", relation=relation
     )
 
 
@@ -73,7 +73,7 @@ def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.Agnost
     assert (fitted.planned, fitted.used, fitted.left) == (40, 3, 37)
     assert fitted.ask([0.9]).label == "yes"  # a repeated point has its stored answer
     assert fitted.used == 3
-    assert (fitted.n_teachers_, fitted.max_unstable_) == (100, 1)
+    assert (fitted.n_teachers_, fitted.max_abstentions_) == (100, 1)
 
 
 def test_the_stream_stops_at_the_last_abstention() -> None:
@@ -118,7 +118,7 @@ def test_an_empty_sample_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         agnostic, "sample_independently", lambda n, sampled, out_of: np.empty(0, dtype=np.int64)
     )
-    found = labeler(neighbours="add-remove").fit(X, Y, classes=CLASSES)
+    found = labeler(relation="add-remove").fit(X, Y, classes=CLASSES)
     assert found.ask([0.3]).label in (None, *CLASSES)
 
 
@@ -141,7 +141,7 @@ def test_a_stranger_can_check_the_certificate(fitted: sb.AgnosticLabeler) -> Non
     (event,) = certificate["events"]
     assert event["kind"] == "sampled"
     assert event["stream"]["kind"] == "sparse-stream"
-    assert certificate["neighbours"] == "replace-one"
+    assert certificate["relation"] == "replace-one"
     told = " ".join(certificate["assumptions"])
     assert "secret" in told
     assert "was not kept" in told
@@ -214,8 +214,8 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     again = {"n_queries": 40, "request": found.request}
     with pytest.raises(ParameterError, match="drawn for one reservation"):
         kept.vote(kept.points([[0.1]]))
-    memory = sb.Ledger.in_memory(dataset="D", budget=roomy, neighbours="replace-one")
-    elsewhere = sb.Ledger(tmp_path / "other", dataset="D", budget=roomy, neighbours="replace-one")
+    memory = sb.Ledger.in_memory(dataset="D", budget=roomy, relation="replace-one")
+    elsewhere = sb.Ledger(tmp_path / "other", dataset="D", budget=roomy, relation="replace-one")
     for other in (memory, elsewhere):
         with pytest.raises(ParameterError, match="does not hold it"):
             sb.LabelingSession(kept, own, other, BUDGET, **again)
@@ -226,30 +226,30 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
 
 
 def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
-    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
+    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, relation="replace-one")
     event, _ = agnostic_terms(
         BUDGET,
         40,
         alpha=0.1,
         beta=0.05,
         n_records=3000,
-        neighbours="replace-one",
+        relation="replace-one",
         relabel_epsilon=1.0,
-        max_unstable=1,
+        max_abstentions=1,
         n_teachers=100,
         calibration="tight",
     )
     teachers = sb.train_teachers(
-        None, X, Y, classes=CLASSES, n_teachers=100, neighbours="replace-one"
+        None, X, Y, classes=CLASSES, n_teachers=100, relation="replace-one"
     )
     counts = teachers.vote(teachers.points([[0.1], [0.9]]))
     mechanism = RelabelledSample(stream=stream_mechanism(event.stream, 100))
     sample = event.model_dump(include={"sampled", "out_of", "relabel_epsilon"})
-    declared = {"neighbours": "replace-one", "sample": {**sample, "request": "r"}}
+    declared = {"relation": "replace-one", "sample": {**sample, "request": "r"}}
     with pytest.raises(ParameterError, match="prices a secret sample, and nothing else"):
         sb.LabelingSession(teachers, mechanism, ledger, BUDGET, n_queries=40)
     with pytest.raises(ParameterError, match="prices a secret sample, and nothing else"):
-        sb.release(counts, mechanism, ledger, BUDGET, declaration={"neighbours": "replace-one"})
+        sb.release(counts, mechanism, ledger, BUDGET, declaration={"relation": "replace-one"})
     with pytest.raises(ParameterError, match="secret sample"):
         sb.release(counts, noisy_votes(BUDGET, counts.shape), ledger, BUDGET, declaration=declared)
     assert ledger.spent().epsilon == 0
@@ -311,19 +311,19 @@ def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path, changes: dict
             ParameterError,
             "at most 56",
         ),
-        ({"calibration": "paper", "neighbours": "add-remove"}, ParameterError, "printed"),
+        ({"calibration": "paper", "relation": "add-remove"}, ParameterError, "printed"),
         ({"hypotheses": DecisionStumps(2)}, DataError, "columns"),
     ],
 )
 def test_bad_settings_are_one_sentence_and_cost_nothing(
     changes: dict, error: type, word: str
 ) -> None:
-    neighbours = changes.get("neighbours", "replace-one")
+    relation = changes.get("relation", "replace-one")
     ledger = sb.Ledger.in_memory(
         dataset="D",
         budget=ROOMY,
         unit="record",
-        neighbours="add-remove" if neighbours == "add-remove" else "replace-one",
+        relation="add-remove" if relation == "add-remove" else "replace-one",
     )
     with pytest.raises(error, match=word) as caught:
         labeler(ledger=ledger, **changes).fit(X, Y, classes=CLASSES)
@@ -343,7 +343,7 @@ def test_bad_settings_are_one_sentence_and_cost_nothing(
 def test_bad_data_is_refused_and_costs_nothing(
     points: Any, labels: Any, classes: list, word: str
 ) -> None:
-    ledger = sb.Ledger.in_memory(dataset="D", budget=ROOMY, unit="record", neighbours="replace-one")
+    ledger = sb.Ledger.in_memory(dataset="D", budget=ROOMY, unit="record", relation="replace-one")
     with pytest.raises((DataError, ParameterError), match=word):
         labeler(ledger=ledger).fit(points, labels, classes=classes)
     assert ledger.spent().epsilon == 0
@@ -388,15 +388,15 @@ def test_a_record_that_an_estimator_fails_on_stops_nothing_and_dummy_points_do(
     learner: Any,
 ) -> None:
     far = np.concatenate([X[:-1], [[99.0]]])
-    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
+    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, relation="replace-one")
 
     def fit(beyond: float) -> Any:
         return learner(
             FiniteClass([_OddBeyond(beyond)]),
             budget=BUDGET,
-            max_unstable=1,
+            max_abstentions=1,
             n_teachers=60,
-            neighbours="replace-one",
+            relation="replace-one",
             ledger=ledger,
         ).fit(far, Y, classes=CLASSES)
 
@@ -422,7 +422,9 @@ def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
     for error, beta, k in ((0.1 / 12, 0.05, 300), (0.02, 0.01, 1000)):
         errors = (abstentions_for(2000, error, beta, k) - 1) / 3
         assert binom.sf(errors, 2000, error) <= beta / k < binom.sf(errors - 1, 2000, error)
-    assert PrintedConstants.of(PrivacyBudget(1.0, 1e-6), 1000, 2000, 0.1, 0.05).max_unstable == 45
+    assert (
+        PrintedConstants.of(PrivacyBudget(1.0, 1e-6), 1000, 2000, 0.1, 0.05).max_abstentions == 45
+    )
     assert 90 <= abstentions_for(2000, 0.1 / 12, 0.05, 300) <= 103
     assert abstentions_for(10, 0.9, 0.05, 10) == 10
 
@@ -439,7 +441,7 @@ def test_printed_constants_are_those_of_the_papers() -> None:
     budget, m, alpha, beta = PrivacyBudget(0.8, 1e-6), 100, 0.05, 0.1
     printed = PrintedConstants.of(budget, 70_000, m, alpha, beta)
     assert printed.n_sampled == 1000
-    assert printed.max_unstable == math.ceil(5 / 8 + math.sqrt(15 * math.log(1000)) / 4)
+    assert printed.max_abstentions == math.ceil(5 / 8 + math.sqrt(15 * math.log(1000)) / 4)
     inside = 0.05 * math.sqrt(5)
     assert printed.inner.epsilon == pytest.approx(inside / math.log(2e6))
     assert printed.inner.delta == pytest.approx(1e-6 / (2 * math.exp(inside) * math.log(2e6)))
@@ -461,7 +463,7 @@ def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
     settings = {
         "budget": BUDGET,
         "n_queries": 30,
-        "max_unstable": 1,
+        "max_abstentions": 1,
         "ledger": ledger_at(tmp_path, "add-remove"),
     }
     found = sb.StabilityLabeler(LogisticRegression(), **settings, vault=tmp_path / "vault")

@@ -80,9 +80,9 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(room, "_refuse_unfit_candidate", lambda *_: None)
 
     def of(candidates: Any, X: Any, y: Any, **settings: Any) -> Any:
-        neighbours = settings.get("neighbours", "add-remove")
+        relation = settings.get("relation", "add-remove")
         unit = "user" if "units" in settings else "record"
-        _choose(candidates, X, y, _ledger(neighbours=neighbours, unit=unit), **settings)
+        _choose(candidates, X, y, _ledger(relation=relation, unit=unit), **settings)
         return seen.pop()
 
     return of
@@ -129,7 +129,7 @@ def _worst_replaced(law: Any) -> float:
         pair: law(
             CANDIDATES,
             *(np.array(part) for part in ([[x] for x, _ in pair], [label for _, label in pair])),
-            neighbours="replace-one",
+            relation="replace-one",
         )
         for pair in itertools.product(records[:2], records)
     }
@@ -219,8 +219,8 @@ def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(
         {"X_public": np.zeros((3, 2))},
         {"units": [1, 2, 3]},
         {"units": [1, 2, 3, None]},
-        {"units": [1, 2, 3, 4], "neighbours": "replace-one"},
-        {"neighbours": "replace-one"},
+        {"units": [1, 2, 3, 4], "relation": "replace-one"},
+        {"relation": "replace-one"},
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_spent(settings: dict[str, Any]) -> None:

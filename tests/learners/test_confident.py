@@ -154,7 +154,7 @@ def interactive(**settings: Any) -> sb.ActivePATEClassifier:
     given = {
         "n_teachers": 200,
         "budget": BUDGET,
-        "aggregator": "interactive",
+        "mechanism": "interactive",
         "n_queries": 80,
         "max_answers": 30,
         "round_size": 20,

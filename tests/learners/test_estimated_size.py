@@ -46,7 +46,7 @@ def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> Estima
     given = {
         "epsilon": 0.1,
         "budget": BUDGET,
-        "aggregator": "gaussian",
+        "mechanism": "gaussian",
         "release": "labels",
         **settings,
     }
@@ -183,20 +183,20 @@ def test_too_much_noise_shows_nothing_and_says_so(number: int) -> None:
     ):
         assert plan.size_by(number) == choose_label_queries(plan.rest, plan.pool)
     with pytest.warns(WeakSignalWarning, match="one abstention"):
-        assert _plan(aggregator="sparse-vector").size_by(number) == 1
+        assert _plan(mechanism="sparse-vector").size_by(number) == 1
 
 
-@pytest.mark.parametrize("aggregator", ["gaussian", "sparse-vector"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "sparse-vector"])
 def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(
-    aggregator: str,
+    mechanism: str,
 ) -> None:
-    _plan(aggregator=aggregator, n_teachers=2000).check_reach()
+    _plan(mechanism=mechanism, n_teachers=2000).check_reach()
     with pytest.raises(sb.ParameterError, match="so it could show nothing"):
-        _plan(aggregator=aggregator, n_teachers=40).check_reach()
+        _plan(mechanism=mechanism, n_teachers=40).check_reach()
 
 
 def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be_passed() -> None:
-    plan = _plan(1200, 100, aggregator="sparse-vector")
+    plan = _plan(1200, 100, mechanism="sparse-vector")
 
     def needs(unstable: int) -> int:
         event = SPARSE(plan.rest, unstable)
@@ -212,7 +212,7 @@ def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be
 def test_an_estimated_stream_answers_what_it_was_shown_to() -> None:
     """Nine in ten points are stable: nearly all of them are answered, and the wrong quantile
     would not do."""
-    plan, k = _plan(1200, 60, aggregator="sparse-vector"), 1200
+    plan, k = _plan(1200, 60, mechanism="sparse-vector"), 1200
     ones = np.where(np.arange(60) % 12 == 0, k // 2, k)  # one in twelve ties
     table = np.column_stack([k - ones, ones])
     assert np.sort(stability(table))[6] == 599
@@ -268,7 +268,7 @@ def _fit(task: dict[str, Any], kind: Any = sb.PATEClassifier, **settings: Any) -
         (sb.ActivePATEClassifier, {}),
         (
             sb.PATEClassifier,
-            {"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 400},
+            {"mechanism": "sparse-vector", "student": LogisticRegression(), "n_teachers": 400},
         ),
     ],
 )
@@ -284,7 +284,7 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
     terms = stated(certificate)
     gaussian = terms["kind"] == "noisy-votes"
     name = "gaussian" if gaussian else terms["kind"]
-    plan = _plan(settings.get("n_teachers", 150), 60, aggregator=name)
+    plan = _plan(settings.get("n_teachers", 150), 60, mechanism=name)
     size = "n_queries" if gaussian else "max_abstentions"
     assert terms[size] == plan.size_by(estimate["value"])
     for change in ({"choices": []}, {"choices": [estimate | {"epsilon": 0.01}]}, {"epsilon": 0.8}):
@@ -352,13 +352,13 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
     ("settings", "words"),
     [
         ({"n_queries": 50}, "n_queries is given"),
-        ({"max_unstable": 3}, "max_unstable is given"),
-        ({"aggregator": NoisyVotes(scale=50.0)}, "a mechanism is given"),
+        ({"max_abstentions": 3}, "max_abstentions is given"),
+        ({"mechanism": NoisyVotes(scale=50.0)}, "a mechanism is given"),
         ({"release": "counts"}, "noisy counts of all public points"),
         ({"estimate_epsilon": 1.0}, "leave something for answers"),
         ({"estimate_epsilon": float("nan")}, "positive"),
         (
-            {"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 20},
+            {"mechanism": "sparse-vector", "student": LogisticRegression(), "n_teachers": 20},
             "even a unanimous vote",
         ),
     ],

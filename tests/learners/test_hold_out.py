@@ -8,7 +8,7 @@ KEY = bytes(range(32))
 
 
 def test_the_sides_are_disjoint_and_together_everything() -> None:
-    for settings in ({}, {"units": np.arange(5000) // 3}, {"neighbours": "replace-one"}):
+    for settings in ({}, {"units": np.arange(5000) // 3}, {"relation": "replace-one"}):
         taught, held = sb.hold_out(5000, 0.2, **settings)
         assert np.array_equal(np.sort(np.concatenate([taught, held])), np.arange(5000))
         assert 850 < len(held) < 1150
@@ -46,6 +46,6 @@ def test_records_without_ids_are_drawn_independently_and_anew() -> None:
 
 
 def test_by_position_the_side_is_the_same_for_every_dataset_of_the_size() -> None:
-    first, second = (sb.hold_out(10, 0.3, neighbours="replace-one") for _ in range(2))
+    first, second = (sb.hold_out(10, 0.3, relation="replace-one") for _ in range(2))
     assert np.array_equal(first[1], second[1])
     assert first[1].tolist() == [3, 6, 9]

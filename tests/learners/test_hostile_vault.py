@@ -71,7 +71,7 @@ SETTINGS = {
     "verb": "learn",
     "epsilon": 1.0,
     "delta": 1e-6,
-    "neighbours": "add-remove",
+    "relation": "add-remove",
     "unit": None,
     "seed": 0,
     "classes": ["no", "yes"],

@@ -21,7 +21,7 @@ from secretballot.core.noise import ExactNoise
 from secretballot.learners.pate import classifier as pate
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-LABELS = {"unit": "label", "neighbours": "replace-one"}
+LABELS = {"unit": "label", "relation": "replace-one"}
 QUICK = DecisionTreeClassifier(max_depth=1)  # a student where nobody asks what it has learnt
 
 
@@ -64,7 +64,7 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         {},
         {"dropped": 0.0},
-        {"aggregator": "sparse-vector", "max_unstable": 1, "n_teachers": 200},
+        {"mechanism": "sparse-vector", "max_abstentions": 1, "n_teachers": 200},
         {"student": sb.VotingStudent(n_rounds=20, random_state=0)},
     ],
 )
@@ -160,7 +160,7 @@ def test_no_dropped_label_has_any_influence(recipe: str) -> None:
     settings = {
         "n_teachers": 40,
         "budget": budget,
-        "aggregator": terms.mechanism,
+        "mechanism": terms.mechanism,
         "n_queries": terms.shape.n_queries,
     }
     first = _model(**settings).fit(X, y, classes=[0, 1])
@@ -268,7 +268,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
     price = sb.PrivacyBudget(0.5, 1e-6)
     model = _model(n_teachers=20, budget=price, ledger=ledger).fit(X, y, classes=[0, 1])
     records = {"n_teachers": 20, "budget": price, "random_state": 0, "ledger": ledger}
-    replaced = sb.PATEClassifier(neighbours="replace-one", **records).fit(
+    replaced = sb.PATEClassifier(relation="replace-one", **records).fit(
         X, y, X_public=X[:100] + 0.01, classes=[0, 1]
     )
     assert ledger.spent().epsilon == 1.0
@@ -278,7 +278,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
         assert sb.verify_certificate(fitted.certificate_).ok
     with pytest.raises(sb.LedgerError, match="would promise neither"):
         sb.PATEClassifier(**records).fit(X, y, X_public=X[:100] + 0.01, classes=[0, 1])
-    for terms in ({"neighbours": "replace-one"}, {}, {"unit": "user"}):
+    for terms in ({"relation": "replace-one"}, {}, {"unit": "user"}):
         other = sb.Ledger.in_memory(dataset="d", budget=price, **terms)
         with pytest.raises(sb.LedgerError, match="would promise neither"):
             _model(budget=price, n_teachers=20, ledger=other).fit(X, y, classes=[0, 1])

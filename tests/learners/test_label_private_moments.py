@@ -71,7 +71,7 @@ def test_both_verifiers_confirm_the_release_and_find_forgeries(
     model = fitted(X, y, range(n_classes))
     document = model.certificate_
     assert [one.detail for one in sb.verify_certificate(document).checks if not one.ok] == []
-    assert (document["unit"], document["neighbours"]) == ("label", "replace-one")
+    assert (document["unit"], document["relation"]) == ("label", "replace-one")
     assert any("only the labels are private" in line for line in document["not_protected"])
     assert any("in its place" in line for line in document["assumptions"])
     mechanism, public = stated(document), document["public"]
@@ -80,7 +80,7 @@ def test_both_verifiers_confirm_the_release_and_find_forgeries(
     assert (mechanism["marks"], mechanism["n_stages"]) == ([], 1)
     for change in (
         {"unit": "record"},
-        {"neighbours": "add-remove"},
+        {"relation": "add-remove"},
         {"public": {**public, "mark_weight": 5}},
         {"public": {**public, "marks": ["uncovered"]}},
         {"shape": {**document["shape"], "squared_sensitivity": mechanism["bound"] ** 2}},
@@ -103,14 +103,14 @@ def test_both_verifiers_confirm_the_release_and_find_forgeries(
 
 def test_the_account_is_about_labels_and_a_student_may_learn_from_the_release() -> None:
     X, y = plane()
-    terms = {"dataset": "clicks", "unit": "label", "neighbours": "replace-one"}
+    terms = {"dataset": "clicks", "unit": "label", "relation": "replace-one"}
     ledger = sb.Ledger.in_memory(budget=BUDGET, **terms)
     one, two = (fitted(X, y, ledger=ledger, request="a") for _ in range(2))
     assert one.certificate_ == two.certificate_
     assert ledger.releases() == 1
     with pytest.raises(ParameterError, match="begun with other"):
         fitted(X[:-1], y[:-1], ledger=ledger, request="a")
-    records = sb.Ledger.in_memory(dataset="clicks", budget=BUDGET, neighbours="replace-one")
+    records = sb.Ledger.in_memory(dataset="clicks", budget=BUDGET, relation="replace-one")
     with pytest.raises(LedgerError):
         fitted(X, y, ledger=records)
     assert records.releases() == 0

@@ -21,9 +21,9 @@ THRESHOLDS: Any = sb.hypotheses.Thresholds()
 
 
 def pate(engine: Any, kind: Any = sb.PATEClassifier, **more: Any) -> Any:
-    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
+    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, relation="replace-one")
     given = {"budget": BUDGET, "n_teachers": 20, "n_queries": 12, "ledger": ledger}
-    given |= {"neighbours": "replace-one", "request": "one", "release": "labels"}
+    given |= {"relation": "replace-one", "request": "one", "release": "labels"}
     model = kind(DecisionTreeClassifier(), engine=engine, **given | more)
     return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1])
 
@@ -45,7 +45,7 @@ def trained(engine: Any, vault: Path | None = None) -> Any:
         *("tree", X, Y),
         classes=[0, 1],
         n_teachers=20,
-        neighbours="replace-one",
+        relation="replace-one",
         vault=vault,
         engine=engine,
     )
@@ -53,7 +53,7 @@ def trained(engine: Any, vault: Path | None = None) -> Any:
 
 def stability(engine: Any) -> Any:
     labeler = sb.StabilityLabeler(
-        budget=BUDGET, n_queries=5, max_unstable=1, n_teachers=40, engine=engine
+        budget=BUDGET, n_queries=5, max_abstentions=1, n_teachers=40, engine=engine
     )
     return labeler.fit(X, Y, classes=[0, 1])
 
@@ -63,9 +63,9 @@ def agnostic(engine: Any) -> Any:
         THRESHOLDS,
         budget=BUDGET,
         n_queries=20,
-        max_unstable=1,
+        max_abstentions=1,
         n_teachers=200,
-        neighbours="replace-one",
+        relation="replace-one",
         engine=engine,
     )
     return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True])
@@ -77,7 +77,7 @@ def universal(engine: Any) -> Any:
         budget=sb.PrivacyBudget(1.0, 1e-6),
         n_first=1,
         n_cover=40,
-        max_unstable=1,
+        max_abstentions=1,
         n_teachers=100,
         engine=engine,
     )

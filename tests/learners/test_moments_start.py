@@ -56,7 +56,7 @@ def released(kind: str) -> sb.ReleasedLabels:
         return fit(sb.PATEClassifier(budget=big, n_teachers=50)).released_labels_
     if kind == "labels":
         model = sb.PATEClassifier(  # labels alone, some of them withheld
-            budget=big, n_teachers=100, aggregator="sparse-vector", n_queries=300, max_unstable=20
+            budget=big, n_teachers=100, mechanism="sparse-vector", n_queries=300, max_abstentions=20
         )
         return fit(model).released_labels_
     if kind == "rounds":

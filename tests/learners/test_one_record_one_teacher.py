@@ -304,7 +304,7 @@ def some_of(news, *, whole, turn):
 
 
 def taught(X, public, **options):
-    settings = {"classes": [0, 1], "n_teachers": K, "neighbours": "replace-one"} | options
+    settings = {"classes": [0, 1], "n_teachers": K, "relation": "replace-one"} | options
     train_teachers(Witness(), X, LABELS, X_public=public, **settings)
 
 
@@ -314,7 +314,7 @@ def released(X, public):
         Witness(),
         n_teachers=K,
         budget=PrivacyBudget(1e4, 1e-6),
-        neighbours="replace-one",
+        relation="replace-one",
         release="labels",
     )
     model.fit(X, LABELS, X_public=public, classes=[0, 1])
@@ -446,9 +446,9 @@ def test_a_label_or_an_id_of_any_kind_moves_no_other_record(kind, container):
     def path(values):
         labels, units = (values, None) if kind == "label" else (LABELS, values)
         options = (
-            {"neighbours": "replace-one"}
+            {"relation": "replace-one"}
             if kind == "label"
-            else {"neighbours": "add-remove", "units": units}
+            else {"relation": "add-remove", "units": units}
         )
         train_teachers(Witness(), NUMBERS, labels, classes=[0, 1], n_teachers=K, **options)
 

@@ -58,9 +58,9 @@ def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
         {},
         {"student": DecisionTreeClassifier(max_depth=3)},
         {
-            "aggregator": "sparse-vector",
+            "mechanism": "sparse-vector",
             "student": LogisticRegression(),
-            "max_unstable": 1,
+            "max_abstentions": 1,
             "n_teachers": 300,
         },
         {
@@ -77,7 +77,7 @@ def test_learns_what_the_private_labels_know(
     # each of 150 trial runs, 25 of each setting; the means are 16 standard deviations above. A tree
     # follows wrong labels: in 250 runs .995 in the mean and .88 once; one in 25 is below .96, and
     # of those one in e is .028 lower again. Labels that tell nothing leave .5.
-    least = 0.65 if "student" in settings and "aggregator" not in settings else 0.9
+    least = 0.65 if "student" in settings and "mechanism" not in settings else 0.9
     assert model.score(data["X_test"], data["y_test"]) > least
     assert sb.verify_certificate(model.certificate_).ok
     assert (model.certificate_["epsilon"], model.certificate_["delta"]) == (1.0, 1e-6)
@@ -89,8 +89,8 @@ def test_a_ledger_about_something_else_is_refused_before_training(data: dict[str
 
     for terms, settings in (
         ({"unit": "user"}, {}),
-        ({"neighbours": "replace-one"}, {}),
-        ({}, {"neighbours": "replace-one"}),
+        ({"relation": "replace-one"}, {}),
+        ({}, {"relation": "replace-one"}),
     ):
         ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET, **terms)
         with pytest.raises(sb.LedgerError, match="would promise neither"):
@@ -257,10 +257,10 @@ class _NeverFits(LogisticRegression):
         ({"X_public": None}, {}, "X_public is missing"),
         ({"X_public": np.zeros((5, 3))}, {}, "columns"),
         ({"y": np.zeros(3)}, {}, "one label for each"),
-        ({"units": np.arange(4000)}, {"neighbours": "replace-one"}, "replace-one"),
+        ({"units": np.arange(4000)}, {"relation": "replace-one"}, "replace-one"),
         ({}, {"budget": None}, "budget"),
-        ({}, {"aggregator": "sparse-vector", "release": "counts"}, "counts"),
-        ({}, {"aggregator": "sparse-vector", "max_unstable": 500}, "teachers"),
+        ({}, {"mechanism": "sparse-vector", "release": "counts"}, "counts"),
+        ({}, {"mechanism": "sparse-vector", "max_abstentions": 500}, "teachers"),
         (
             {},
             {"student": sb.NoisyCountsClassifier(), "release": "labels"},
@@ -277,8 +277,8 @@ def test_nonsense_is_refused_before_anything_is_spent(
     word: str,
 ) -> None:
     terms = {"unit": "user" if "units" in change else "record"}
-    if settings.get("neighbours") == "replace-one":
-        terms["neighbours"] = "replace-one"
+    if settings.get("relation") == "replace-one":
+        terms["relation"] = "replace-one"
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET, **terms)
     model = sb.PATEClassifier(
         **{"n_teachers": 100, "budget": BUDGET, "ledger": ledger, "random_state": 0, **settings}

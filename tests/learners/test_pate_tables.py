@@ -139,11 +139,11 @@ def test_persons_are_protected_together() -> None:
     model = fit_labels(labels_model(), units=ids, unit_name="patient")
     assert (model.certificate_["unit"], model.certificate_["unit_column"]) == ("user", "patient")
     with pytest.raises(ParameterError, match="units"):
-        fit_labels(labels_model(neighbours="replace-one"), units=ids)
+        fit_labels(labels_model(relation="replace-one"), units=ids)
     replaced = sb.PATERegressor(
-        (-8.0, 8.0), n_teachers=TEACHERS, budget=BUDGET, neighbours="replace-one"
+        (-8.0, 8.0), n_teachers=TEACHERS, budget=BUDGET, relation="replace-one"
     ).fit(X, NUMBERS, X_public=X_PUBLIC)
-    assert replaced.certificate_["neighbours"] == "replace-one"
+    assert replaced.certificate_["relation"] == "replace-one"
 
 
 def test_a_delta_of_zero_is_for_quantiles_alone() -> None:

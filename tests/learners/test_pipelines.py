@@ -32,7 +32,7 @@ POOLED: dict[str, Any] = {
     "record votes": lambda **more: sb.RecordVotesClassifier(budget=BUDGET, **more),
     "semi-private": lambda **more: sb.SemiPrivateClassifier(budget=BUDGET, **more),
     "stability": lambda **more: sb.StabilityLabeler(
-        budget=BUDGET, n_queries=5, n_teachers=100, max_unstable=1, **more
+        budget=BUDGET, n_queries=5, n_teachers=100, max_abstentions=1, **more
     ),
 }
 ALONE: dict[str, Any] = {
@@ -66,7 +66,7 @@ def test_a_fit_in_a_pipeline_or_a_search_warns_before_it_spends() -> None:
                 with pytest.raises(UnpricedFitWarning, match="a part of a pipeline"):
                     fit(pipeline, X_public=X_PUBLIC if made is POOLED else None)
         around = TransformedTargetRegressor(
-            sb.RecordMomentsRegressor(target_range=(-5.0, 5.0), budget=BUDGET)
+            sb.RecordMomentsRegressor(bounds=(-5.0, 5.0), budget=BUDGET)
         )
         with pytest.raises(UnpricedFitWarning, match="a part of a pipeline"):
             around.fit(X, X[:, 1], X_public=X_PUBLIC)

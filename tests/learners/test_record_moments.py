@@ -55,12 +55,12 @@ def test_a_released_model_is_a_function_of_the_certificate_and_the_pool() -> Non
     assert (model.released_labels_.label_values == model.predict(X[2000:])).all()
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_both_verifiers_confirm_the_certificate(neighbours: str) -> None:
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_both_verifiers_confirm_the_certificate(relation: str) -> None:
     X, y = plane()
     labels = np.array(["no", "yes", "maybe"])[y + (X[:, 2] > 1) * (2 - y)]
     for classes, told in (((0, 1), y), (("maybe", "no", "yes"), labels)):
-        model = fitted(X[:2000], told[:2000], X[2000:], classes, neighbours=neighbours)
+        model = fitted(X[:2000], told[:2000], X[2000:], classes, relation=relation)
         checks = sb.verify_certificate(model.certificate_).checks
         assert [check.detail for check in checks if not check.ok] == []
         assert "event" in second.certificate.check_mechanism(model.certificate_)
@@ -74,7 +74,7 @@ def test_users_are_bounded_together_and_named(kind: str) -> None:
     given: dict[str, Any] = {"units": np.arange(2000) // 2, "unit_name": "patient"}
     model: Any = sb.RecordMomentsClassifier(budget=BUDGET, ledger=ledger)
     if kind == "number":
-        model = sb.RecordMomentsRegressor(target_range=(0, 1), budget=BUDGET, ledger=ledger)
+        model = sb.RecordMomentsRegressor(bounds=(0, 1), budget=BUDGET, ledger=ledger)
     elif kind == "labels":
         y, given["labels"] = y[:, None], ["high"]
     else:
@@ -86,7 +86,7 @@ def test_users_are_bounded_together_and_named(kind: str) -> None:
 
 def test_replacing_a_record_has_twice_the_sensitivity_and_states_the_number() -> None:
     X, y = plane()
-    model = fitted(X[:2000], y[:2000], X[2000:], neighbours="replace-one")
+    model = fitted(X[:2000], y[:2000], X[2000:], relation="replace-one")
     mechanism = stated(model.certificate_)
     event = model.certificate_["events"][0]
     assert event["squared_sensitivity"] == 4 * mechanism["bound"] ** 2
@@ -133,9 +133,9 @@ def test_a_known_request_costs_nothing_and_goes_on(tmp_path: Path) -> None:
         ({"budget": sb.PrivacyBudget(1.0, 0.0)}, ParameterError, "delta is 0"),
         ({"n_stages": 0}, ParameterError, "n_stages"),
         ({"n_stages": 11}, ParameterError, "more than 10"),
-        ({"neighbours": "other"}, ParameterError, "neighbours"),
+        ({"relation": "other"}, ParameterError, "relation"),
         ({"basis": LogisticRegression()}, ParameterError, "give one of secretballot.bases"),
-        ({"neighbours": "replace-one", "units": [1] * 100}, ParameterError, "single records"),
+        ({"relation": "replace-one", "units": [1] * 100}, ParameterError, "single records"),
         ({"X_public": None}, DataError, "X_public is missing"),
         ({"X_public": np.zeros((5, 3))}, DataError, "too few or all alike"),
         ({"X_public": np.zeros((5, 2))}, DataError, "must have the same"),
@@ -150,7 +150,7 @@ def test_bad_input_gets_a_sentence_and_spends_nothing(
     given = {"X_public": X[100:], "classes": [0, 1], "units": None, "y": y[:100], **settings}
     fit = {key: given.pop(key) for key in ("X_public", "classes", "units", "y")}
     ledger = sb.Ledger.in_memory(dataset="people", budget=BUDGET)
-    if settings.get("neighbours") == "replace-one":
+    if settings.get("relation") == "replace-one":
         ledger = None
     model = sb.RecordMomentsClassifier(**{"budget": BUDGET, "ledger": ledger, **given})
     with pytest.raises(error, match=words):

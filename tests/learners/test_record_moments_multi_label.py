@@ -69,14 +69,14 @@ def test_every_label_of_a_real_table_is_learnt() -> None:
     assert (wrong < right).all()
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_the_verifier_confirms_the_certificate_and_finds_forgeries(neighbours: str) -> None:
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_the_verifier_confirms_the_certificate_and_finds_forgeries(relation: str) -> None:
     X, y = halves()
-    document = fitted(X[:2000], y[:2000], X[2000:], neighbours=neighbours).certificate_
+    document = fitted(X[:2000], y[:2000], X[2000:], relation=relation).certificate_
     assert [one.detail for one in sb.verify_certificate(document).checks if not one.ok] == []
     mechanism, public = stated(document), document["public"]
     assert mechanism["labels"] == NAMES
-    factor = 4 if neighbours == "replace-one" else 1
+    factor = 4 if relation == "replace-one" else 1
     assert document["events"][0]["squared_sensitivity"] == factor * mechanism["bound"] ** 2
     for change in (
         {"labels": ["cough", "cough"]},

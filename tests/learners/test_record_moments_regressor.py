@@ -31,9 +31,9 @@ def line(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, 1 + X[:, 0] - X[:, 1]
 
 
-def fitted(X: Any, y: Any, X_public: Any, target_range: Any = RANGE, **settings: Any) -> Any:
+def fitted(X: Any, y: Any, X_public: Any, bounds: Any = RANGE, **settings: Any) -> Any:
     given = {key: settings.pop(key) for key in ("units", "unit_name") if key in settings}
-    model = sb.RecordMomentsRegressor(target_range=target_range, **{"budget": BUDGET, **settings})
+    model = sb.RecordMomentsRegressor(bounds=bounds, **{"budget": BUDGET, **settings})
     return model.fit(X, y, X_public=X_public, **given)
 
 
@@ -60,19 +60,19 @@ def test_on_a_real_table_it_comes_near_least_squares_without_privacy() -> None:
     assert drowned.score(X.iloc[held_out], y[held_out]) < 0.3
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_the_verifier_confirms_the_certificate_and_finds_forgeries(neighbours: str) -> None:
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_the_verifier_confirms_the_certificate_and_finds_forgeries(relation: str) -> None:
     X, y = line()
-    document = fitted(X[:2000], y[:2000], X[2000:], neighbours=neighbours).certificate_
+    document = fitted(X[:2000], y[:2000], X[2000:], relation=relation).certificate_
     checks = sb.verify_certificate(document).checks
     assert [check.detail for check in checks if not check.ok] == []
     mechanism, event = stated(document), document["events"][0]
-    factor = 4 if neighbours == "replace-one" else 1
+    factor = 4 if relation == "replace-one" else 1
     assert event["squared_sensitivity"] == factor * mechanism["bound"] ** 2
-    assert mechanism["target_range"] == [*RANGE]
+    assert mechanism["bounds"] == [*RANGE]
     for change in (
-        {"target_range": [5.0, -5.0]},
-        {"target_range": [0.0]},
+        {"bounds": [5.0, -5.0]},
+        {"bounds": [0.0]},
         {"weights": mechanism["weights"][:2]},
         {"n_classes": 2},
     ):
@@ -90,7 +90,7 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> 
     X, y = line()
     model = fitted(X[:2000], y[:2000], X[2000:])
     weights = np.array(model.certificate_["public"]["weights"][-1]).reshape(-1, 1)
-    again = sb.MomentsStudent(TableBasis().fit(X[2000:]), weights, target_range=RANGE)
+    again = sb.MomentsStudent(TableBasis().fit(X[2000:]), weights, bounds=RANGE)
     assert (again.predict(X) == model.predict(X)).all()
     assert model.score(X, y) > 0.8
     for back in (
@@ -102,7 +102,7 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> 
     shares = model.student_.column_shares(X[2000:])
     assert shares[0] > 0.3 < shares[1]
     assert shares.sum() == pytest.approx(1)
-    assert "np.float64" not in repr(model.student_.target_range)
+    assert "np.float64" not in repr(model.student_.bounds)
 
 
 def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
@@ -167,11 +167,11 @@ def test_one_odd_target_raises_nothing_and_warns_of_nothing(value: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"target_range": None}, ParameterError, "target_range is missing"),
-        ({"target_range": (1, 2, 3)}, ParameterError, "give two numbers"),
-        ({"target_range": (2, 1)}, ParameterError, "below its second"),
-        ({"target_range": (-1e308, 1e308)}, ParameterError, "below its second"),
-        ({"target_range": (0, np.inf)}, ParameterError, "target_range"),
+        ({"bounds": None}, ParameterError, "bounds is missing"),
+        ({"bounds": (1, 2, 3)}, ParameterError, "give two numbers"),
+        ({"bounds": (2, 1)}, ParameterError, "below its second"),
+        ({"bounds": (-1e308, 1e308)}, ParameterError, "below its second"),
+        ({"bounds": (0, np.inf)}, ParameterError, "bounds"),
         ({"y": None}, DataError, "y is None"),
         ({"y": np.zeros(99)}, DataError, "has 99 targets"),
         ({"y": np.zeros((100, 2))}, DataError, "no single column"),
@@ -181,9 +181,9 @@ def test_bad_input_gets_a_sentence_and_spends_nothing(
     settings: dict[str, Any], error: Any, words: str
 ) -> None:
     X, y = line(200)
-    given = {"X_public": X[100:], "y": y[:100], "target_range": RANGE, **settings}
+    given = {"X_public": X[100:], "y": y[:100], "bounds": RANGE, **settings}
     ledger = sb.Ledger.in_memory(dataset="people", budget=BUDGET)
     told, pool = given.pop("y"), given.pop("X_public")
     with pytest.raises(error, match=words):
-        fitted(X[:100], told, pool, given.pop("target_range"), ledger=ledger, **given)
+        fitted(X[:100], told, pool, given.pop("bounds"), ledger=ledger, **given)
     assert ledger.releases() == 0

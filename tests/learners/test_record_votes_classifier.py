@@ -57,9 +57,9 @@ class Cells:
 
 
 def priced(
-    budget: sb.PrivacyBudget, n_points: int, k: int, neighbours: str = "add-remove"
+    budget: sb.PrivacyBudget, n_points: int, k: int, relation: str = "add-remove"
 ) -> tuple[NoisyVotes, VoteShape]:
-    shape = record_votes_shape(n_points, 2, k, guarantee_of("record", neighbours))
+    shape = record_votes_shape(n_points, 2, k, guarantee_of("record", relation))
     return noisy_votes(budget, shape, release="counts"), shape
 
 
@@ -106,10 +106,10 @@ POINTS = np.array([[0], [2], [3]])
 RECORDS = [(place, label) for place in (-1, 1, 3) for label in (0, 1)]
 
 
-def true_counts(records: Any, k: int, neighbours: str) -> Any:
+def true_counts(records: Any, k: int, relation: str) -> Any:
     X = np.array([[place] for place, _ in records])
     y = [label for _, label in records]
-    return counts(X, y, POINTS, votes_per_record=k, neighbours=neighbours).astype(int)
+    return counts(X, y, POINTS, votes_per_record=k, relation=relation).astype(int)
 
 
 def exact_delta(moved: Any, sigma: float, epsilon: float) -> float:
@@ -124,29 +124,29 @@ def exact_delta(moved: Any, sigma: float, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "k"), [("add-remove", 1), ("add-remove", 2), ("replace-one", 1)]
+    ("relation", "k"), [("add-remove", 1), ("add-remove", 2), ("replace-one", 1)]
 )
 def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(
-    neighbours: str, k: int, unnoised: None
+    relation: str, k: int, unnoised: None
 ) -> None:
     budget = sb.PrivacyBudget(1.5, 0.02)
-    sigma = priced(budget, 3, k, neighbours)[0].scale
+    sigma = priced(budget, 3, k, relation)[0].scale
     worst = 0.0
     moves = {}
     found = functools.cache(true_counts)
     for others in itertools.combinations_with_replacement(RECORDS, 1):
         for record in RECORDS:
-            here = found((*others, record), k, neighbours)
-            if neighbours == "add-remove":
-                there = [found(others, k, neighbours)]
+            here = found((*others, record), k, relation)
+            if relation == "add-remove":
+                there = [found(others, k, relation)]
             else:
-                there = [found((*others, new), k, neighbours) for new in RECORDS]
+                there = [found((*others, new), k, relation) for new in RECORDS]
             moves |= {(here - other).tobytes(): here - other for other in there}
     for moved in moves.values():
         for side in (moved, -moved):
             worst = max(worst, exact_delta(side, sigma, budget.epsilon))
     assert worst <= budget.delta * (1 + 1e-9)
-    # all of the budget is used by some neighbours, so that less noise is caught
+    # all of the budget is used by some relation, so that less noise is caught
     assert worst > 0.99 * budget.delta
     too_little = max(exact_delta(moved, 0.9 * sigma, budget.epsilon) for moved in moves.values())
     assert too_little > budget.delta
@@ -164,8 +164,8 @@ def test_the_price_agrees_with_dp_accounting() -> None:
 
     for k, epsilon in ((5, 0.5), (160, 1.0)):
         budget = sb.PrivacyBudget(epsilon, 1e-5)
-        for neighbours, moved in (("add-remove", k), ("replace-one", 2 * k)):
-            sigma = priced(budget, 1000, k, neighbours)[0].scale
+        for relation, moved in (("add-remove", k), ("replace-one", 2 * k)):
+            sigma = priced(budget, 1000, k, relation)[0].scale
             theirs = privacy_loss_distribution.from_gaussian_mechanism(
                 sigma / math.sqrt(moved), value_discretization_interval=1e-4, use_connect_dots=True
             ).get_delta_for_epsilon(epsilon)
@@ -439,9 +439,7 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     # nor does it get what was released of another kind
     own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
     settings |= {"ledger": own}
-    number = sb.RecordMomentsRegressor(
-        target_range=(0, 1), budget=BUDGET, ledger=own, request="first"
-    )
+    number = sb.RecordMomentsRegressor(bounds=(0, 1), budget=BUDGET, ledger=own, request="first")
     number.fit(X, y, X_public=X)
     with pytest.raises(sb.ParameterError, match="begun with other terms"):
         fitted(X, y, X, **settings)

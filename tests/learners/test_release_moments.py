@@ -166,7 +166,7 @@ def released(
         "points_sha256": "0" * 64,
         "request": "a",
         "purpose": "try",
-        "declaration": {"unit": about.unit, "neighbours": about.relation},
+        "declaration": {"unit": about.unit, "relation": about.relation},
         **more,
     }
     stages = given.pop("stages", None) or stages_of(about)
@@ -231,7 +231,7 @@ def test_sums_by_user_are_refused_in_an_account_about_records() -> None:
 def test_a_promise_about_something_else_is_refused_before_anything_is_spent() -> None:
     replaced, users = guarantee(relation="replace-one"), guarantee("user")
     for ledger, about in (
-        (account(neighbours="replace-one"), replaced),
+        (account(relation="replace-one"), replaced),
         (account(unit="user"), users),
     ):
         with pytest.raises((ParameterError, DataError), match=r"not of the shape|coordinates"):

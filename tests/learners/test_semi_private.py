@@ -124,7 +124,7 @@ QUICK_WORLDS = [
     ],
 )
 def test_the_loss_of_the_whole_fit_is_epsilon_and_no_more(monkeypatch, world, relation):
-    settings = WORLDS[world] | {"neighbours": relation}
+    settings = WORLDS[world] | {"relation": relation}
     laws = {dataset: law_of_fit(monkeypatch, dataset, **settings) for dataset in datasets(3)}
     worst = worst_loss(laws, relation)
     assert worst <= EPSILON
@@ -163,7 +163,7 @@ def test_with_six_records_the_loss_comes_within_a_hundredth_of_epsilon(family, r
 
 def test_the_half_forgotten_where_records_are_replaced_is_caught(monkeypatch):
     laws = {
-        d: law_of_fit(monkeypatch, d, hypotheses=Thresholds(), neighbours="add-remove")
+        d: law_of_fit(monkeypatch, d, hypotheses=Thresholds(), relation="add-remove")
         for d in datasets(3)
     }
     assert worst_loss(laws, "replace-one") > 1.9 * EPSILON
@@ -374,7 +374,7 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
     [
         ({"candidates": [1, 2]}, {}, "Both hypotheses and candidates"),
         ({"hypotheses": FiniteClass(FINITE)}, {}, "as candidates"),
-        ({"neighbours": "replace-one"}, {"units": np.arange(300)}, "units"),
+        ({"relation": "replace-one"}, {"units": np.arange(300)}, "units"),
         ({"n_cover": 0}, {}, "n_cover"),
         ({}, {"classes": [0, 1, 2]}, "Only binary classification"),
         ({"hypotheses": DecisionStumps(2)}, {}, "needs 2"),
@@ -416,7 +416,7 @@ def test_private_records_satisfy_what_they_promise_and_one_less_does_not():
         (200, 0.3, 0.05, 1),
     ):
         relation = "add-remove" if moved == 1 else "replace-one"
-        n = private_records_needed(n_candidates, alpha, 0.05, epsilon=epsilon, neighbours=relation)
+        n = private_records_needed(n_candidates, alpha, 0.05, epsilon=epsilon, relation=relation)
 
         def excess(n: int, N: int = n_candidates, scale: float = moved / epsilon) -> float:
             return scale * math.log(2 * N / 0.05) / n + math.sqrt(2 * math.log(4 * N / 0.05) / n)

@@ -98,7 +98,7 @@ class World:
 
     def __init__(self, plan: "Plan", ones: dict[int, int], n_teachers: int) -> None:
         ledger = sb.Ledger.in_memory(dataset="made up", budget=sb.PrivacyBudget(1e4, 0.9999))
-        declared = {"unit": "record", "unit_column": None, "neighbours": "add-remove"}
+        declared = {"unit": "record", "unit_column": None, "relation": "add-remove"}
         votes: Any = _Votes(ones, n_teachers)
         teachers = sb.TrainedTeachers(votes, (0, 1), declared, np.empty((0, 1)))
         self.session = begun_session(teachers, plan.mechanism, ledger, plan.queries, delta=0.2)

@@ -314,7 +314,7 @@ def test_only_one_file_has_positions(tmp_path: Path, place_in: Callable[[Path], 
             "tree",
             n_teachers=5,
             budget=sb.PrivacyBudget(5, 1e-4),
-            neighbours="replace-one",
+            relation="replace-one",
             ledger=ledger,
         )
         with pytest.raises(ParameterError, match="give one file that is not sorted by content"):
@@ -325,7 +325,7 @@ def test_only_one_file_has_positions(tmp_path: Path, place_in: Callable[[Path], 
 
 def account_by_position() -> sb.Ledger:
     return sb.Ledger.in_memory(
-        dataset="d", budget=sb.PrivacyBudget(100, 1e-3), neighbours="replace-one"
+        dataset="d", budget=sb.PrivacyBudget(100, 1e-3), relation="replace-one"
     )
 
 
@@ -399,6 +399,6 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> Non
     persons = tmp_path / "persons"
     persons.mkdir()
     with pytest.raises(ParameterError, match="about single records"):
-        sb.RecordMomentsClassifier(budget=budget, neighbours="replace-one").fit(
+        sb.RecordMomentsClassifier(budget=budget, relation="replace-one").fit(
             kept(persons, "person"), None, X_public=X_PUBLIC, classes=CLASSES
         )

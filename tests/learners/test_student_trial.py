@@ -31,7 +31,7 @@ LEARNERS: list[tuple[Any, dict[str, Any]]] = [
 
 def ledger_of(learner: Any) -> sb.Ledger:
     terms = (
-        {"unit": "label", "neighbours": "replace-one"}
+        {"unit": "label", "relation": "replace-one"}
         if learner.__name__.startswith("LabelPrivate")
         else {}
     )

@@ -83,7 +83,7 @@ def test_teachers_that_are_found_are_not_trained(
         {"y": np.where(np.arange(300) == 7, 1 - Y, Y)},
         {"n_teachers": 10},
         {"random_state": 3},
-        {"neighbours": "replace-one"},
+        {"relation": "replace-one"},
         {"units": np.arange(300) // 2, "unit_name": "patient"},
         {"classes": [1, 0]},
     ],

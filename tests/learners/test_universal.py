@@ -58,7 +58,7 @@ def _plan_once() -> Any:
 
 def ledger_at(folder: Path, budget: PrivacyBudget = ASKED) -> Ledger:
     return Ledger(
-        folder / "ledger.sqlite", dataset="registry", budget=budget, neighbours="replace-one"
+        folder / "ledger.sqlite", dataset="registry", budget=budget, relation="replace-one"
     )
 
 
@@ -66,10 +66,10 @@ def settings(folder: Path | None = None, **changes: Any) -> dict[str, Any]:
     given: dict[str, Any] = {
         "budget": ASKED,
         "n_first": 30,
-        "max_unstable": 2,
+        "max_abstentions": 2,
         "n_teachers": 350,
         "epsilon_share": 0.1,
-        "neighbours": "replace-one",
+        "relation": "replace-one",
     } | changes
     return (
         given
@@ -110,7 +110,7 @@ def test_the_ends_of_the_split_are_those_of_the_errata():
     assert best_share((5000.0, 20.0), 1696, 1696) == best_share((5000.0, 20.0), 1696, 1) == 0.1
     # by our own constants a half is best at about seven hundred times m_o
     constants = error_constants(
-        1, 1696, epsilon=0.9, rate=0.108, n_teachers=1200, neighbours="replace-one"
+        1, 1696, epsilon=0.9, rate=0.108, n_teachers=1200, relation="replace-one"
     )
     assert best_share(constants, 1696, 1696 * 1800) == pytest.approx(0.5, abs=0.03)
 
@@ -160,7 +160,7 @@ def test_what_the_first_part_said_stays_and_the_rest_is_said_in_the_end():
 
 
 def test_where_records_come_and_go_their_number_stays_private():
-    labeler = fitted(neighbours="add-remove")
+    labeler = fitted(relation="add-remove")
     answers = labeler.ask_many(QUESTIONS)
     assert answers.answered.all()
     assert (answers.labels == true_label(QUESTIONS)).all()
@@ -184,7 +184,7 @@ def test_a_sample_of_the_points_gives_fewer_candidates(known):
     points, questions = rng.random((4000, 2)), rng.random((400, 2))
     labels = np.where(points[:, 0] > 0.5, "yes", "no")
     labeler = sb.UniversalLabeler(
-        DecisionStumps(2), **settings(n_first=40, n_cover=12, max_unstable=1, n_teachers=300)
+        DecisionStumps(2), **settings(n_first=40, n_cover=12, max_abstentions=1, n_teachers=300)
     )
     if known:
         labeler.fit(points, labels, classes=NAMES, public_points_known=questions)
@@ -417,7 +417,7 @@ def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(
         tmp_path / "ledger.sqlite",
         dataset="registry",
         budget=PrivacyBudget(99.0, 1e-3),
-        neighbours="replace-one",
+        relation="replace-one",
     )
     given = {
         "hypotheses": Thresholds(),
@@ -444,10 +444,10 @@ def test_a_ledger_with_room_for_one_part_only_takes_neither(tmp_path: Path, room
 
 def test_a_ledger_of_another_promise_or_another_way_of_adding_up_is_refused():
     for terms, words in (
-        ({"neighbours": "add-remove"}, "replace-one"),
+        ({"relation": "add-remove"}, "replace-one"),
         ({"composition": "renyi"}, "add two prices up"),
     ):
-        about: dict[str, Any] = {"neighbours": "replace-one"} | terms
+        about: dict[str, Any] = {"relation": "replace-one"} | terms
         ledger = Ledger.in_memory(dataset="registry", budget=PrivacyBudget(9.0, 1e-3), **about)
         with pytest.raises((sb.ParameterError, sb.LedgerError), match=words):
             fitted(ledger=ledger)

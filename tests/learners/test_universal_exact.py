@@ -142,7 +142,7 @@ class World:
             budget=BUDGET,
             n_first=len(QUERIES),
             epsilon_share=self.share,
-            neighbours="replace-one",
+            relation="replace-one",
         )
         X, y = np.array([[x] for x, _ in records]), [label for _, label in records]
         return labeler.fit(X, y, classes=[0, 1])
@@ -311,14 +311,14 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
     laws, world.rows = [], np.arange(1)
     for label in (1, 0):
         ledger = sb.Ledger.in_memory(
-            dataset="made up", budget=PrivacyBudget(9.0, 0.99), neighbours="replace-one"
+            dataset="made up", budget=PrivacyBudget(9.0, 0.99), relation="replace-one"
         )
         labeler = sb.UniversalLabeler(
             hypotheses,
             budget=ASKED,
             n_first=1000,
             epsilon_share=0.1,
-            neighbours="replace-one",
+            relation="replace-one",
             ledger=ledger,
         )
         labeler.fit([[7.0]], [label], classes=[0, 1]).ask_many(questions)

@@ -38,7 +38,7 @@ def votes(ones: Any) -> sb.Votes:
 
 def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     model = sb.PATEClassifier(
-        n_teachers=K, budget=BUDGET, aggregator="vote-table", n_queries=60, random_state=0
+        n_teachers=K, budget=BUDGET, mechanism="vote-table", n_queries=60, random_state=0
     ).fit(X, Y, X_public=POOL, classes=[0, 1])
     assert np.mean(model.predict(POOL) == (POOL[:, 0] > 0.1)) > 0.8
     certificate = model.certificate_
@@ -50,7 +50,7 @@ def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     own = second.price_of(event, certificate["epsilon"], certificate["delta"])
     assert own.upper <= certificate["delta"] * (1 + second.ERROR)
     # as many queries as leave the usual margin right
-    terms = sb.PATEClassifier(n_teachers=K, budget=BUDGET, aggregator="vote-table").planned_terms(
+    terms = sb.PATEClassifier(n_teachers=K, budget=BUDGET, mechanism="vote-table").planned_terms(
         teacher_shape(10_000, 2, K)
     )
     assert 60 < terms.shape.n_queries < 10_000

@@ -43,7 +43,7 @@ WEIGHED = (
     ),
     candidate(Setting(200, "gaussian", "labels", 300), vote=0.86, label=0.79, student=0.78),
     candidate(
-        Setting(400, "sparse-vector", "labels", 1000, max_unstable=2),
+        Setting(400, "sparse-vector", "labels", 1000, max_abstentions=2),
         vote=0.84,
         label=0.92,
         student=0.70,

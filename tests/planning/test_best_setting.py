@@ -156,8 +156,8 @@ def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
 
 def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
     plan = make_plan(replace(TASK, delta=0.0), model)
-    assert plan.votes.setting.aggregator == "laplace"
-    assert {one.setting.aggregator for one in plan.evaluated} == {"laplace"}
+    assert plan.votes.setting.mechanism == "laplace"
+    assert {one.setting.mechanism for one in plan.evaluated} == {"laplace"}
     noise = Noise(PrivacyBudget(TASK.epsilon, 0.0), 2).terms(plan.votes.setting)
     assert noise.mechanism.noise == "laplace"
     assert plan.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
@@ -177,12 +177,12 @@ def test_a_plan_of_a_threshold_is_kept_and_turned_into_options(
     assert Plan.from_json(kept) == plan
     assert kept["recommended"]["setting"]["threshold"] == 80
     options = learn_options(plan)
-    assert {f"--aggregator {name}", "--threshold 80", "--max-answers 20"} <= set(options)
+    assert {f"--mechanism {name}", "--threshold 80", "--max-answers 20"} <= set(options)
     assert (f"--strategy {strategy}" in options) == (strategy != "passive")
     assert f"{name} labels" in plan_text(plan)
     assert settings_of(plan)["max_answers"] == 20
     model = sb.classifier_by_plan(plan)
-    assert (model.threshold, model.max_answers, model.aggregator) == (80, 20, name)
+    assert (model.threshold, model.max_answers, model.mechanism) == (80, 20, name)
     assert isinstance(model, sb.ActivePATEClassifier) == (strategy != "passive")
 
 
@@ -190,13 +190,13 @@ def test_a_plan_of_a_threshold_is_kept_and_turned_into_options(
 def test_a_plan_for_an_aggregator_has_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_setting, "FRONTIER", (1.0, 2.0))
     monkeypatch.setattr(best_setting, "_improvements_of", lambda *_: ())
-    task = replace(TASK, epsilon=4.0, n_public=60, aggregator=name)
+    task = replace(TASK, epsilon=4.0, n_public=60, mechanism=name)
     found = make_plan(task, CurveModel(CURVE, n_classes=2), n_teachers=900)
     settings = [one.setting for one in found.evaluated]
     settings += [one.candidate.setting for one in found.frontier if one.candidate is not None]
-    assert {one.aggregator for one in settings} == {name}
+    assert {one.mechanism for one in settings} == {name}
     kept = json.loads(json.dumps(found.to_json()))
-    assert kept["task"]["aggregator"] == name
+    assert kept["task"]["mechanism"] == name
     assert Plan.from_json(kept) == found
     assert found.method == "votes"
-    assert f"only by the {name} aggregator" in " ".join(plan_text(found).split())
+    assert f"only by the {name} mechanism" in " ".join(plan_text(found).split())

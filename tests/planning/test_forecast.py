@@ -1,4 +1,4 @@
-"""Forecasts against the aggregators themselves, run many times on the same simulated votes."""
+"""Forecasts against the mechanisms themselves, run many times on the same simulated votes."""
 
 import numpy as np
 import pytest

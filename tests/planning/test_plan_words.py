@@ -34,7 +34,7 @@ def test_losses_add_up_to_what_the_student_is_short_of() -> None:
 def test_the_options_are_those_of_learn() -> None:
     assert (
         " ".join(learn_options(made_plan()))
-        == "--epsilon 1 --delta 1e-06 --records 10000 --teachers 200 --queries 1000 --aggregator"
+        == "--epsilon 1 --delta 1e-06 --records 10000 --teachers 200 --queries 1000 --mechanism"
         " gaussian --release counts"
     )
     # the price that was planned, and none that is a little larger
@@ -48,7 +48,7 @@ def test_the_options_are_those_of_learn() -> None:
         words = shlex.split(" ".join(learn_options(plan)))
         assert words[-2:] == ["--teacher", "tree"]
         assert ("--strategy" in words) == (setting.strategy == "margin")
-        assert ("--max-unstable" in words) == (setting.aggregator == "sparse-vector")
+        assert ("--max-abstentions" in words) == (setting.mechanism == "sparse-vector")
 
 
 def test_the_command_of_the_page_is_one_a_shell_takes() -> None:

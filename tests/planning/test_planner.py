@@ -120,9 +120,9 @@ def test_a_plan_of_interactive_voting_is_what_the_certificate_says() -> None:
             n_teachers=50,
             teacher="naive-bayes",
             seed=3,
-            aggregator="interactive",
+            mechanism="interactive",
         )
-    assert {one.setting.aggregator for one in made.evaluated} == {"interactive"}
+    assert {one.setting.mechanism for one in made.evaluated} == {"interactive"}
     best = made.votes
     setting, answered = best.setting, best.expected.answered
     assert 0 < answered.low <= answered.value <= answered.high <= setting.max_answers

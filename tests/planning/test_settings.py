@@ -44,11 +44,11 @@ def test_streams_that_nothing_passes_are_not_evaluated() -> None:
     noise = Noise(task.budget, 2)
     assert list(stream_settings(task, 50, noise, STOPS)) == []
     some = list(stream_settings(task, 300, noise, STOPS))
-    assert [s.max_unstable for s in some] == [1, 3, 10, 30, 100]
+    assert [s.max_abstentions for s in some] == [1, 3, 10, 30, 100]
     kinds = {}
     for setting in some:
         terms = noise.terms(setting)
-        most = {"max_abstentions": setting.max_unstable}
+        most = {"max_abstentions": setting.max_abstentions}
         if isinstance(terms.mechanism, SparseVector):
             run = sparse_vector(task.budget, setting.n_queries, **most)
         else:
@@ -56,12 +56,15 @@ def test_streams_that_nothing_passes_are_not_evaluated() -> None:
         assert terms.mechanism == run
         assert terms.shape.n_queries == setting.n_queries
         check_useful(terms.mechanism, terms.shape)
-        kinds[setting.max_unstable] = setting.aggregator
+        kinds[setting.max_abstentions] = setting.mechanism
     # the pure sparse vector for one abstention, the table for many
     assert kinds[1] == "sparse-vector"
     assert kinds[10] == kinds[100] == "abstention-table"
     short = stream_settings(Task(100_000, 3, 2, 1.0, 1e-5), 1000, noise, STOPS)
-    assert [s.max_unstable for s in short] == [1, 3]  # more abstentions than queries would be idle
+    assert [s.max_abstentions for s in short] == [
+        1,
+        3,
+    ]  # more abstentions than queries would be idle
 
 
 KINDS = [(2, "labels"), (2, "counts"), (3, "labels"), (3, "counts")]

@@ -16,9 +16,9 @@ DISTANCES = RNG.integers(0, 40, size=300)
 RIGHT = (RNG.random(300) < 0.5 + DISTANCES / 80).astype(float)
 
 
-@pytest.mark.parametrize(("n_queries", "max_unstable"), [(1, 1), (50, 1), (200, 7), (60, 90)])
-def test_answers_are_those_of_the_theory(n_queries: int, max_unstable: int) -> None:
-    event = sparse_event(3.0, 5.0, 12, max_unstable)
+@pytest.mark.parametrize(("n_queries", "max_abstentions"), [(1, 1), (50, 1), (200, 7), (60, 90)])
+def test_answers_are_those_of_the_theory(n_queries: int, max_abstentions: int) -> None:
+    event = sparse_event(3.0, 5.0, 12, max_abstentions)
     values, counts = np.unique(DISTANCES, return_counts=True)
     told = stream_forecast(event, n_queries, values.tolist(), (counts / counts.sum()).tolist())
     law = expected_stream(event, n_queries, DISTANCES, RIGHT)

@@ -162,12 +162,12 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
 @pytest.mark.parametrize(
     ("terms", "declaration"),
     [
-        ({"neighbours": "replace-one"}, None),
+        ({"relation": "replace-one"}, None),
         ({"unit": "user"}, None),
         ({"unit": "user"}, {"unit": "record"}),
-        ({}, {"neighbours": "replace-one"}),
-        ({"neighbours": "replace-one"}, {"unit": "user", "neighbours": "replace-one"}),
-        ({"unit": "user", "neighbours": "replace-one"}, {"unit": "user"}),
+        ({}, {"relation": "replace-one"}),
+        ({"relation": "replace-one"}, {"unit": "user", "relation": "replace-one"}),
+        ({"unit": "user", "relation": "replace-one"}, {"unit": "user"}),
     ],
 )
 def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_spent(
@@ -187,10 +187,10 @@ def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_s
         ({}, None),
         ({}, {"unit": "user"}),
         ({"unit": "user"}, {"unit": "user"}),
-        ({"neighbours": "replace-one"}, {"neighbours": "replace-one"}),
+        ({"relation": "replace-one"}, {"relation": "replace-one"}),
         (
-            {"unit": "user", "neighbours": "replace-one"},
-            {"unit": "user", "neighbours": "replace-one"},
+            {"unit": "user", "relation": "replace-one"},
+            {"unit": "user", "relation": "replace-one"},
         ),
     ],
 )
@@ -202,8 +202,8 @@ def test_the_certificate_says_what_the_ledger_promises(
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
     counts = votes(**declaration or {})
     certificate = sb.release(counts, mechanism, ledger, BUDGET, declaration=declaration).certificate
-    said = (certificate["composition"]["unit"], certificate["composition"]["neighbours"])
-    assert said == (ledger.unit, ledger.neighbours)
+    said = (certificate["composition"]["unit"], certificate["composition"]["relation"])
+    assert said == (ledger.unit, ledger.relation)
     assert sb.verify_certificate(certificate).ok
 
 
@@ -324,7 +324,7 @@ def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_a
 
     rows, labels = np.arange(240.0).reshape(120, 2) % 7, np.arange(120) % 2
     teachers = sb.train_teachers(
-        None, rows, labels, classes=[0, 1], n_teachers=40, neighbours="replace-one"
+        None, rows, labels, classes=[0, 1], n_teachers=40, relation="replace-one"
     )
     votes = teachers.vote(teachers.points(rows[:5]))
     budget = sb.PrivacyBudget(1000.0, 1e-6)
@@ -338,11 +338,11 @@ def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_a
             mechanism,
             ledger,
             budget,
-            declaration={"unit": "record", "neighbours": "add-remove"},
+            declaration={"unit": "record", "relation": "add-remove"},
         )
     assert ledger.spent().epsilon == 0
-    fitting = sb.Ledger.in_memory(dataset="d", budget=budget, neighbours="replace-one")
-    assert sb.release(votes, mechanism, fitting, budget).certificate["neighbours"] == "replace-one"
+    fitting = sb.Ledger.in_memory(dataset="d", budget=budget, relation="replace-one")
+    assert sb.release(votes, mechanism, fitting, budget).certificate["relation"] == "replace-one"
 
 
 class _InterruptedNoise(_SpyNoise):

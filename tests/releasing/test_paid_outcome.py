@@ -29,7 +29,7 @@ ONES = np.arange(0, 251, 10)
 VOTES = np.column_stack([250 - ONES, ONES])
 RIGHT = np.arange(40)[:, None] < np.array([10, 30, 20])
 LABEL: Any = {"unit": "label", "relation": "replace-one"}
-REPLACE = {"unit": "record", "neighbours": "replace-one"}
+REPLACE = {"unit": "record", "relation": "replace-one"}
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
 
 
 def test_scores_of_another_relation_are_refused() -> None:
-    replace = sb.Ledger.in_memory(dataset="d", budget=BUDGET, neighbours="replace-one")
+    replace = sb.Ledger.in_memory(dataset="d", budget=BUDGET, relation="replace-one")
     scores = Scores.of_candidates(
         RIGHT.sum(axis=0), Guarantee(unit="record", relation="replace-one")
     )
@@ -176,8 +176,8 @@ def test_scores_of_another_relation_are_refused() -> None:
         _scored(replace, declaration=REPLACE)
     choice = choose_by_scores(lambda: scores, 3, replace, epsilon=0.1, declaration=REPLACE)
     assert choice.shape.guarantee.relation == "replace-one"
-    labels = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="label", neighbours="replace-one")
-    declared = {"unit": "label", "neighbours": "replace-one"}
+    labels = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="label", relation="replace-one")
+    declared = {"unit": "label", "relation": "replace-one"}
     told_of = Scores.of_candidates([1, 2], Guarantee(**LABEL))
     found = choose_by_scores(lambda: told_of, 2, labels, epsilon=0.1, declaration=declared)
     assert found.shape.guarantee.unit == "label"
@@ -240,7 +240,7 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
     with pytest.raises(sb.ParameterError, match="paid from another ledger"):
         released(counts, terms, ledger, queries=[0, 1, 2], choices=[foreign])
     own = sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=0.1)
-    by_user = {"unit": "user", "neighbours": "add-remove"}
+    by_user = {"unit": "user", "relation": "add-remove"}
     with pytest.raises(
         sb.ParameterError,
         match=r"paid for by record under 'add-remove', and the release is by user",

@@ -22,12 +22,12 @@ POINTS = b'{"points": [[0.5]]}'
 
 
 def account(
-    folder: Path | None = None, epsilon: float = 1.0, neighbours: str = "replace-one"
+    folder: Path | None = None, epsilon: float = 1.0, relation: str = "replace-one"
 ) -> Ledger:
     terms: dict[str, Any] = {
         "dataset": "registry",
         "budget": sb.PrivacyBudget(epsilon, 0.0),
-        "neighbours": neighbours,
+        "relation": relation,
     }
     return (
         Ledger.in_memory(**terms) if folder is None else Ledger(folder / "ledger.sqlite", **terms)
@@ -35,14 +35,14 @@ def account(
 
 
 def reserved(ledger: Ledger, epsilon: float = 0.5, request: str = "later") -> AnswerStream:
-    made = guarantee_of("record", ledger.neighbours)
+    made = guarantee_of("record", ledger.relation)
     return reserve_choice(
         ledger, epsilon=epsilon, request=request, guarantee=made, purpose="which one"
     )
 
 
-def scores(values: list[int], neighbours: Any = "replace-one") -> Scores:
-    return Scores.of_candidates(values, Guarantee(unit="record", relation=neighbours))
+def scores(values: list[int], relation: Any = "replace-one") -> Scores:
+    return Scores.of_candidates(values, Guarantee(unit="record", relation=relation))
 
 
 def drawn(bought: AnswerStream) -> list[tuple[bytes, int]]:
@@ -73,9 +73,9 @@ def test_it_is_paid_before_it_is_drawn_and_drawn_once(tmp_path: Path):
     assert bought.released().account.spent_after == (0.5, 0.0)
 
 
-@pytest.mark.parametrize(("neighbours", "moved"), [("replace-one", 2), ("add-remove", 1)])
+@pytest.mark.parametrize(("relation", "moved"), [("replace-one", 2), ("add-remove", 1)])
 def test_it_draws_at_the_scale_of_its_relation(
-    monkeypatch: pytest.MonkeyPatch, neighbours: Any, moved: int
+    monkeypatch: pytest.MonkeyPatch, relation: Any, moved: int
 ):
     seen: list[float] = []
 
@@ -93,9 +93,9 @@ def test_it_draws_at_the_scale_of_its_relation(
             return (0, 1)
 
     monkeypatch.setattr(releasing, "noise_source", Noise)
-    ledger = account(neighbours=neighbours)
-    ranges = Scores.of_ranges([3, 4], [1, 2], Guarantee(unit="record", relation=neighbours))
-    one = reserved(ledger, 0.25, "one").answer(scores([3, 4], neighbours), [POINTS])
+    ledger = account(relation=relation)
+    ranges = Scores.of_ranges([3, 4], [1, 2], Guarantee(unit="record", relation=relation))
+    one = reserved(ledger, 0.25, "one").answer(scores([3, 4], relation), [POINTS])
     two = reserved(ledger, 0.25, "two").answer(ranges, [POINTS])
     assert (one.values.item(), two.values.item()) == (1, 2)
     assert seen == pytest.approx([moved / 0.25] * 2, rel=1e-9)

@@ -56,7 +56,7 @@ def labels(release: str = "labels", **ballot: Any) -> tuple[Terms, sb.Votes]:
 
 def numbers(recipe: Any) -> tuple[Terms, sb.Votes]:
     shape = teacher_shape(6, 50, TEACHERS)
-    public = {"method": "votes-of-numbers", "target_range": [0.0, 10.0]}
+    public = {"method": "votes-of-numbers", "bounds": [0.0, 10.0]}
     return Terms(recipe(BUDGET, shape), shape, BUDGET, public), number_votes()
 
 
@@ -127,7 +127,7 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     "off the grid": ("median", lambda d: d["released"]["values"][0].__setitem__(0, 50)),
     "grid": ("mean", lambda d: d["shape"].update(n_classes=2)),
     "moved": ("mean", lambda d: d["shape"].update(moved=1)),
-    "range": ("mean", lambda d: d["public"].update(target_range=[1.0, 0.0])),
+    "range": ("mean", lambda d: d["public"].update(bounds=[1.0, 0.0])),
     "far": ("mean", lambda d: d["released"]["values"][0].__setitem__(0, 10**12)),
     "teachers": ("set counts", lambda d: d["shape"].update(n_teachers=10**6)),
     "a field": ("mean", lambda d: d["public"].update(more=1)),
@@ -164,10 +164,10 @@ def test_what_does_not_fit_is_refused_and_nothing_is_spent() -> None:
             sb.releasing.release_table(terms, votes, ledger, rows=rows)
     with pytest.raises(ParameterError, match="declaration says otherwise"):
         sb.releasing.release_table(
-            terms, votes, ledger, declaration={"unit": "record", "neighbours": "replace-one"}
+            terms, votes, ledger, declaration={"unit": "record", "relation": "replace-one"}
         )
     with pytest.raises(LedgerError):
-        sb.releasing.release_table(terms, votes, account(neighbours="replace-one"))
+        sb.releasing.release_table(terms, votes, account(relation="replace-one"))
     assert ledger.spent().epsilon == 0
     with pytest.raises(BudgetError):
         sb.releasing.release_table(terms, votes, account(budget=sb.PrivacyBudget(0.5, 1e-6)))

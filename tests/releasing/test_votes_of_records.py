@@ -50,7 +50,7 @@ def released(
     terms = Terms(priced(secret), secret.shape, BUDGET, {"method": "record-votes", **apart})
     made = secret.shape.guarantee
     if made != RECORD:
-        more = {"declaration": {"unit": made.unit, "neighbours": made.relation}} | more
+        more = {"declaration": {"unit": made.unit, "relation": made.relation}} | more
     rows = np.arange(secret.shape.n_queries)
     return release_labels(terms, secret, ledger, classes=secret.classes, rows=rows, **more)
 
@@ -92,7 +92,7 @@ def test_votes_leave_under_their_own_price_only() -> None:
         with pytest.raises(sb.ParameterError):
             sb.release(votes(), mechanism, ledger, BUDGET)
     # four votes of a record at the price of three, and a record that is replaced at that of one
-    replacing = account(neighbours="replace-one")
+    replacing = account(relation="replace-one")
     for secret, paying in ((votes(k=4), ledger), (votes(promise=REPLACED), replacing)):
         with pytest.raises(sb.BudgetError, match="calibrate it again"):
             sb.release(secret, priced(votes()), paying, BUDGET)
@@ -120,7 +120,7 @@ def test_votes_by_user_and_by_record_do_not_add_to_each_other_s_promise() -> Non
         with pytest.raises(sb.LedgerError, match="does not add to"):
             released(votes(promise=promise), ledger)
         assert not ledger.history()
-    declaration = {"unit": "record", "neighbours": "add-remove"}
+    declaration = {"unit": "record", "relation": "add-remove"}
     with pytest.raises(sb.ParameterError, match="made for unit 'user'"):
         released(votes(promise=USER), account(), declaration=declaration)
     out = released(votes(promise=USER), account(unit="user"))

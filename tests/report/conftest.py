@@ -22,7 +22,7 @@ from secretballot.report.certificate.build import (
 from secretballot.report.certificate.labels_file import labels_blocks
 
 EXACT = {"exact": True, "description": "discrete Gaussian, operating system entropy"}
-DECLARED = {"unit": "user", "unit_column": "patient_id", "neighbours": "add-remove"}
+DECLARED = {"unit": "user", "unit_column": "patient_id", "relation": "add-remove"}
 
 
 def certified(
@@ -56,7 +56,7 @@ def certified(
             "kind": kind,
             "dataset": "registry-2026",
             "unit": "user",
-            "neighbours": "add-remove",
+            "relation": "add-remove",
             "budget": {"epsilon": 4.0, "delta": 4e-5},
             "spent_after": {"epsilon": 1.5, "delta": 2e-5},
             "durable": True,

@@ -176,7 +176,7 @@ def of_tables() -> Iterator[tuple[str, Any, np.ndarray]]:
     weights = model.weights[:, :1] // 64
     yield (
         "moments of a number",
-        MomentsStudent(model.basis, weights, target_range=(-3.0, 40.5)),
+        MomentsStudent(model.basis, weights, bounds=(-3.0, 40.5)),
         table,
     )
 

@@ -28,7 +28,7 @@ def test_canonical_text_ignores_the_order_of_fields_and_nothing_else() -> None:
 
 def test_without_a_declaration_nobody_vouches_for_the_teachers(make_binary: Make) -> None:
     certificate = make_binary(declaration=None).certificate
-    assert (certificate["unit"], certificate["neighbours"]) == ("record", "add-remove")
+    assert (certificate["unit"], certificate["relation"]) == ("record", "add-remove")
     assert UNSEEN_TEACHERS in certificate["assumptions"]
 
 
@@ -36,7 +36,7 @@ def test_without_a_declaration_nobody_vouches_for_the_teachers(make_binary: Make
     "declaration",
     [
         {"unit": "family"},
-        {"neighbours": "swap"},
+        {"relation": "swap"},
         {"unit_column": 3},
         {"assumptions": "one sentence"},
         {"not_protected": [1]},

@@ -24,10 +24,8 @@ MECHANISM = ExponentialChoice(epsilon=calibrate_pure(BUDGET, 1))
 LABELS = np.array([0, 1, 1])
 
 
-def certificate(neighbours: str = "add-remove", **changes: Any) -> dict[str, Any]:
-    shape = ScoreShape(
-        guarantee=Guarantee.model_validate({"unit": "record", "relation": neighbours})
-    )
+def certificate(relation: str = "add-remove", **changes: Any) -> dict[str, Any]:
+    shape = ScoreShape(guarantee=Guarantee.model_validate({"unit": "record", "relation": relation}))
     given = {
         "mechanism": MECHANISM,
         "shape": shape,
@@ -38,7 +36,7 @@ def certificate(neighbours: str = "add-remove", **changes: Any) -> dict[str, Any
             "kind": "basic",
             "dataset": "registry-2026",
             "unit": "record",
-            "neighbours": neighbours,
+            "relation": relation,
             "budget": {"epsilon": 1.0, "delta": 0.0},
             "spent_after": {"epsilon": 0.5, "delta": 0.0},
             "durable": True,
@@ -46,22 +44,22 @@ def certificate(neighbours: str = "add-remove", **changes: Any) -> dict[str, Any
         },
         "noise": {"exact": True, "description": "integers"},
         "released": describe_released(np.arange(3), LABELS, [0, 1], 0) | {"values": [[3]]},
-        "declaration": {"unit": "record", "neighbours": neighbours},
+        "declaration": {"unit": "record", "relation": relation},
     }
     return build_certificate(**(given | changes))
 
 
 def forged(
-    change: Callable[[dict[str, Any]], object], neighbours: str = "add-remove"
+    change: Callable[[dict[str, Any]], object], relation: str = "add-remove"
 ) -> dict[str, Any]:
-    document = copy.deepcopy(certificate(neighbours))
+    document = copy.deepcopy(certificate(relation))
     change(document)
     return document | {"digest": certificate_digest(document)}
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_an_honest_one_verifies(neighbours):
-    document = certificate(neighbours)
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_an_honest_one_verifies(relation):
+    document = certificate(relation)
     assert verify_certificate(document).ok
     assert is_chosen(document)
     assert (document["price"]["delta_recomputed"], document["delta"]) == (0.0, 0.0)

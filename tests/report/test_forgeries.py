@@ -55,7 +55,7 @@ from secretballot.teachers.votes import guarantee_of
 
 Seal = Callable[[Path, dict[str, Any]], None]
 BUDGET = PrivacyBudget(1.0, 1e-5)
-STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_unstable": 2}
+STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_abstentions": 2}
 N = 12
 RECORD_NOISE = NoisyVotes(scale=20.0, release="counts")
 RECORDS = Guarantee(unit="record", relation="add-remove")
@@ -107,16 +107,16 @@ def issue(
     counts: np.ndarray | None = None,
     *,
     unit: str = "record",
-    neighbours: str = "add-remove",
+    relation: str = "add-remove",
     n_teachers: int = 250,
     outcome: int | None = None,
     **more: Any,
 ) -> ReleasedLabels:
     """Return a release as it would be certified."""
-    declared = {"unit": unit, "neighbours": neighbours}
+    declared = {"unit": unit, "relation": relation}
     mechanism, budget, public = terms.mechanism, terms.budget, terms.public
     sigma = None if counts is None else mechanism.scale
-    shape = terms.shape.changed(guarantee=guarantee_of(unit, neighbours))
+    shape = terms.shape.changed(guarantee=guarantee_of(unit, relation))
     queries, classes = 3 * np.arange(len(labels)), list("abc")[: shape.n_classes]
     values = {} if outcome is None else {"values": [[outcome]]}
     certificate = build_certificate(
@@ -131,7 +131,7 @@ def issue(
         declaration={
             "unit": unit,
             "unit_column": "patient" if unit == "user" else None,
-            "neighbours": neighbours,
+            "relation": relation,
         },
         purpose="triage",
         **more,
@@ -159,16 +159,14 @@ def tallied() -> ReleasedLabels:
     return issue(terms, counts.argmax(axis=1), counts)
 
 
-def by_record(n_classes: int = 2, neighbours: str = "add-remove", **more: Any) -> ReleasedLabels:
+def by_record(n_classes: int = 2, relation: str = "add-remove", **more: Any) -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(-20, 900, (N, n_classes))
-    shape = record_votes_shape(
-        N, n_classes, 4, guarantee_of(more.get("unit", "record"), neighbours)
-    )
+    shape = record_votes_shape(N, n_classes, 4, guarantee_of(more.get("unit", "record"), relation))
     return issue(
         Terms(RECORD_NOISE, shape, BUDGET, {"method": "record-votes"}),
         counts.argmax(axis=1),
         counts,
-        neighbours=neighbours,
+        relation=relation,
         n_teachers=0,
         **more,
     )
@@ -226,14 +224,14 @@ def pure(release: str) -> ReleasedLabels:
     return issue(terms, counts.argmax(axis=1), counts if release == "counts" else None)
 
 
-def relabelled(neighbours: str, stream: Stream | None = None) -> ReleasedLabels:
+def relabelled(relation: str, stream: Stream | None = None) -> ReleasedLabels:
     stream = stream or sparse_event(*STREAM.values())
     sample = Sample(sampled=10, out_of=1000, relabel_epsilon=1.0, request="request", serial="a")
-    shape = votes_shape(2, guarantee_of("record", neighbours), 250, sample=sample)
+    shape = votes_shape(2, guarantee_of("record", relation), 250, sample=sample)
     mechanism = RelabelledSample(stream=stream_mechanism(stream, 250))
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
     terms = Terms(mechanism, shape, BUDGET, {"method": "votes"})
-    return issue(terms, labels, neighbours=neighbours)
+    return issue(terms, labels, relation=relation)
 
 
 def in_rounds() -> ReleasedLabels:
@@ -259,24 +257,24 @@ def chosen() -> ReleasedLabels:
         public={"method": "exponential-choice", "n_candidates": 7, "hypotheses": "intervals"},
         budget=budget,
         price=price([mechanism.event(shape)], epsilon=0.5),
-        composition=ACCOUNT | {"unit": "record", "neighbours": "add-remove"},
+        composition=ACCOUNT | {"unit": "record", "relation": "add-remove"},
         noise={"exact": True, "description": "discrete noise"},
         released=describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": [[3]]},
-        declaration={"unit": "record", "neighbours": "add-remove"},
+        declaration={"unit": "record", "relation": "add-remove"},
     )
     return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
 
 
-def summed(neighbours: str = "add-remove", unit: str = "record") -> ReleasedLabels:
+def summed(relation: str = "add-remove", unit: str = "record") -> ReleasedLabels:
     """Return noisy sums of two stages over three coordinates, and the labels that follow."""
-    public = neighbours == "replace-one"
+    public = relation == "replace-one"
     marks = ["uncovered"] if public else ["records", "uncovered"]
     marks = [] if unit == "label" else marks
     squared = (4 if public else 1) * 1000**2
     sigma = calibrate_vector_sum(BUDGET, squared, 3 + len(marks), 2)
     mechanism, labels = NoisySums(sigmas=(sigma, sigma)), np.arange(N) % 2
-    declared = {"unit": unit, "neighbours": neighbours}
-    guarantee = Guarantee.model_validate({"unit": unit, "relation": neighbours})
+    declared = {"unit": unit, "relation": relation}
+    guarantee = Guarantee.model_validate({"unit": unit, "relation": relation})
     coordinates = 3 + len(marks)
     shape = SumShape(guarantee=guarantee, coordinates=coordinates, squared_sensitivity=squared)
     settings = {
@@ -304,7 +302,7 @@ def summed(neighbours: str = "add-remove", unit: str = "record") -> ReleasedLabe
         declaration={
             "unit": unit,
             "unit_column": "patient" if unit == "user" else None,
-            "neighbours": neighbours,
+            "relation": relation,
         },
     )
     return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
@@ -337,8 +335,8 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "labels": voted,
     "labels by user": lambda: voted(unit="user"),
     "counts": counted,
-    "counts, replaced": lambda: counted(neighbours="replace-one"),
-    "counts, of labels": lambda: counted(unit="label", neighbours="replace-one"),
+    "counts, replaced": lambda: counted(relation="replace-one"),
+    "counts, of labels": lambda: counted(unit="label", relation="replace-one"),
     "counts of three classes": tallied,
     "stream": withheld,
     "table of abstentions": lambda: tabled(),
@@ -656,7 +654,7 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
             ("shape.moved", d["shape"]["moved"] // 2),
             ("events.0.shifts", d["shape"]["moved"] // 2),
         ]
-        if (d["public"]["method"], d["neighbours"]) == ("record-votes", "replace-one")
+        if (d["public"]["method"], d["relation"]) == ("record-votes", "replace-one")
         else []
     ),
     "more abstentions": lambda d: [

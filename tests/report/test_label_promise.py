@@ -46,7 +46,7 @@ def _release(
             "kind": "basic",
             "dataset": "registry",
             "unit": promised[0],
-            "neighbours": promised[1],
+            "relation": promised[1],
             "budget": {"epsilon": 2.0, "delta": 1e-5},
             "spent_after": {"epsilon": 1.0, "delta": 1e-5},
             "durable": True,
@@ -54,13 +54,13 @@ def _release(
         },
         noise={"exact": True, "description": "discrete Gaussian"},
         released=describe_released(queries, labels, ("no", "yes"), 100, counts),
-        declaration={"unit": released[0], "neighbours": released[1]},
+        declaration={"unit": released[0], "relation": released[1]},
     )
     return ReleasedLabels(queries, labels, ("no", "yes"), 100, 40.0, counts, certificate)
 
 
 @pytest.mark.parametrize(
-    "declaration", [{"unit": "label"}, {"unit": "label", "neighbours": "add-remove"}]
+    "declaration", [{"unit": "label"}, {"unit": "label", "relation": "add-remove"}]
 )
 def test_labels_that_come_and_go_are_refused(declaration: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match="labels change but do not come and go"):
@@ -88,8 +88,8 @@ def test_only_replaced_records_add_to_a_total_about_labels(
 
 def test_a_forged_relation_of_labels_does_not_verify() -> None:
     certificate = _release().certificate
-    forged = {**certificate, "neighbours": "add-remove"}
-    forged["composition"] = {**certificate["composition"], "neighbours": "add-remove"}
+    forged = {**certificate, "relation": "add-remove"}
+    forged["composition"] = {**certificate["composition"], "relation": "add-remove"}
     forged["digest"] = certificate_digest(forged)
     names = {failure.name for failure in verify_certificate(forged).failures}
     assert names == {"mechanism", "budget"} or names == {"mechanism"}

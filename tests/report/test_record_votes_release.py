@@ -22,9 +22,9 @@ BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 def model(request: Any) -> sb.RecordVotesClassifier:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4711, 2))
-    return sb.RecordVotesClassifier(
-        budget=BUDGET, votes_per_record=6, neighbours=request.param
-    ).fit(X, X[:, 0] > 0, X_public=rng.normal(size=(80, 2)), classes=[False, True])
+    return sb.RecordVotesClassifier(budget=BUDGET, votes_per_record=6, relation=request.param).fit(
+        X, X[:, 0] > 0, X_public=rng.normal(size=(80, 2)), classes=[False, True]
+    )
 
 
 def test_the_folder_is_whole_and_both_verifiers_confirm_it(
@@ -62,7 +62,7 @@ def test_what_is_read_back_is_the_release(model: sb.RecordVotesClassifier) -> No
 CHANGES: dict[str, Any] = {
     "teachers are named": lambda d: d["released"].update(n_teachers=40),
     "another relation": lambda d: d["shape"]["guarantee"].update(
-        relation="replace-one" if d["neighbours"] == "add-remove" else "add-remove"
+        relation="replace-one" if d["relation"] == "add-remove" else "add-remove"
     ),
     "more votes": lambda d: d["shape"].update(moved=d["shape"]["moved"] + 2),
     "no votes": lambda d: d["shape"].update(moved=0),

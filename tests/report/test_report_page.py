@@ -109,7 +109,7 @@ def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withh
         "kind": "basic",
         "dataset": hostile,
         "unit": "user",
-        "neighbours": "add-remove",
+        "relation": "add-remove",
         "budget": {"epsilon": 4.0, "delta": 4e-5},
         "spent_after": {"epsilon": 1.0, "delta": 1e-5},
         "durable": False,

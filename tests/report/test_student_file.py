@@ -65,7 +65,7 @@ def test_every_student_answers_the_same_from_its_file(name: str, tmp_path: Path)
     rows = more_points(student, points)
     frame = pd.DataFrame(rows, columns=loaded.feature_names_in_) if rows.dtype == object else rows
     wanted, found = student.predict(rows), loaded.predict(frame)
-    if getattr(student, "target_range", None) is not None:
+    if getattr(student, "bounds", None) is not None:
         assert np.allclose(found, wanted, rtol=0, atol=1e-12)
     else:
         assert found.dtype == np.asarray(wanted).dtype

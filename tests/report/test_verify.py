@@ -155,7 +155,7 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
         ([(("price", "delta_recomputed"), 2e-5)], "price"),
         ([(("composition", "spent_after", "delta"), 4.1e-5)], "budget"),
         ([(("composition", "spent_after", "epsilon"), 0.5)], "budget"),
-        ([(("composition", "neighbours"), "replace-one")], "budget"),
+        ([(("composition", "relation"), "replace-one")], "budget"),
         ([(("unit",), "record"), (("unit_column",), None)], "mechanism"),
         ([(("events", 0, "version"), 2)], "events"),
         ([(("events", 0, "sigma"), "32")], "events"),
@@ -233,7 +233,7 @@ def test_a_release_by_user_counts_in_a_budget_for_records_under_add_remove_only(
 ) -> None:
     by_record = (("composition", "unit"), "record")
     assert verify_certificate(forged(make_binary().certificate, by_record)).ok
-    places = (("neighbours",), ("composition", "neighbours"), ("shape", "guarantee", "relation"))
+    places = (("relation",), ("composition", "relation"), ("shape", "guarantee", "relation"))
     replaced = [(place, "replace-one") for place in places]
     assert verify_certificate(forged(make_binary().certificate, *replaced)).ok
     assert failed(forged(make_binary().certificate, by_record, *replaced)) == {"budget"}

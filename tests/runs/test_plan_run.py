@@ -35,7 +35,7 @@ COUNTS = Setting(20, "gaussian", "counts", 50)
 SETTINGS = (
     COUNTS,
     Setting(20, "gaussian", "labels", 40, strategy="margin"),
-    Setting(30, "sparse-vector", "labels", 50, max_unstable=2),
+    Setting(30, "sparse-vector", "labels", 50, max_abstentions=2),
 )
 
 
@@ -189,7 +189,7 @@ def test_a_file_that_is_no_plan_is_one_sentence(
 
 
 @pytest.mark.parametrize(
-    "setting", SETTINGS, ids=lambda setting: setting.aggregator + setting.strategy
+    "setting", SETTINGS, ids=lambda setting: setting.mechanism + setting.strategy
 )
 def test_a_run_by_a_plan_has_its_settings(tmp_path: Path, setting: Setting) -> None:
     plan = plan_for(setting)
@@ -253,7 +253,7 @@ def test_a_plan_alone_has_no_code_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", SETTINGS, ids=lambda setting: setting.aggregator + setting.strategy
+    "setting", SETTINGS, ids=lambda setting: setting.mechanism + setting.strategy
 )
 def test_a_learner_by_a_plan_learns_as_planned(setting: Setting) -> None:
     rng = np.random.default_rng(0)

@@ -28,7 +28,7 @@ from secretballot.runs.progress import Watch
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 EVENTS = [counts_event(100.0, 1)]
-PROMISE = {"unit": "record", "neighbours": "add-remove"}
+PROMISE = {"unit": "record", "relation": "add-remove"}
 
 
 def test_a_new_ledger_holds_just_this_run(tmp_path: Path) -> None:
@@ -41,9 +41,9 @@ def test_a_new_ledger_holds_just_this_run(tmp_path: Path) -> None:
 
 
 def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path) -> None:
-    by_user = {"unit": "user", "neighbours": "add-remove"}
+    by_user = {"unit": "user", "relation": "add-remove"}
     ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **by_user)
-    assert (ledger.unit, ledger.neighbours) == ("user", "add-remove")
+    assert (ledger.unit, ledger.relation) == ("user", "add-remove")
     with pytest.raises(
         LedgerError, match="unit 'user' under 'add-remove', and this release is about unit 'record'"
     ):
@@ -102,7 +102,7 @@ class Paid:
     own_ledger: bool = False
     dataset_name: str = "d"
     budget: PrivacyBudget = BUDGET
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
 
 
 def test_the_account_lies_beside_the_private_file_unless_another_is_named(
@@ -262,6 +262,6 @@ def test_what_the_run_would_refuse_of_its_account_is_refused_of_a_question_too(
     with pytest.raises(LedgerError, match="since its folder does not exist"):
         state_of_account(Paid(tmp_path / "p", tmp_path / "none" / "l"), folder, "record")
     open_ledger(tmp_path / "p.ledger", dataset="d", budget=BUDGET, **PROMISE)
-    replaced = Paid(tmp_path / "p", neighbours="replace-one")
+    replaced = Paid(tmp_path / "p", relation="replace-one")
     with pytest.raises(LedgerError, match="'replace-one'"):
         state_of_account(replaced, folder, "record")

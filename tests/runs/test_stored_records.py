@@ -255,7 +255,7 @@ def test_what_a_folder_cannot_do_is_refused_before_an_account_is_opened(tmp_path
         (folder / f"ward={ward}").mkdir(parents=True)
         part.drop(columns="ward").to_parquet(folder / f"ward={ward}" / "a.parquet", index=False)
     given = replace(given, private=folder, drop=())
-    learn = LearnRun(given, 1.0, 1e-6, tmp_path / "out", neighbours="replace-one", records=N)
+    learn = LearnRun(given, 1.0, 1e-6, tmp_path / "out", relation="replace-one", records=N)
     for run in (run_learn, lambda run: quote_of_run(run, Watch())):
         with pytest.raises(ParameterError, match="give one file that is not sorted by content"):
             run(learn)

@@ -73,7 +73,7 @@ def test_the_target_says_what_kind_of_learner_it_is() -> None:
     weights = np.ones((BASIS.n_directions_ + 1, 2), dtype=np.int64) * 2**12
     classes = MomentsStudent(BASIS, weights[:, :1], ["no", "yes"])
     labels = MomentsStudent(BASIS, weights, labels=["old", "tall"])
-    number = MomentsStudent(BASIS, weights[:, :1], target_range=(0.0, 40.0))
+    number = MomentsStudent(BASIS, weights[:, :1], bounds=(0.0, 40.0))
     assert [is_classifier(one) for one in (classes, labels, number)] == [True, True, False]
     assert is_regressor(number)
     assert not hasattr(number, "predict_proba")

@@ -104,8 +104,8 @@ def test_the_shape_is_known_before_the_votes_are(terms: dict[str, object]) -> No
         (lambda: check_ballot("labels", 4, 3), "most_named"),
         (lambda: check_ballot("sets", 1, 3), "most_named"),
         (lambda: check_ballot("sets", None, 9), "sets"),
-        (lambda: checked_range((1.0, 0.0)), "target_range"),
-        (lambda: checked_range(None), "target_range"),
+        (lambda: checked_range((1.0, 0.0)), "bounds"),
+        (lambda: checked_range(None), "bounds"),
         (lambda: checked_positions(1), "n_positions"),
     ],
 )

@@ -553,7 +553,7 @@ def _largest_loss(
     return 1 / bisect_down(fits, 1 / dearest, 2 * n / budget.epsilon, tolerance=1e-9)
 
 
-def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseStream:
+def calibrate_sparse_vector(budget: PrivacyBudget, max_abstentions: int) -> SparseStream:
     """Return the sparse vector that answers the least stable queries within the
     budget.
 
@@ -563,10 +563,10 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseS
     Raises
     ------
     ParameterError
-        If delta is 0 or `max_unstable` is not a positive integer.
+        If delta is 0 or `max_abstentions` is not a positive integer.
     """
     _needs_delta(budget, "the sparse vector")
-    return _least_sparse_vector(budget, check_count("max_unstable", max_unstable))
+    return _least_sparse_vector(budget, check_count("max_abstentions", max_abstentions))
 
 
 @functools.lru_cache(maxsize=256)  # as for `_gaussian_sigma`
@@ -585,7 +585,7 @@ def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseStream:
             return found
     raise ParameterError(
         "No sparse vector with ",
-        Parameter("max_unstable"),
+        Parameter("max_abstentions"),
         f" {t} keeps epsilon {budget.epsilon}, delta {budget.delta}; use fewer abstentions, a"
         " larger epsilon or a larger delta.",
     )

@@ -95,7 +95,7 @@ def quantile_slack(
     return QuantileSlack(estimate, stream, beta)
 
 
-def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> int:
+def choose_max_abstentions(n_queries: int, unstable_share: float, beta: float) -> int:
     """Return T such that a stream of independent queries outlasts its abstentions, except with
     probability `beta`.
 

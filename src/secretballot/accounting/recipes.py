@@ -193,7 +193,7 @@ def table_labels(budget: PrivacyBudget, shape: VoteShape, *, exact: bool = True)
         raise ParameterError(
             Parameter("n_classes"),
             f" is {shape.n_classes}, and a table of chances is for two; use ",
-            Argument("aggregator", "gaussian"),
+            Argument("mechanism", "gaussian"),
             ".",
         )
     find = calibrate_vote_table if exact else estimated_vote_table

@@ -7,7 +7,7 @@ import functools
 import math
 
 from secretballot._validation import (
-    NEIGHBOURS,
+    RELATIONS,
     Neighbours,
     check_choice,
     check_count,
@@ -26,7 +26,7 @@ _RATE_GRID = 10**6
 _MOST_DELTA = 0.5
 
 
-def sample_grid(neighbours: str, n_records: int | None) -> int:
+def sample_grid(relation: str, n_records: int | None) -> int:
     """Return out of how many the sample is drawn.
 
     The records, or a grid of rates where their number is private.
@@ -36,7 +36,7 @@ def sample_grid(neighbours: str, n_records: int | None) -> int:
     ParameterError
         If the number of records is missing under "replace-one", or given under "add-remove".
     """
-    if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one":
+    if check_choice("relation", relation, RELATIONS) == "replace-one":
         return check_count("n_records", n_records)
     if n_records is not None:
         raise ParameterError(
@@ -46,14 +46,14 @@ def sample_grid(neighbours: str, n_records: int | None) -> int:
     return _RATE_GRID
 
 
-def stream_budget(budget: PrivacyBudget, neighbours: str, relabel_epsilon: float) -> PrivacyBudget:
+def stream_budget(budget: PrivacyBudget, relation: str, relabel_epsilon: float) -> PrivacyBudget:
     """Return the budget of the stream inside at which the sample serves best.
 
     Parameters
     ----------
     budget : PrivacyBudget
         For the whole; delta above 0.
-    neighbours : {"replace-one", "add-remove"}
+    relation : {"replace-one", "add-remove"}
     relabel_epsilon : float
         Parameter of the choice of a labelling, in nats.
 
@@ -73,7 +73,7 @@ def stream_budget(budget: PrivacyBudget, neighbours: str, relabel_epsilon: float
         raise ParameterError(
             Parameter("delta"), " is 0; the sparse vector needs a delta above 0, such as 1e-6."
         )
-    loss = relabelling_loss(neighbours, check_positive("relabel_epsilon", relabel_epsilon))
+    loss = relabelling_loss(relation, check_positive("relabel_epsilon", relabel_epsilon))
     best = bisect_down(lambda e: math.exp(loss + e) * (1 - e) <= 1, 0.0, 1.0, tolerance=1e-9)
     inside = max(best, budget.epsilon - loss)
     rate = math.expm1(min(budget.epsilon, LARGE)) / math.expm1(min(inside + loss, LARGE))
@@ -85,7 +85,7 @@ def largest_sample(
     budget: PrivacyBudget,
     stream: Stream,
     out_of: int,
-    neighbours: Neighbours,
+    relation: Neighbours,
     relabel_epsilon: float,
 ) -> Sampled:
     """Return the stream on the largest sample that the budget allows.
@@ -101,7 +101,7 @@ def largest_sample(
             stream=stream,
             sampled=sampled,
             out_of=out_of,
-            relation=neighbours,
+            relation=relation,
             relabel_epsilon=relabel_epsilon,
         )
 
@@ -124,10 +124,10 @@ def largest_sample(
 
 def calibrate_relabelled(
     budget: PrivacyBudget,
-    max_unstable: int,
+    max_abstentions: int,
     *,
     n_records: int | None = None,
-    neighbours: str = "replace-one",
+    relation: str = "replace-one",
     relabel_epsilon: float = 1.0,
 ) -> Sampled:
     """Return the stream, and the largest relabelled sample to ask it of, that keep the budget.
@@ -136,11 +136,11 @@ def calibrate_relabelled(
     ----------
     budget : PrivacyBudget
         For the whole; delta above 0.
-    max_unstable : int
+    max_abstentions : int
         Number of abstentions at which the stream stops.
     n_records : int, optional
         Number of records, which "replace-one" makes public; not for "add-remove".
-    neighbours : {"replace-one", "add-remove"}
+    relation : {"replace-one", "add-remove"}
         Relation that the promise is about.
     relabel_epsilon : float
         Parameter of the choice of a labelling, in nats.
@@ -150,6 +150,6 @@ def calibrate_relabelled(
     ParameterError
         If a parameter is out of its range, or the budget does not allow one record to be sampled.
     """
-    out_of = sample_grid(neighbours, n_records)
-    stream = calibrate_stream(stream_budget(budget, neighbours, relabel_epsilon), max_unstable)
-    return largest_sample(budget, stream, out_of, neighbours, relabel_epsilon)
+    out_of = sample_grid(relation, n_records)
+    stream = calibrate_stream(stream_budget(budget, relation, relabel_epsilon), max_abstentions)
+    return largest_sample(budget, stream, out_of, relation, relabel_epsilon)

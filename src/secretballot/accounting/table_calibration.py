@@ -35,7 +35,7 @@ _USUAL = 0.999  # tables are compared by where they answer with this probability
 
 
 def calibrate_abstention_table(
-    budget: PrivacyBudget, max_unstable: int, *, order: float | None = None
+    budget: PrivacyBudget, max_abstentions: int, *, order: float | None = None
 ) -> TableStream:
     """Return the table that answers the least stable queries within the budget.
 
@@ -45,7 +45,7 @@ def calibrate_abstention_table(
     ----------
     budget : PrivacyBudget
         With delta above 0.
-    max_unstable : int
+    max_abstentions : int
         Number T of abstentions at which the stream stops.
     order : float, optional
         Order of the table's inequalities; the best one by default. A Renyi filter of another order
@@ -61,12 +61,12 @@ def calibrate_abstention_table(
             Parameter("delta"),
             f" is {budget.delta}; a table of abstentions needs a delta above 0, such as 1e-6.",
         )
-    unstable = check_count("max_unstable", max_unstable)
+    unstable = check_count("max_abstentions", max_abstentions)
     found = _best_table(budget, unstable) if order is None else _table_at(budget, unstable, order)
     if found is None:
         raise ParameterError(
             "No table with ",
-            Parameter("max_unstable"),
+            Parameter("max_abstentions"),
             f" {unstable} keeps epsilon {budget.epsilon}, delta {budget.delta}; use fewer"
             " abstentions, a larger epsilon or a larger delta.",
         )
@@ -119,7 +119,7 @@ def _table_at(budget: PrivacyBudget, t: int, order: float) -> TableStream | None
 
 
 @functools.lru_cache(maxsize=256)
-def calibrate_stream(budget: PrivacyBudget, max_unstable: int) -> Stream:
+def calibrate_stream(budget: PrivacyBudget, max_abstentions: int) -> Stream:
     """Return the sparse vector or the table, whichever answers the less stable queries.
 
     Compared by the distance at which a query is answered with probability 0.999. The sparse vector
@@ -128,13 +128,13 @@ def calibrate_stream(budget: PrivacyBudget, max_unstable: int) -> Stream:
     Raises
     ------
     ParameterError
-        If delta is 0, `max_unstable` is not a positive integer, or neither keeps the budget.
+        If delta is 0, `max_abstentions` is not a positive integer, or neither keeps the budget.
     """
     found: list[Stream] = []
     refusal: ParameterError | None = None
     for calibrate in (calibrate_sparse_vector, calibrate_abstention_table):
         try:
-            found.append(calibrate(budget, max_unstable))
+            found.append(calibrate(budget, max_abstentions))
         except ParameterError as error:
             refusal = refusal or error
     if not found:

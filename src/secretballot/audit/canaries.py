@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import (
-    NEIGHBOURS,
+    RELATIONS,
     check_choice,
     check_count,
     check_positive,
@@ -51,7 +51,7 @@ class CanaryTask:
         point. "labels": all other records have one class, so that teachers vote by their fixed
         rule, half of them for each class, and a canary tips a tie, on its own point or on all
         others.
-    neighbours : str
+    relation : str
         "add-remove": a canary is there or not. "replace-one": an ordinary record stands for a
         canary that is not.
     """
@@ -60,7 +60,7 @@ class CanaryTask:
     teachers: int
     queries: int
     release: str
-    neighbours: str
+    relation: str
 
     @property
     def queries_each(self) -> int:
@@ -78,7 +78,7 @@ class CanaryTask:
         for number, there in enumerate(present):
             if there:
                 rows = [*rows, [*self._canary_point(number), "yes"]]
-            elif self.neighbours == "replace-one":
+            elif self.relation == "replace-one":
                 rows = [*rows, *ordinary]
         self._write_table(path, [*self._column_names, "class"], rows)
 
@@ -171,7 +171,7 @@ class CanaryAudit:
     Examples
     --------
     >>> from secretballot.audit.canaries import CanaryTask
-    >>> task = CanaryTask(4, teachers=2, queries=9, release="counts", neighbours="add-remove")
+    >>> task = CanaryTask(4, teachers=2, queries=9, release="counts", relation="add-remove")
     >>> found = sb.audit.CanaryAudit(
     ...     task, 1.0, 1e-6, runs=10, right=30, guesses=40, coins=40,
     ...     bound=0.4, power=3.0, confidence=0.95
@@ -222,7 +222,7 @@ class CanaryAudit:
                 f" {task.queries} queries"
             ),
             f"release      {task.release}, by `learn`",
-            f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.neighbours})",
+            f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.relation})",
             (
                 f"runs         {self.runs}; {self.right} of {self.guesses} guesses right, of"
                 f" {self.coins} coins"
@@ -285,7 +285,7 @@ def audit_canaries(
     teachers: int = 10,
     queries: int = 40,
     release: str = "counts",
-    neighbours: str = "add-remove",
+    relation: str = "add-remove",
     promise: float | None = None,
     share: float = 1.0,
     confidence: float = 0.99,
@@ -311,7 +311,7 @@ def audit_canaries(
     teachers, queries : int
         Of each run.
     release : {"counts", "labels"}
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
     promise : float, optional
         Epsilon to judge by, in place of the price: to see that the attack would catch a smaller
         promise.
@@ -335,7 +335,7 @@ def audit_canaries(
     """
     # 1. the task: tables and queries of the adversary's choice
     check_choice("release", release, ("counts", "labels"))
-    check_choice("neighbours", neighbours, NEIGHBOURS)
+    check_choice("relation", relation, RELATIONS)
     n_runs, alpha = check_count("runs", runs), 1 - check_probability("confidence", confidence)
     check_positive("epsilon", epsilon)
     task = CanaryTask(
@@ -343,7 +343,7 @@ def audit_canaries(
         check_count("teachers", teachers, minimum=2),
         check_count("queries", queries),
         release,
-        neighbours,
+        relation,
     )
     if not task.queries_each >= 1:
         raise ParameterError(
@@ -408,8 +408,8 @@ def _learn_command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str,
         *("--epsilon", repr(epsilon), "--delta", repr(delta), "--teachers", str(task.teachers)),
         *("--queries", str(task.queries), "--release", task.release, "--teacher", "tree"),
         *(
-            "--neighbours",
-            task.neighbours,
+            "--relation",
+            task.relation,
             "--student",
             "logistic" if task.release == "labels" else "auto",
         ),

@@ -506,7 +506,7 @@ def _certified_promise(certificate: Mapping[str, Any] | None) -> tuple[str, tupl
     if certificate is None:
         return "stated", (math.inf, 0.0)
     try:
-        return str(certificate["neighbours"]), total_price(certificate)
+        return str(certificate["relation"]), total_price(certificate)
     except (KeyError, TypeError):
         raise DataError(
             "The certificate of a run has no price; state the promise with epsilon and delta."

@@ -160,7 +160,7 @@ def canaries(
         int, typer.Option("--queries", metavar="L", help="Queries of each run.")
     ] = 40,
     release: Annotated[ReleaseKind, typer.Option(help="What the runs release.")] = "counts",
-    neighbours: Annotated[
+    relation: Annotated[
         Neighbours, typer.Option(help="The change that is protected.")
     ] = "add-remove",
     share: Annotated[
@@ -201,7 +201,7 @@ def canaries(
             teachers=teachers,
             queries=queries,
             release=release,
-            neighbours=neighbours,
+            relation=relation,
             share=share,
             confidence=confidence,
             program=None if program is None else shlex.split(program),

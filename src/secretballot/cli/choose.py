@@ -80,7 +80,7 @@ def choose(
     ] = None,
     unit: UnitColumn = None,
     classes: Classes = None,
-    neighbours: Relation = "add-remove",
+    relation: Relation = "add-remove",
     evaluate: Annotated[
         Path | None,
         typer.Option(
@@ -150,7 +150,7 @@ def choose(
         candidates=saved,
         hypotheses=hypotheses,
         n_cover=points,
-        neighbours=neighbours,
+        relation=relation,
         ledger=ledger,
         own_ledger=own_ledger,
         force=answers_of(force, yes),

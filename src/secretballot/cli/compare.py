@@ -119,7 +119,7 @@ def _recall_text(release: "ComparedRelease") -> str:
 _LINES: tuple[tuple[str, Callable[["ComparedRelease"], str]], ...] = (
     ("epsilon, delta", _price_text),
     ("for each", lambda one: str(one.certificate["unit"])),
-    ("relation", lambda one: str(one.certificate["neighbours"])),
+    ("relation", lambda one: str(one.certificate["relation"])),
     ("dataset", lambda one: str(one.certificate["composition"]["dataset"])),
     ("spent after it", _spent_text),
     ("method", lambda one: one.method),

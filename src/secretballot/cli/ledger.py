@@ -45,12 +45,12 @@ def show(file: File, as_json: AsJson = False) -> None:
     releases = ledger.releases()
     if as_json:
         terms = {
-            name: getattr(ledger, name) for name in ("dataset", "unit", "neighbours", "composition")
+            name: getattr(ledger, name) for name in ("dataset", "unit", "relation", "composition")
         }
         print_json({**terms, "releases": releases, **amounts})
         return
     say(f"dataset      {ledger.dataset}")
-    say(f"promise      for each {ledger.unit}, under {ledger.neighbours}")
+    say(f"promise      for each {ledger.unit}, under {ledger.relation}")
     say(f"composition  {ledger.composition}")
     say(f"releases     {releases}")
     for name, pair in amounts.items():
@@ -158,7 +158,7 @@ def create(
             )
         ),
     ] = "record",
-    neighbours: Relation = "add-remove",
+    relation: Relation = "add-remove",
     as_json: AsJson = False,
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.
@@ -184,6 +184,6 @@ def create(
         budget=budget,
         composition=composition,
         unit=unit_kind,
-        neighbours=neighbours,
+        relation=relation,
     )
     show(file, as_json=as_json)

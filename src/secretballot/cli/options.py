@@ -9,10 +9,10 @@ import typer
 from secretballot._naming import integers_or_words
 from secretballot._places import place_of
 from secretballot._validation import (
-    AGGREGATORS,
-    AggregatorName,
+    MECHANISMS,
     AnswerStatistic,
     LabelBallot,
+    MechanismName,
     Neighbours,
     ReleaseKind,
     StrategyName,
@@ -205,10 +205,10 @@ Queries = Annotated[
         rich_help_panel=QUERIES,
     ),
 ]
-MaxUnstable = Annotated[
+MaxAbstentions = Annotated[
     int | None,
     typer.Option(
-        "--max-unstable",
+        "--max-abstentions",
         metavar="T",
         help="Sparse vector and table only: stop at this many abstentions.",
         rich_help_panel=QUERIES,
@@ -219,7 +219,7 @@ Threshold = Annotated[
     typer.Option(
         "--threshold",
         metavar="VOTES",
-        help="Confident and interactive aggregator only: votes that a query needs.",
+        help="Confident and interactive mechanism only: votes that a query needs.",
         rich_help_panel=QUERIES,
     ),
 ]
@@ -228,7 +228,7 @@ MaxAnswers = Annotated[
     typer.Option(
         "--max-answers",
         metavar="N",
-        help="Confident and interactive aggregator only: stop at this many answers.",
+        help="Confident and interactive mechanism only: stop at this many answers.",
         rich_help_panel=QUERIES,
     ),
 ]
@@ -380,11 +380,11 @@ StatedRecords = Annotated[
     ),
 ]
 HowAnswered = Annotated[
-    AggregatorName,
+    MechanismName,
     typer.Option(
         # all names in one bracket would be wider than a terminal
         metavar="<NAME>",
-        help=f"How votes become answers: {', '.join(AGGREGATORS[:-1])} or {AGGREGATORS[-1]}.",
+        help=f"How votes become answers: {', '.join(MECHANISMS[:-1])} or {MECHANISMS[-1]}.",
         rich_help_panel=QUERIES,
     ),
 ]
@@ -489,7 +489,7 @@ def bounds_of(text: str | None) -> tuple[float, float] | None:
         low, high = map(float, words)
     except ValueError:
         raise ParameterError(
-            Parameter("target_range"), f" is {shown(text)}; give two numbers, as in 0,40."
+            Parameter("bounds"), f" is {shown(text)}; give two numbers, as in 0,40."
         ) from None
     return low, high
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from secretballot._places import place_of
-from secretballot._validation import AggregatorName
+from secretballot._validation import MechanismName
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import (
     DATA,
@@ -119,12 +119,12 @@ def plan(
             rich_help_panel=TEACHERS,
         ),
     ] = None,
-    aggregator: Annotated[
-        AggregatorName | None,
+    mechanism: Annotated[
+        MechanismName | None,
         typer.Option(
-            "--aggregator",
+            "--mechanism",
             metavar="NAME",
-            help="Plan for votes by this aggregator alone (gaussian, vote-table, sparse-vector,"
+            help="Plan for votes by this mechanism alone (gaussian, vote-table, sparse-vector,"
             " abstention-table, laplace, confident or interactive); by default all are weighed.",
             rich_help_panel=TEACHERS,
         ),
@@ -182,7 +182,7 @@ def plan(
         out=out,
         positive_rate=positive_rate,
         class_weight=class_weight_of(class_weight, positive_rate),
-        aggregator=aggregator,
+        mechanism=mechanism,
     )
     with watching() as watch:
         made = run_plan(run, watch)

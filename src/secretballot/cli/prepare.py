@@ -73,7 +73,7 @@ def prepare(
     schema: SchemaFile = None,
     drop: Drop = None,
     accept_unseen: AcceptUnseen = None,
-    neighbours: Relation = "add-remove",
+    relation: Relation = "add-remove",
     teacher: Annotated[
         str,
         typer.Option(
@@ -161,7 +161,7 @@ def prepare(
         teachers=teachers,
         teacher=teacher,
         release=release,
-        neighbours=neighbours,
+        relation=relation,
         total=total,
         ledger=ledger,
         dataset=dataset,

@@ -13,8 +13,8 @@ from secretballot.cli.options import (
     Epsilon,
     HowAnswered,
     HowAsked,
+    MaxAbstentions,
     MaxAnswers,
-    MaxUnstable,
     Queries,
     Relation,
     StatedRecords,
@@ -58,7 +58,7 @@ def price(
         ),
     ] = None,
     records: StatedRecords = None,
-    neighbours: Relation = "add-remove",
+    relation: Relation = "add-remove",
     method: Annotated[
         LearnMethod,
         typer.Option(help="As for learn: moments unless told.", rich_help_panel=TEACHERS),
@@ -75,8 +75,8 @@ def price(
     ] = "auto",
     votes_per_record: VotesPerRecord = None,
     queries: Queries = None,
-    aggregator: HowAnswered = "gaussian",
-    max_unstable: MaxUnstable = None,
+    mechanism: HowAnswered = "gaussian",
+    max_abstentions: MaxAbstentions = None,
     threshold: Threshold = None,
     max_answers: MaxAnswers = None,
     release: WhatReleased = "auto",
@@ -100,8 +100,8 @@ def price(
     settings: dict[str, Any] = {
         "teachers": teachers,
         "queries": queries,
-        "aggregator": aggregator,
-        "max_unstable": max_unstable,
+        "mechanism": mechanism,
+        "max_abstentions": max_abstentions,
         "threshold": threshold,
         "max_answers": max_answers,
         "release": release,
@@ -120,7 +120,7 @@ def price(
             method=chosen,
             columns=columns,
             records=records,
-            neighbours=neighbours,
+            relation=relation,
             student=student,
             **settings,
         )
@@ -143,7 +143,7 @@ def _print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
         print_json({**quote.to_json(), "method_reason": why})
         return
     say(f"method       {quote.method}: {why}")
-    say(f"price        epsilon {quote.epsilon:g}, delta {quote.delta:g}, under {quote.neighbours}")
+    say(f"price        epsilon {quote.epsilon:g}, delta {quote.delta:g}, under {quote.relation}")
     say(f"released     {quote.released}")
     if quote.unanimous is None:
         say(f"noise        {_noise_words(quote)}")

@@ -5,7 +5,7 @@ from secretballot.exceptions import Argument, Parameter, SecretBallotError
 #: Parameters whose option has another name.
 _RENAMED = {
     "n_teachers": "--teachers",
-    "target_range": "--bounds",
+    "bounds": "--bounds",
     "n_queries": "--queries",
     "n_records": "--records",
     "n_cover": "--points",
@@ -16,7 +16,7 @@ _RENAMED = {
 _OF_THE_SAME_NAME = (
     "abstentions",
     "accept_unseen",
-    "aggregator",
+    "mechanism",
     "ballot",
     "bounds",
     "canaries",
@@ -44,11 +44,11 @@ _OF_THE_SAME_NAME = (
     "kind",
     "like",
     "max_answers",
-    "max_unstable",
+    "max_abstentions",
     "method",
     "minutes",
     "most_named",
-    "neighbours",
+    "relation",
     "plan",
     "points",
     "positive_rate",

@@ -20,7 +20,7 @@ Unit = Literal["record", "user", "label"]
 Neighbours = Literal["add-remove", "replace-one"]
 Composition = Literal["basic", "renyi"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
-NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
+RELATIONS: tuple[Neighbours, ...] = get_args(Neighbours)
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
 LARGEST_INTEGER = 2**53
@@ -400,7 +400,7 @@ def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None
         raise ParameterError(name_part(name), fault)
 
 
-def check_relation(unit: str, neighbours: str) -> None:
+def check_relation(unit: str, relation: str) -> None:
     """Refuse a unit with a relation that it cannot have: a label is replaced, never removed.
 
     Raises
@@ -408,10 +408,10 @@ def check_relation(unit: str, neighbours: str) -> None:
     ParameterError
         If the unit is a label and the relation is not replace-one.
     """
-    if unit == "label" and neighbours != "replace-one":
+    if unit == "label" and relation != "replace-one":
         raise ParameterError(
-            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public,"
+            f"unit 'label' does not go with relation {relation!r}: the features are public,"
             " so labels change but do not come and go; use ",
-            Argument("neighbours", "replace-one"),
+            Argument("relation", "replace-one"),
             ".",
         )

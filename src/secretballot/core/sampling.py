@@ -32,12 +32,12 @@ POINTS = 6000  # at which the profile of a stream is read
 LARGE = 600.0  # nats; beyond, e^epsilon is not computed
 
 
-def relabelling_loss(neighbours: str, relabel_epsilon: float) -> float:
+def relabelling_loss(relation: str, relabel_epsilon: float) -> float:
     """Return eta = log c, rounded up.
 
     How far apart the log-ratios of two labellings can lie, in nats.
     """
-    factors = 2 if neighbours == "replace-one" else 1
+    factors = 2 if relation == "replace-one" else 1
     half = relabel_epsilon / 2
     return factors * (half + math.log1p(math.exp(-half))) * (1 + SLACK)
 

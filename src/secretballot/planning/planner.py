@@ -36,7 +36,7 @@ def plan(
     n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
-    aggregator: str | None = None,
+    mechanism: str | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
@@ -63,7 +63,7 @@ def plan(
         K, where votes or silos exist already.
     teacher, student : str
         Names as for `secretballot learn`.
-    aggregator : str, optional
+    mechanism : str, optional
         Plan for this one alone, by its name; by default all are weighed.
     seed : int
         Of the simulation; it never touches noise that protects anything.
@@ -125,7 +125,7 @@ def plan(
         budget.delta,
         teacher,
         student,
-        aggregator=aggregator,
+        mechanism=mechanism,
     )
     return make_plan(task, model, n_teachers=n_teachers, seed=seed, progress=progress)
 

@@ -272,7 +272,7 @@ def _student_source(
 ) -> StudentSource:
     """Return a student that was given by name, unfitted or fitted."""
     of_table = isinstance(released, ReleasedTable)
-    of_numbers = of_table and "target_range" in released.certificate["public"]
+    of_numbers = of_table and "bounds" in released.certificate["public"]
     if isinstance(student, str):
         # refuses an unknown name here, before a process is asked
         (student_of_numbers if of_numbers else student_by_name)(student)

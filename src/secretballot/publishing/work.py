@@ -105,7 +105,7 @@ def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | N
 
 def _student_of_table(job: ReleaseJob, table: ReleasedTable, say: Callable[[str], None]) -> Any:
     """Return the student of a table, fitted here or before; None where there is none."""
-    of_numbers = "target_range" in table.certificate["public"]
+    of_numbers = "bounds" in table.certificate["public"]
     match job.student:
         case None:
             return None

@@ -43,7 +43,7 @@ class PaidRun(Protocol):
     def private_file(self) -> Path | str: ...
 
     @property
-    def neighbours(self) -> str: ...
+    def relation(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def state_of_account(run: PaidRun, folder: RunFolder, unit: str) -> AccountState
         return AccountState(path, False, own, None, None, 0, True)
     ledger = Ledger.open_existing(path)
     _check_dataset(ledger, path, run.dataset_name)
-    ledger.check_promise(unit, run.neighbours)
+    ledger.check_promise(unit, run.relation)
     left, price = ledger.remaining(), run.budget
     admits = ledger.composition != "basic" or (
         left.epsilon >= price.epsilon and left.delta >= price.delta
@@ -209,7 +209,7 @@ def ledger_of_run(
         dataset=run.dataset_name,
         budget=run.budget if place == folder.ledger else _first_total(run.budget),
         unit=unit,
-        neighbours=run.neighbours,
+        relation=run.relation,
     )
     # What was paid on one account is unknown to any other, which would be charged again.
     if folder.resumed and is_other_ledger(folder.vault, ledger):
@@ -235,7 +235,7 @@ def open_ledger(
     dataset: str,
     budget: PrivacyBudget,
     unit: str,
-    neighbours: str,
+    relation: str,
 ) -> Ledger:
     """Open the ledger at `path`, or make one with this budget, unit and relation.
 
@@ -247,10 +247,10 @@ def open_ledger(
     # A link that leads nowhere is no free place: what it points to may be anybody's.
     if not Ledger.exists(path):
         _check_folder(path)
-        return Ledger(path, dataset=dataset, budget=budget, unit=unit, neighbours=neighbours)
+        return Ledger(path, dataset=dataset, budget=budget, unit=unit, relation=relation)
     ledger = Ledger.open_existing(path)
     _check_dataset(ledger, path, dataset)
-    ledger.check_promise(unit, neighbours)
+    ledger.check_promise(unit, relation)
     return ledger
 
 

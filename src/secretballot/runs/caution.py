@@ -119,7 +119,7 @@ def cautions_of_noise(terms: Terms) -> Iterator[Caution]:
                 f"{_STREAM_NAMES[mechanism.kind]} with {n_teachers} teachers and"
                 f" {mechanism.max_abstentions} abstentions answers even a unanimous vote with"
                 f" probability {share:.2f} only; use more teachers, fewer abstentions with"
-                " --max-unstable, or a larger epsilon.",
+                " --max-abstentions, or a larger epsilon.",
             )
 
 

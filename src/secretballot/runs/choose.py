@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._places import table_name
-from secretballot._validation import HYPOTHESES, NEIGHBOURS, check_choice, check_count, shown
+from secretballot._validation import HYPOTHESES, RELATIONS, check_choice, check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
@@ -78,7 +78,7 @@ class ChooseRun:
         One of `HYPOTHESES`: a class, on the public points.
     n_cover : int or None
         How many public points make a class finite, chosen at random by `seed`; None takes all.
-    neighbours : str
+    relation : str
     ledger : Path, DatabasePlace or None
         As for `LearnRun`.
     dataset : str or None
@@ -99,7 +99,7 @@ class ChooseRun:
     candidates: tuple[Path, ...] = ()
     hypotheses: str | None = None
     n_cover: int | None = None
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
     ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
     seed: int = 0
@@ -238,7 +238,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
             candidates or None,
             budget=run.budget,
             n_cover=run.n_cover,
-            neighbours=run.neighbours,
+            relation=run.relation,
             ledger=ledger,
             request=folder.request,
             purpose=run.about.purpose or "choose",
@@ -282,10 +282,10 @@ def _refuse_unfit_settings(run: ChooseRun) -> None:
         )
     if run.hypotheses is not None:
         check_choice("hypotheses", run.hypotheses, HYPOTHESES)
-    check_choice("neighbours", run.neighbours, NEIGHBOURS)
-    if run.neighbours == "replace-one" and run.tables.unit is not None:
+    check_choice("relation", run.relation, RELATIONS)
+    if run.relation == "replace-one" and run.tables.unit is not None:
         raise ParameterError(
-            "A unit column goes with neighbours add-remove only; leave --unit or --neighbours out."
+            "A unit column goes with relation add-remove only; leave --unit or --relation out."
         )
     if run.n_cover is not None:
         check_count("n_cover", run.n_cover)
@@ -343,13 +343,13 @@ def schema_beside(candidates: Sequence[Path]) -> Path | None:
 
 def _note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watch) -> None:
     """Say so where a student was released under another account: its price is not part of this."""
-    own = (ledger.dataset, ledger.unit, ledger.neighbours, ledger.budget.to_json())
+    own = (ledger.dataset, ledger.unit, ledger.relation, ledger.budget.to_json())
     for path in candidates:
         certificate = path.parent / "certificate.json"
         if not certificate.is_file():
             continue
         paid = read_certificate(certificate).get("composition", {})
-        if tuple(paid.get(term) for term in ("dataset", "unit", "neighbours", "budget")) != own:
+        if tuple(paid.get(term) for term in ("dataset", "unit", "relation", "budget")) != own:
             watch.note(
                 f"{path} was released under another account; if it is about the same people, its"
                 " price adds to this one and the certificate does not say so. Give both the same"

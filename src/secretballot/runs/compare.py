@@ -87,7 +87,7 @@ class ComparedRelease:
             "epsilon": epsilon,
             "delta": delta,
             "unit": document["unit"],
-            "neighbours": document["neighbours"],
+            "relation": document["relation"],
             "method": self.method,
             "teachers": document["released"]["n_teachers"],
             "queries": document["released"]["queries"],
@@ -270,7 +270,7 @@ def _caution_of_columns(student: StudentFile, frame: pd.DataFrame) -> str | None
 
 def _promises_caution(releases: Sequence[ComparedRelease]) -> str | None:
     """Return why prices are no measure of each other: other units, or other relations."""
-    promises = {(one.certificate["unit"], one.certificate["neighbours"]) for one in releases}
+    promises = {(one.certificate["unit"], one.certificate["relation"]) for one in releases}
     if len(promises) == 1:
         return None
     return (

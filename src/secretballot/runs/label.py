@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from secretballot._validation import AGGREGATORS, check_choice, check_count
+from secretballot._validation import MECHANISMS, check_choice, check_count
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
@@ -65,12 +65,12 @@ class LabelRun:
     queries : int or None
         How many rows to ask, chosen at random by `seed`; None takes as many as the budget carries,
         at most all.
-    aggregator : str
+    mechanism : str
         "gaussian", "vote-table", "laplace", "sparse-vector" or "confident".
-    max_unstable : int or None
+    max_abstentions : int or None
         Abstentions at which the sparse vector stops.
     threshold, max_answers : int or None
-        Of the confident aggregator, as for `PATEClassifier`.
+        Of the confident mechanism, as for `PATEClassifier`.
     release : str
         "labels" or "counts".
     ledger : Path, DatabasePlace or None
@@ -97,8 +97,8 @@ class LabelRun:
     classes: tuple[Any, ...] | None = None
     teachers: int | None = None
     queries: int | None = None
-    aggregator: str = "gaussian"
-    max_unstable: int | None = None
+    mechanism: str = "gaussian"
+    max_abstentions: int | None = None
     threshold: int | None = None
     max_answers: int | None = None
     release: str = "labels"
@@ -109,7 +109,7 @@ class LabelRun:
     without: tuple[str, ...] = ()
     force: tuple[str, ...] = ()
     own_ledger: bool = False
-    neighbours: ClassVar[str] = "add-remove"  # what votes are taken for that nobody declared
+    relation: ClassVar[str] = "add-remove"  # what votes are taken for that nobody declared
     about: About = NOTHING_SAID
 
     @property
@@ -248,19 +248,19 @@ def _refuse_unfit_settings(run: LabelRun) -> None:
     _ = run.budget
     check_force(run.force)
     check_account(run)
-    check_choice("aggregator", run.aggregator, AGGREGATORS)
+    check_choice("mechanism", run.mechanism, MECHANISMS)
     check_choice("release", run.release, ("labels", "counts"))
-    if run.release == "counts" and run.aggregator in WITHOUT_COUNTS:
+    if run.release == "counts" and run.mechanism in WITHOUT_COUNTS:
         raise ParameterError(
-            "Counts come from the gaussian and the laplace aggregator only; leave --release or"
-            " --aggregator out."
+            "Counts come from the gaussian and the laplace mechanism only; leave --release or"
+            " --mechanism out."
         )
-    if run.aggregator == "interactive":
+    if run.mechanism == "interactive":
         raise ParameterError(
-            "The interactive aggregator contradicts a student, and votes from a file have none;"
-            " use --aggregator confident."
+            "The interactive mechanism contradicts a student, and votes from a file have none;"
+            " use --mechanism confident."
         )
-    for name in ("teachers", "queries", "max_unstable", "threshold", "max_answers"):
+    for name in ("teachers", "queries", "max_abstentions", "threshold", "max_answers"):
         if getattr(run, name) is not None:
             check_count(name, getattr(run, name))
     check_count("seed", run.seed, minimum=0)
@@ -269,11 +269,11 @@ def _refuse_unfit_settings(run: LabelRun) -> None:
 def _terms_of(run: LabelRun, shape: VoteShape) -> Terms:
     """Return mechanism and number of queries, by the shape of the votes alone."""
     return choose_terms(
-        run.aggregator,
+        run.mechanism,
         run.budget,
         shape,
         n_queries=run.queries,
-        max_unstable=run.max_unstable,
+        max_abstentions=run.max_abstentions,
         threshold=run.threshold,
         max_answers=run.max_answers,
         release=run.release,

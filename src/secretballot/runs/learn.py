@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from secretballot._places import table_name
 from secretballot._validation import (
     ABSTENTIONS,
-    AGGREGATORS,
-    NEIGHBOURS,
+    MECHANISMS,
+    RELATIONS,
     check_choice,
     check_count,
     check_positive,
@@ -83,7 +83,7 @@ from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.stored_table import forget_table
 
 VOTES = "votes"
-_OF_OTHER_NOISE = ("max_unstable", "threshold", "max_answers")
+_OF_OTHER_NOISE = ("max_abstentions", "threshold", "max_answers")
 
 
 class PlannedRun(PaidRun, Protocol):
@@ -110,13 +110,13 @@ class LearnRun:
         is stated.
     queries : int or None
         Public points to have labelled; None takes the learner's default.
-    aggregator : str
+    mechanism : str
         "gaussian", "vote-table", "laplace", "sparse-vector", "confident" or, in rounds,
         "interactive".
-    max_unstable : int or None
+    max_abstentions : int or None
         Abstentions at which the sparse vector stops.
     threshold, max_answers : int or None
-        Of the confident and the interactive aggregator, as for `PATEClassifier`.
+        Of the confident and the interactive mechanism, as for `PATEClassifier`.
     estimate_epsilon : float or None
         Part of epsilon that pays for a private estimate, which then sets the number of queries or
         of abstentions.
@@ -132,7 +132,7 @@ class LearnRun:
         is released.
     records : int or None
         Publicly stated number of private records.
-    neighbours : str
+    relation : str
         "add-remove" or "replace-one".
     abstentions : str
         "drop", "random" or "majority".
@@ -167,8 +167,8 @@ class LearnRun:
     out: Path
     teachers: int | None = None
     queries: int | None = None
-    aggregator: str = "gaussian"
-    max_unstable: int | None = None
+    mechanism: str = "gaussian"
+    max_abstentions: int | None = None
     threshold: int | None = None
     max_answers: int | None = None
     estimate_epsilon: float | None = None
@@ -178,7 +178,7 @@ class LearnRun:
     teacher: str = "logistic"
     student: str = "auto"
     records: int | None = None
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
     abstentions: str = "drop"
     ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
@@ -375,7 +375,7 @@ def checked_folder(run: LearnRun) -> RunFolder:
     student_by_name(run.student)
     check_parts(run.without)
     folder = folder_of_run(run)
-    if run.neighbours == "replace-one":
+    if run.relation == "replace-one":
         check_positions(single=source_of(run.tables.private).single)
     return folder
 
@@ -410,9 +410,9 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
         check_settings(run.plan, vars(run))
     if run.teachers is not None:
         check_count("teachers", run.teachers)
-    check_choice("aggregator", run.aggregator, AGGREGATORS)
+    check_choice("mechanism", run.mechanism, MECHANISMS)
     check_choice("release", run.release, ("auto", "labels", "counts"))
-    check_choice("neighbours", run.neighbours, NEIGHBOURS)
+    check_choice("relation", run.relation, RELATIONS)
     check_choice("strategy", run.strategy, STRATEGIES)
     if run.round_size is not None:
         check_count("round_size", run.round_size)
@@ -432,7 +432,7 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
             check_count(name, getattr(run, name))
     if run.estimate_epsilon is not None:
         check_positive("estimate_epsilon", run.estimate_epsilon)
-    check_unit_column(run.neighbours, run.tables)
+    check_unit_column(run.relation, run.tables)
     if run.teachers is not None and run.records is not None and run.teachers > run.records:
         check_count("records", run.records)
         raise ParameterError(
@@ -469,7 +469,7 @@ def check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
             f"{run.queries} queries are more than the {n_public} rows of the public file; ask for"
             " fewer with --queries."
         )
-    check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
+    check_records_against(run.records, run.relation, run.delta, inputs, watch)
     check_converts(
         run.student, inputs.X_public, inputs.schema, classes=inputs.classes, without=run.without
     )

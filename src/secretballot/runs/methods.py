@@ -12,7 +12,7 @@ from secretballot.runs.records import MOMENTS, RECORD_VOTES
 AUTO = "auto"
 _METHODS = (MOMENTS, VOTES, RECORD_VOTES)  # in the order in which auto takes them
 _VOTING = (
-    *("teachers", "aggregator", "max_unstable", "threshold", "max_answers", "estimate_epsilon"),
+    *("teachers", "mechanism", "max_abstentions", "threshold", "max_answers", "estimate_epsilon"),
     *(
         "release",
         "strategy",

@@ -68,7 +68,7 @@ class PlanRun:
         Of the simulation.
     out : Path or None
         Folder for the plan.
-    positive_rate, class_weight, aggregator
+    positive_rate, class_weight, mechanism
         As for `plan`.
     """
 
@@ -86,7 +86,7 @@ class PlanRun:
     out: Path | None = None
     positive_rate: float | None = None
     class_weight: str | Mapping[Any, float] | None = None
-    aggregator: str | None = None
+    mechanism: str | None = None
 
 
 def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
@@ -141,11 +141,11 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
         run.student,
         run.positive_rate,
         run.class_weight,
-        run.aggregator,
+        run.mechanism,
     )
     watch.step("Evaluating settings")
     if task.about_rare_classes:
-        _refuse_voting_settings(run.teacher, run.curve, run.teachers, run.aggregator)
+        _refuse_voting_settings(run.teacher, run.curve, run.teachers, run.mechanism)
         made = _plan_of_rare_classes(task, like, names, basis, run.seed, watch.progress, watch.step)
     else:
         made = plan(
@@ -158,7 +158,7 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
             n_teachers=run.teachers,
             teacher=run.teacher,
             student=run.student,
-            aggregator=run.aggregator,
+            mechanism=run.mechanism,
             basis=basis,
             seed=run.seed,
             progress=watch.progress,
@@ -183,7 +183,7 @@ def plan(
     n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
-    aggregator: str | None = None,
+    mechanism: str | None = None,
     positive_rate: float | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     basis: Basis | None = None,
@@ -214,8 +214,8 @@ def plan(
         K, where votes or silos exist already; then votes alone are planned.
     teacher, student : str
         Names as for `secretballot learn`.
-    aggregator : str, optional
-        Plan for votes by this aggregator alone, by its name for `PATEClassifier`; by default all
+    mechanism : str, optional
+        Plan for votes by this mechanism alone, by its name for `PATEClassifier`; by default all
         are weighed. Interactive voting can be planned with `like` alone.
     positive_rate : float, optional
         A public statement of how frequent the second of two classes is. The stand-in is brought to
@@ -236,7 +236,7 @@ def plan(
     -------
     Plan
         With a forecast of record moments where `like` is given, and neither `n_teachers` nor
-        `aggregator`; without any setting of votes where `positive_rate` or `class_weight` is given.
+        `mechanism`; without any setting of votes where `positive_rate` or `class_weight` is given.
 
     Raises
     ------
@@ -273,7 +273,7 @@ def plan(
             positive_rate,
             class_weight,
         )
-        _refuse_voting_settings(teacher, curve, n_teachers, aggregator)
+        _refuse_voting_settings(teacher, curve, n_teachers, mechanism)
         return _plan_of_rare_classes(task, like, names, basis, seed, progress, say)
     common: dict[str, Any] = {
         "budget": budget,
@@ -283,7 +283,7 @@ def plan(
         "n_teachers": n_teachers,
         "teacher": teacher,
         "student": student,
-        "aggregator": aggregator,
+        "mechanism": mechanism,
         "seed": seed,
     }
     problem, made = None, None
@@ -292,7 +292,7 @@ def plan(
     except ImpossibleTaskError as error:
         problem = error
     # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    asked_for = n_teachers is not None or aggregator is not None
+    asked_for = n_teachers is not None or mechanism is not None
     only_votes = like is None or asked_for or not budget.delta > 0
     if only_votes and problem is not None:
         raise problem
@@ -369,14 +369,14 @@ def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
 
 
 def _refuse_voting_settings(
-    teacher: str, curve: object, n_teachers: int | None, aggregator: str | None
+    teacher: str, curve: object, n_teachers: int | None, mechanism: str | None
 ) -> None:
     """Refuse settings of votes beside those of rare classes, which votes do not take."""
     for name, given in (
         ("teacher", teacher != "logistic"),
         ("curve", curve is not None),
         ("teachers", n_teachers is not None),
-        ("aggregator", aggregator is not None),
+        ("mechanism", mechanism is not None),
     ):
         if given:
             raise ParameterError(
@@ -504,10 +504,10 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     planned: dict[str, Any] = {
         "n_teachers": setting.n_teachers,
         "budget": task.budget,
-        "aggregator": setting.aggregator,
+        "mechanism": setting.mechanism,
         "n_queries": setting.n_queries,
         "release": setting.release,
-        "max_unstable": setting.max_unstable,
+        "max_abstentions": setting.max_abstentions,
         "threshold": setting.threshold,
         "max_answers": setting.max_answers,
     }

@@ -62,7 +62,7 @@ class PrepareRun:
         As for `LearnRun`.
     release : {"labels", "counts"}
         What an answer tells.
-    neighbours : str
+    relation : str
     total : PrivacyBudget or None
         That a new account admits in all; None is the price of the session, and nothing more.
     ledger : Path, DatabasePlace or None
@@ -85,7 +85,7 @@ class PrepareRun:
     teachers: int = 250
     teacher: str = "logistic"
     release: str = "labels"
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
     total: PrivacyBudget | None = None
     ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
@@ -284,7 +284,7 @@ def _account_of_run(run: PrepareRun, unit: str) -> Ledger:
         dataset=run.dataset_name,
         budget=run.total or run.budget,
         unit=unit,
-        neighbours=run.neighbours,
+        relation=run.relation,
     )
     if run.total is not None and ledger.budget != run.total:
         raise ParameterError(
@@ -306,7 +306,7 @@ def _trained_teachers(
         given.pop("y"),
         **given,
         n_teachers=run.teachers,
-        neighbours=run.neighbours,
+        relation=run.relation,
         vault=run.vault,
         n_jobs=run.jobs,
         engine=run.engine,

@@ -114,7 +114,7 @@ def note_few_answers(released: ReleasedLabels, watch: Watch) -> None:
     if answered < FEW * asked and not corrects:
         advice = (
             "the sparse vector needs votes that nearly all agree. Use more teachers, fewer"
-            " abstentions (--max-unstable) or the Gaussian aggregator."
+            " abstentions (--max-abstentions) or the Gaussian mechanism."
         )
         if kind == "confident-labels":
             advice = "few votes reached the threshold. Use a lower one (--threshold)."

@@ -19,7 +19,7 @@ class CountedInputs(Protocol):
     def n_units(self) -> int: ...
 
 
-def check_unit_column(neighbours: str, tables: RunTables) -> None:
+def check_unit_column(relation: str, tables: RunTables) -> None:
     """Refuse persons whose records are replaced.
 
     Raises
@@ -27,9 +27,9 @@ def check_unit_column(neighbours: str, tables: RunTables) -> None:
     ParameterError
         If a unit column is named with replace-one.
     """
-    if neighbours == "replace-one" and tables.unit is not None:
+    if relation == "replace-one" and tables.unit is not None:
         raise ParameterError(
-            "A unit column goes with neighbours add-remove only; leave --unit or --neighbours out."
+            "A unit column goes with relation add-remove only; leave --unit or --relation out."
         )
 
 
@@ -46,7 +46,7 @@ def check_stated_records(records: int | None) -> None:
 
 
 def check_records_against(
-    records: int | None, neighbours: str, delta: float, inputs: CountedInputs, watch: Watch
+    records: int | None, relation: str, delta: float, inputs: CountedInputs, watch: Watch
 ) -> None:
     """Compare what was stated with the private table.
 
@@ -59,7 +59,7 @@ def check_records_against(
         If the stated number is wrong where it is exact and public.
     """
     n_private = inputs.n_private
-    if neighbours == "replace-one" and records not in (None, n_private):
+    if relation == "replace-one" and records not in (None, n_private):
         raise DataError(
             "The private file has another number of rows than was stated with --records or a plan,"
             " and under replace-one that number is public and exact; state the right one."

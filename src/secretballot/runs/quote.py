@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot._validation import RELATIONS, check_choice, check_count
 from secretballot.accounting import PrivacyBudget, noisy_votes, teacher_shape
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import (
@@ -79,7 +79,7 @@ class Quote:
         "moments", "votes" or "record-votes".
     epsilon, delta : float
         Price.
-    neighbours : str
+    relation : str
     released : str
         What would leave, in words.
     sigma : float
@@ -115,7 +115,7 @@ class Quote:
     method: str
     epsilon: float
     delta: float
-    neighbours: str
+    relation: str
     released: str
     sigma: float
     n_public: int
@@ -137,7 +137,7 @@ class Quote:
             "method": self.method,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "neighbours": self.neighbours,
+            "relation": self.relation,
             "released": self.released,
             "sigma": self.sigma,
             "public": self.n_public,
@@ -178,8 +178,8 @@ class PriceRun:
     columns: int | None = None
     teachers: int | None = None
     queries: int | None = None
-    aggregator: str = "gaussian"
-    max_unstable: int | None = None
+    mechanism: str = "gaussian"
+    max_abstentions: int | None = None
     threshold: int | None = None
     max_answers: int | None = None
     estimate_epsilon: float | None = None
@@ -190,7 +190,7 @@ class PriceRun:
     student: str = "auto"
     votes_per_record: int | None = None
     records: int | None = None
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -208,7 +208,7 @@ def quote_of_numbers(run: PriceRun) -> Quote:
     """
     check_count("public", run.public)
     check_count("classes", run.classes, minimum=2)
-    check_choice("neighbours", run.neighbours, NEIGHBOURS)
+    check_choice("relation", run.relation, RELATIONS)
     check_stated_records(run.records)
     asked = [*cautions_of_price(run.budget, run.records)]
     if run.method != _VOTES:
@@ -277,7 +277,7 @@ def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
     points = f"at {voting.n_points:,} public points"
     unanimous, sigma, unit = None, 0.0, "votes"
     if isinstance(mechanism, NoisyMeans):
-        low, high = public["target_range"]
+        low, high = public["bounds"]
         released, unit = f"noisy means of the votes {points}", "of the target, on each mean"
         # noise is drawn on a sum of positions; told is its size on a mean, in the target's unit
         sigma = mechanism.sigma * (high - low) / (teachers * (shape.n_classes - 1))
@@ -292,7 +292,7 @@ def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
         _VOTES,
         run.epsilon,
         run.delta,
-        run.neighbours,
+        run.relation,
         released,
         sigma,
         len(inputs.X_public),
@@ -350,7 +350,7 @@ def _quote_of_votes(
         _VOTES,
         run.budget.epsilon,
         run.budget.delta,
-        run.neighbours,
+        run.relation,
         released,
         sigma,
         n_public,
@@ -380,14 +380,14 @@ def _quote_of_records(
     if method == MOMENTS:
         n_stages = RecordMomentsClassifier().n_stages
         # a record that is replaced moves a sum twice as far as one that comes or goes
-        moved = 2 if run.neighbours == "replace-one" else 1
+        moved = 2 if run.relation == "replace-one" else 1
         sigma = moved * math.sqrt(n_stages) / gaussian_mu(run.epsilon, run.delta)
         queries, released = None, f"{n_stages} noisy sums over all records"
     else:
         queries = n_public if run.queries is None else run.queries
         own = run.votes_per_record
         votes = default_votes(queries) if own is None else own
-        guarantee = guarantee_of("record", run.neighbours)
+        guarantee = guarantee_of("record", run.relation)
         shape = record_votes_shape(queries, n_classes, votes, guarantee)
         sigma = noisy_votes(run.budget, shape, release="counts").scale
         released = f"noisy counts of {n_classes} classes at {queries:,} public points"
@@ -395,7 +395,7 @@ def _quote_of_records(
         method,
         run.epsilon,
         run.delta,
-        run.neighbours,
+        run.relation,
         released,
         sigma,
         n_public,

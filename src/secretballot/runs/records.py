@@ -9,7 +9,7 @@ from typing import Any
 
 from secretballot._places import table_name
 from secretballot._validation import (
-    NEIGHBOURS,
+    RELATIONS,
     check_choice,
     check_count,
     check_positive_rate,
@@ -94,7 +94,7 @@ class RecordsRun:
     records : int or None
         Publicly stated number of private records, to warn of a careless delta; the release counts
         them.
-    neighbours : str
+    relation : str
         "add-remove" or "replace-one".
     ledger : Path, DatabasePlace or None
         As for `LearnRun`.
@@ -123,7 +123,7 @@ class RecordsRun:
     positive_rate: float | None = None
     student: str = "auto"
     records: int | None = None
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
     ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
     seed: int = 0
@@ -274,7 +274,7 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
             f" is {shown(run.delta)}, and the noise of --method {run.method} needs more than 0,"
             " such as 1e-6; give one, or take --method votes.",
         )
-    check_choice("neighbours", run.neighbours, NEIGHBOURS)
+    check_choice("relation", run.relation, RELATIONS)
     check_count("seed", run.seed, minimum=0)
     for name in _OF_VOTES:
         if getattr(run, name) is not None:
@@ -285,7 +285,7 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
                 raise ParameterError(Parameter(name), f" goes with --method {MOMENTS} alone.")
     if run.positive_rate is not None:
         check_positive_rate(run.positive_rate)
-    check_unit_column(run.neighbours, run.tables)
+    check_unit_column(run.relation, run.tables)
     check_stated_records(run.records)
     student_by_name(run.student)
 
@@ -327,7 +327,7 @@ def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
         )
     if run.positive_rate is not None:
         check_positive_rate(run.positive_rate, len(inputs.classes))
-    check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
+    check_records_against(run.records, run.relation, run.delta, inputs, watch)
     check_converts(
         run.student, inputs.X_public, inputs.schema, classes=inputs.classes, without=run.without
     )
@@ -341,7 +341,7 @@ def _fitted_learner(
     # The folder's key in the ledger goes with it: a run that is taken up again is not paid twice.
     settings: dict[str, Any] = {
         "budget": run.budget,
-        "neighbours": run.neighbours,
+        "relation": run.relation,
         "ledger": ledger,
         "request": folder.request,
         "purpose": run.about.purpose or "learn",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._places import table_name
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
+from secretballot._validation import RELATIONS, check_choice, check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger.urls import DatabasePlace
@@ -84,7 +84,7 @@ class TableRun:
         Name, or "package.module:Class"; None is "ridge" for a number, "logistic" for labels.
     student : str
         The same, or "auto", the one that measured best.
-    records, neighbours, ledger, dataset, seed, without, force, own_ledger, about
+    records, relation, ledger, dataset, seed, without, force, own_ledger, about
         As for `LearnRun`.
     """
 
@@ -102,7 +102,7 @@ class TableRun:
     teacher: str | None = None
     student: str = "auto"
     records: int | None = None
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
     ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
     seed: int = 0
@@ -287,7 +287,7 @@ def checked_folder_of_table(run: TableRun) -> RunFolder:
     _named_learners(run)
     check_parts(run.without)
     folder = folder_of_run(run)
-    if run.neighbours == "replace-one":
+    if run.relation == "replace-one":
         check_positions(single=source_of(run.tables.private).single)
     return folder
 
@@ -299,7 +299,7 @@ def _refuse_unfit_settings(run: TableRun) -> None:
     _ = run.budget
     check_force(run.force)
     check_account(run)
-    check_choice("neighbours", run.neighbours, NEIGHBOURS)
+    check_choice("relation", run.relation, RELATIONS)
     check_count("seed", run.seed, minimum=0)
     for name in ("teachers", "queries", "rank", "most_named"):
         if getattr(run, name) is not None:
@@ -329,7 +329,7 @@ def _refuse_unfit_settings(run: TableRun) -> None:
         if getattr(run, name) is not None:
             goes_with = "several labels" if of_numbers else "a number (--bounds)"
             raise ParameterError(Parameter(name), f" goes with {goes_with} alone; leave it out.")
-    check_unit_column(run.neighbours, run.tables)
+    check_unit_column(run.relation, run.tables)
     check_stated_records(run.records)
 
 
@@ -349,7 +349,7 @@ def _learner_of_run(
         "n_teachers": n_teachers,
         "budget": run.budget,
         "n_queries": run.queries,
-        "neighbours": run.neighbours,
+        "relation": run.relation,
         "random_state": run.seed,
         **of_a_run,
     }
@@ -391,7 +391,7 @@ def check_table_run(run: TableRun, inputs: TableInputs, watch: Watch) -> None:
             f"{run.queries} queries are more than the {n_public} rows of the public file; ask for"
             " fewer with --queries."
         )
-    check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
+    check_records_against(run.records, run.relation, run.delta, inputs, watch)
     classes = () if run.tables.bounds is not None else (0, 1)
     check_converts(
         run.student, inputs.X_public, inputs.schema, classes=classes, without=run.without

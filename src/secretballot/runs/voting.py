@@ -40,10 +40,10 @@ class VotingSettings(TeacherSettings, Protocol):
     def queries(self) -> int | None: ...
 
     @property
-    def aggregator(self) -> str: ...
+    def mechanism(self) -> str: ...
 
     @property
-    def max_unstable(self) -> int | None: ...
+    def max_abstentions(self) -> int | None: ...
 
     @property
     def threshold(self) -> int | None: ...
@@ -70,7 +70,7 @@ class VotingSettings(TeacherSettings, Protocol):
     def student(self) -> str: ...
 
     @property
-    def neighbours(self) -> str: ...
+    def relation(self) -> str: ...
 
 
 def number_of_teachers(run: TeacherSettings, n_columns: int) -> int:
@@ -104,14 +104,14 @@ def unfitted_learner(
     settings: dict[str, Any] = {
         "n_teachers": n_teachers,
         "budget": run.budget,
-        "aggregator": run.aggregator,
+        "mechanism": run.mechanism,
         "n_queries": run.queries,
         "release": run.release,
-        "max_unstable": run.max_unstable,
+        "max_abstentions": run.max_abstentions,
         "threshold": run.threshold,
         "max_answers": run.max_answers,
         "estimate_epsilon": run.estimate_epsilon,
-        "neighbours": run.neighbours,
+        "relation": run.relation,
         **of_a_run,
     }
     teacher, student = teacher_by_name(run.teacher, n_classes), student_by_name(run.student)

@@ -116,7 +116,7 @@ class Budget(BaseModel):
     dataset: str
     account: str
     unit: str
-    neighbours: str
+    relation: str
     composition: str
     releases: int
     budget: Amount

@@ -411,7 +411,7 @@ class ServedDataset:
             "dataset": self.name,
             "account": ledger.account,
             "unit": ledger.unit,
-            "neighbours": ledger.neighbours,
+            "relation": ledger.relation,
             "composition": ledger.composition,
             "releases": ledger.releases(),
             **amounts,

@@ -1,4 +1,4 @@
-"""A student between rounds: what it predicts, and what of that an interactive aggregator left
+"""A student between rounds: what it predicts, and what of that an interactive mechanism left
 standing.
 
 Everything here is read off released labels and public points, so it costs nothing (Papernot et al.

@@ -24,7 +24,7 @@ from secretballot.exceptions import DataError
 
 
 def _has_classes(student: Any) -> bool:
-    return student.target_range is None
+    return student.bounds is None
 
 
 # scikit-learn ships no types
@@ -43,7 +43,7 @@ class MomentsStudent(BaseEstimator):  # type: ignore[misc]
     classes : sequence of two or more values
     labels : sequence of str
         In their place, names of labels, each of which is there or not.
-    target_range : tuple of two floats
+    bounds : tuple of two floats
         In their place, bounds of a number.
 
     Attributes
@@ -58,7 +58,7 @@ class MomentsStudent(BaseEstimator):  # type: ignore[misc]
     >>> student = sb.MomentsStudent(basis, weights, ["no", "yes"])
     >>> student.predict_proba([[30]]).tolist()
     [[0.5, 0.5]]
-    >>> sb.MomentsStudent(basis, weights, target_range=(0, 40)).predict([[30]]).tolist()
+    >>> sb.MomentsStudent(basis, weights, bounds=(0, 40)).predict([[30]]).tolist()
     [20.0]
     """
 
@@ -69,13 +69,13 @@ class MomentsStudent(BaseEstimator):  # type: ignore[misc]
         classes: Sequence[Any] | None = None,
         *,
         labels: Sequence[str] | None = None,
-        target_range: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | None = None,
     ) -> None:
         self.basis = basis
         self.weights = weights
         self.classes = classes
         self.labels = labels
-        self.target_range = target_range
+        self.bounds = bounds
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -101,8 +101,8 @@ class MomentsStudent(BaseEstimator):  # type: ignore[misc]
         more probable than not, 0 and 1 of shape (n_points, n_labels); or the number, within its
         bounds, shape (n_points,)."""
         points = self._integer_coordinates(X)
-        if self.target_range is not None:
-            low, high = self.target_range
+        if self.bounds is not None:
+            low, high = self.bounds
             shares = IntegerLine(self.weights).predictions(points)[:, 0]
             return np.asarray(low + (high - low) * (shares / PROBABILITY_UNIT))
         if self.labels is not None:
@@ -125,7 +125,7 @@ class MomentsStudent(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy on points of shape (n_points, n_features); of a number the
         coefficient of determination."""
-        measure = accuracy_score if self.target_range is None else r2_score
+        measure = accuracy_score if self.bounds is None else r2_score
         return float(measure(y, self.predict(X)))
 
     def column_shares(self, X: Any) -> FloatArray:
@@ -176,7 +176,7 @@ class MomentsStudent(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        if self.target_range is None:
+        if self.bounds is None:
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
         else:
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()

@@ -41,7 +41,7 @@ class NumberStudent(RegressorMixin, TableStudent):  # type: ignore[misc]
     ----------
     regressor : fitted scikit-learn regressor
         Trained on released numbers and public points.
-    target_range : tuple of two floats
+    bounds : tuple of two floats
         Bounds of what is predicted.
 
     Attributes
@@ -57,9 +57,9 @@ class NumberStudent(RegressorMixin, TableStudent):  # type: ignore[misc]
     [5.0, 8.0]
     """
 
-    def __init__(self, regressor: Any, target_range: tuple[float, float]) -> None:
+    def __init__(self, regressor: Any, bounds: tuple[float, float]) -> None:
         self.regressor = regressor
-        self.target_range = target_range
+        self.bounds = bounds
 
     @property
     def n_features_in_(self) -> int:
@@ -69,7 +69,7 @@ class NumberStudent(RegressorMixin, TableStudent):  # type: ignore[misc]
     def predict(self, X: Any) -> FloatArray:
         """Return the number of every row of `X`, within the bounds, shape (n_points,)."""
         numbers = np.asarray(self.regressor.predict(X), dtype=np.float64)
-        return np.clip(numbers.reshape(-1), *self.target_range)
+        return np.clip(numbers.reshape(-1), *self.bounds)
 
 
 # scikit-learn ships no types
@@ -175,11 +175,11 @@ def fit_table_student(
         )
     terms = table.certificate["public"]
     # only tables of numbers have a range; those of labels have a student for each
-    if "target_range" in terms:
+    if "bounds" in terms:
         template = default_regressor() if student is None else student
         points = take_rows(X_public, table.rows)
         regressor = fitted_to_public(template, points, table.values[:, 0], random_state)
-        return NumberStudent(regressor, tuple(terms["target_range"]))
+        return NumberStudent(regressor, tuple(terms["bounds"]))
     students = [
         fit_student(
             default_student(one) if student is None else student,
@@ -209,8 +209,8 @@ def table_student_of(student: Any, table: ReleasedTable) -> Any:
     if isinstance(student, TableStudent):
         return student
     terms = table.certificate["public"]
-    if "target_range" in terms and hasattr(student, "predict"):
-        return NumberStudent(student, tuple(terms["target_range"]))
+    if "bounds" in terms and hasattr(student, "predict"):
+        return NumberStudent(student, tuple(terms["bounds"]))
     labels = terms.get("labels")
     if labels is not None and isinstance(student, list | tuple) and len(student) == len(labels):
         return LabelsStudent(list(student), list(labels))

@@ -55,7 +55,7 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
     """Fit a clone of the student to the first public points under dummy labels.
 
     The labels are the classes in turn. Where few points do not do, as for a learner that looks at
-    a hundred neighbours, as many are tried as it will get, up to two thousand.
+    a hundred relation, as many are tried as it will get, up to two thousand.
 
     Parameters
     ----------

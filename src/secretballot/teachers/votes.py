@@ -15,7 +15,7 @@ import numpy.typing as npt
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import (
     BALLOTS,
-    NEIGHBOURS,
+    RELATIONS,
     UNITS,
     check_choice,
     check_count,
@@ -32,7 +32,7 @@ from secretballot.vault import write_secret
 
 
 def votes_of_teachers(
-    votes: Any, classes: object, *, unit: str = "record", neighbours: str = "add-remove"
+    votes: Any, classes: object, *, unit: str = "record", relation: str = "add-remove"
 ) -> Votes:
     """Count votes given teacher by teacher.
 
@@ -43,7 +43,7 @@ def votes_of_teachers(
     classes : list of length C
         Every class value, declared and not taken from the votes.
     unit : {"record", "user", "label"}
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
         What the teachers' shards were made for.
 
     Raises
@@ -60,7 +60,7 @@ def votes_of_teachers(
     """
     values = check_classes(classes)
     counts, _ = count_votes(blocks_of(_vote_table(votes, "votes")), values)
-    return Votes.of_teachers(counts, guarantee_of(unit, neighbours), classes=values)
+    return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
 
 
 def votes_of_counts(
@@ -69,7 +69,7 @@ def votes_of_counts(
     n_teachers: int | None = None,
     *,
     unit: str = "record",
-    neighbours: str = "add-remove",
+    relation: str = "add-remove",
 ) -> Votes:
     """Take counts made elsewhere.
 
@@ -82,7 +82,7 @@ def votes_of_counts(
         The class values; 0 to C - 1 where none are given.
     n_teachers : int, optional
         What the rows must sum to; by default what the first row sums to.
-    unit, neighbours
+    unit, relation
         As for `votes_of_teachers`.
 
     Raises
@@ -102,7 +102,7 @@ def votes_of_counts(
     table = _vote_table(counts, "counts")
     values = check_classes(range(table.shape[1]) if classes is None else classes)
     checked, _ = check_counts(blocks_of(table), len(values), n_teachers)
-    return Votes.of_teachers(checked, guarantee_of(unit, neighbours), classes=values)
+    return Votes.of_teachers(checked, guarantee_of(unit, relation), classes=values)
 
 
 def read_votes(
@@ -113,7 +113,7 @@ def read_votes(
     header: str | None = None,
     *,
     unit: str = "record",
-    neighbours: str = "add-remove",
+    relation: str = "add-remove",
 ) -> Votes:
     """Read votes or counts from a `.npy`, `.csv` or `.parquet` file.
 
@@ -131,7 +131,7 @@ def read_votes(
         Whether the first line of a CSV file names its columns. Without it a line in which no
         cell could be a vote or count is a header, one in which all could be is data, and any
         other is refused.
-    unit, neighbours
+    unit, relation
         As for `votes_of_teachers`.
 
     Raises
@@ -144,7 +144,7 @@ def read_votes(
     from secretballot.teachers.vote_files import read_counts
 
     counts, values, _ = read_counts(Path(path), kind, classes, n_teachers, header)
-    return Votes.of_teachers(counts, guarantee_of(unit, neighbours), classes=values)
+    return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
 
 
 def write_votes(votes: Votes, path: str | os.PathLike[str]) -> None:
@@ -174,8 +174,8 @@ def write_votes(votes: Votes, path: str | os.PathLike[str]) -> None:
     write_secret(target, content.getvalue())
 
 
-def guarantee_of(unit: object, neighbours: object) -> Guarantee:
-    """Return whose data a promise is about and how neighbours differ, as words of settings.
+def guarantee_of(unit: object, relation: object) -> Guarantee:
+    """Return whose data a promise is about and which relation holds, as words of settings.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def guarantee_of(unit: object, neighbours: object) -> Guarantee:
         If one is unknown, or the two do not go together.
     """
     of = check_choice("unit", unit, UNITS)
-    relation = check_choice("neighbours", neighbours, NEIGHBOURS)
+    relation = check_choice("relation", relation, RELATIONS)
     check_relation(of, relation)
     return Guarantee(unit=of, relation=relation)
 
@@ -320,7 +320,7 @@ def label_votes(
     ballot: str = "labels",
     most_named: int | None = None,
     unit: str = "record",
-    neighbours: str = "add-remove",
+    relation: str = "add-remove",
 ) -> Votes:
     """Count votes for sets of labels, given teacher by teacher.
 
@@ -329,7 +329,7 @@ def label_votes(
     votes : array-like of 0 and 1, shape (n_queries, n_teachers, n_labels)
     labels, ballot, most_named
         As for `counted_labels`.
-    unit, neighbours
+    unit, relation
         As for `votes_of_teachers`.
 
     Raises
@@ -356,7 +356,7 @@ def label_votes(
     if cast.dtype.kind not in "biuf" or not ((cast == 0) | (cast == 1)).all():
         raise DataError(Parameter("votes"), " hold something else than 0 and 1.")
     ballots = ((one.astype(bool), None) for one in np.moveaxis(cast, 1, 0))
-    promise = guarantee_of(unit, neighbours)
+    promise = guarantee_of(unit, relation)
     return counted_labels(ballots, names, promise, ballot=ballot, most_named=most_named)
 
 
@@ -433,7 +433,7 @@ def capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> Bool
     return both
 
 
-def checked_range(target_range: Any) -> tuple[float, float]:
+def checked_range(bounds: Any) -> tuple[float, float]:
     """Return two public bounds, the smaller one first.
 
     Raises
@@ -441,21 +441,21 @@ def checked_range(target_range: Any) -> tuple[float, float]:
     ParameterError
         If they are no two finite numbers, the smaller one first.
     """
-    if target_range is None:
+    if bounds is None:
         raise ParameterError(
-            Parameter("target_range"),
-            " is missing; give public bounds of the target, such as target_range=(0, 100): they"
+            Parameter("bounds"),
+            " is missing; give public bounds of the target, such as bounds=(0, 100): they"
             " are never inferred from private targets.",
         )
-    if not isinstance(target_range, Sequence | np.ndarray) or len(target_range) != 2:
+    if not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
         raise ParameterError(
-            Parameter("target_range"),
-            f" is {shown(target_range)}; give two numbers, such as (0, 100).",
+            Parameter("bounds"),
+            f" is {shown(bounds)}; give two numbers, such as (0, 100).",
         )
-    low, high = (check_finite("target_range", bound) for bound in target_range)
+    low, high = (check_finite("bounds", bound) for bound in bounds)
     if not low < high or not math.isfinite(high - low):
         raise ParameterError(
-            Parameter("target_range"),
+            Parameter("bounds"),
             f" is {low:g} to {high:g}; its first number must be below its second.",
         )
     return float(low), float(high)
@@ -463,11 +463,11 @@ def checked_range(target_range: Any) -> tuple[float, float]:
 
 def number_votes(
     votes: Any,
-    target_range: tuple[float, float],
+    bounds: tuple[float, float],
     *,
     n_positions: int = 200,
     unit: str = "record",
-    neighbours: str = "add-remove",
+    relation: str = "add-remove",
 ) -> Votes:
     """Count votes for numbers as votes for the positions of a grid.
 
@@ -475,11 +475,11 @@ def number_votes(
     ----------
     votes : array-like of float, shape (n_queries, n_teachers)
         What is beyond the range is cut to it; what is no number votes for the middle.
-    target_range : tuple of two floats
+    bounds : tuple of two floats
         The grid's first and last number.
     n_positions : int
         Numbers of the grid, evenly spaced.
-    unit, neighbours
+    unit, relation
         As for `votes_of_teachers`.
 
     Raises
@@ -502,10 +502,10 @@ def number_votes(
             f" have dtype {cast.dtype} and shape {cast.shape}; give numbers of shape"
             " (n_queries, n_teachers).",
         )
-    bounds, n = checked_range(target_range), checked_positions(n_positions)
+    bounds, n = checked_range(bounds), checked_positions(n_positions)
     places = on_grid(cast.astype(np.float64), bounds, n) + n * np.arange(len(cast))[:, None]
     counts = np.bincount(places.ravel(), minlength=n * len(cast)).reshape(-1, n)
-    return Votes.of_teachers(counts, guarantee_of(unit, neighbours))
+    return Votes.of_teachers(counts, guarantee_of(unit, relation))
 
 
 def checked_positions(n_positions: object) -> int:

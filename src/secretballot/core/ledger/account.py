@@ -408,7 +408,7 @@ class Ledger:
         Whose data the total is a promise about, fixed at creation: one record, all records of one
         user, or the label of one record, whose features are public ("replace-one" only). None takes
         what the file says, "record" for a new one.
-    neighbours : {"add-remove", "replace-one"}, optional
+    relation : {"add-remove", "replace-one"}, optional
         Relation that the total is a promise about, fixed at creation. None takes what the file
         says, "add-remove" for a new one.
 
@@ -418,7 +418,7 @@ class Ledger:
         Absolute path; None in memory and in a database.
     place : str or None
         What opens it again: path, or URL without any password; None in memory.
-    dataset, budget, composition, unit, neighbours
+    dataset, budget, composition, unit, relation
         As fixed at creation.
     durable : bool
         Whether the account outlives the process.
@@ -475,10 +475,10 @@ class Ledger:
         budget: PrivacyBudget | None = None,
         composition: str | None = None,
         unit: str | None = None,
-        neighbours: str | None = None,
+        relation: str | None = None,
     ) -> None:
         place = None if path is _MEMORY else _place_of(path)
-        terms = {"composition": composition, "unit": unit, "neighbours": neighbours}
+        terms = {"composition": composition, "unit": unit, "relation": relation}
         given = {"dataset": dataset, **terms}
         given = {name: term for name, term in given.items() if term is not None}
         store = _store_at(place)
@@ -514,7 +514,7 @@ class Ledger:
         budget: PrivacyBudget,
         composition: str | None = None,
         unit: str | None = None,
-        neighbours: str | None = None,
+        relation: str | None = None,
     ) -> Self:
         """Return an account under the same rules that dies with this process.
 
@@ -529,7 +529,7 @@ class Ledger:
             budget=budget,
             composition=composition,
             unit=unit,
-            neighbours=neighbours,
+            relation=relation,
         )
 
     @classmethod
@@ -620,17 +620,17 @@ class Ledger:
         return self._own_book.account.unit
 
     @property
-    def neighbours(self) -> str:
+    def relation(self) -> str:
         """Relation that the total is a promise about: "add-remove" or "replace-one"."""
-        return self._own_book.account.neighbours
+        return self._own_book.account.relation
 
     @property
     def guarantee(self) -> Guarantee:
         """Whose data it is about, and how neighbouring datasets differ."""
         own = self._own_book.account
-        return Guarantee(unit=own.unit, relation=own.neighbours)
+        return Guarantee(unit=own.unit, relation=own.relation)
 
-    def check_promise(self, unit: str, neighbours: str, *, by_teachers: bool = True) -> None:
+    def check_promise(self, unit: str, relation: str, *, by_teachers: bool = True) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
         promises (`Guarantee.adds_to`).
 
@@ -641,12 +641,12 @@ class Ledger:
         LedgerError
             If it does not.
         """
-        released = Guarantee(unit=unit, relation=neighbours)  # type: ignore[arg-type]
+        released = Guarantee(unit=unit, relation=relation)  # type: ignore[arg-type]
         if not released.adds_to(self.guarantee, by_teachers=by_teachers):
             raise LedgerError(
                 f"{self._own_book.where} adds up a promise about unit {self.unit!r} under"
-                f" {self.neighbours!r}, and this release is about unit {unit!r} under"
-                f" {neighbours!r}, which does not add to that: together they would promise"
+                f" {self.relation!r}, and this release is about unit {unit!r} under"
+                f" {relation!r}, which does not add to that: together they would promise"
                 " neither, so release under the ledger's unit and relation. Nothing was spent."
             )
 
@@ -881,7 +881,7 @@ class Ledger:
             return f"Ledger({place}, dataset={self._dataset!r}, unreadable)"
         return (
             f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r},"
-            f" neighbours={self.neighbours!r}, budget=({budget.epsilon:g}, {budget.delta:g}),"
+            f" relation={self.relation!r}, budget=({budget.epsilon:g}, {budget.delta:g}),"
             f" spent=({spent.epsilon:g}, {spent.delta:g}))"
         )
 

@@ -29,7 +29,7 @@ from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from secretballot.core.errors import (
     COMPOSITIONS,
-    NEIGHBOURS,
+    RELATIONS,
     UNITS,
     Composition,
     LedgerError,
@@ -318,7 +318,7 @@ class Account(_Said):
 
     dataset: str
     unit: Unit = UNITS[0]
-    neighbours: Neighbours = NEIGHBOURS[0]
+    relation: Neighbours = RELATIONS[0]
     epsilon: float
     delta: float
     composition: Composition = COMPOSITIONS[0]
@@ -328,7 +328,7 @@ class Account(_Said):
     @model_validator(mode="after")
     def _check(self) -> Self:
         check_name("dataset", self.dataset)
-        check_relation(self.unit, self.neighbours)
+        check_relation(self.unit, self.relation)
         self.filter()
         return self
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import NEIGHBOURS, check_choice
+from secretballot._validation import RELATIONS, check_choice
 from secretballot.accounting import PrivacyBudget, Sampled, Totals, filter_for
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
@@ -66,7 +66,7 @@ class AgnosticLabeler(Labeler):
         other number.
     beta : float, default 0.05
         Probability of failure that the number of abstentions allows for.
-    max_unstable : int, optional
+    max_abstentions : int, optional
         Number T of abstentions at which the stream stops; by default from `alpha`.
     n_teachers : int, optional
         Number K of shards; by default so many that a lead of K / 3 is answered.
@@ -74,7 +74,7 @@ class AgnosticLabeler(Labeler):
         "tight": the largest sample that the budget allows, and the least noise. "paper": the
         printed constants, for comparison; certified up to epsilon 56, where they sample everybody,
         and refused where their price is not.
-    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+    relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation that the promise is about. "replace-one" is the paper's, and makes the number of
         records public; under "add-remove", a weaker promise, a sample more than three times as
         large costs the same.
@@ -96,7 +96,7 @@ class AgnosticLabeler(Labeler):
 
     Attributes
     ----------
-    n_teachers_, max_unstable_ : int
+    n_teachers_, max_abstentions_ : int
         Numbers that were settled.
     sampling_rate_ : float
         Share of the records that the sample takes, in expectation.
@@ -105,7 +105,7 @@ class AgnosticLabeler(Labeler):
     Privacy
     -------
     Unit : one record.
-    Relation : `neighbours`.
+    Relation : `relation`.
     Sensitivity : one record of the sample reaches one teacher, hence one vote; the relabelling
         changes with all records and is paid for by what follows it.
     Price : that of all questions, reserved by `fit`: the sparse vector's, relabelled, amplified by
@@ -120,7 +120,7 @@ class AgnosticLabeler(Labeler):
     >>> X = np.random.default_rng(0).uniform(size=(20_000, 1))
     >>> labeler = sb.AgnosticLabeler(
     ...     sb.hypotheses.Thresholds(), budget=sb.PrivacyBudget(2.0, 1e-5), n_queries=20,
-    ...     max_unstable=1, n_teachers=200, neighbours="replace-one")
+    ...     max_abstentions=1, n_teachers=200, relation="replace-one")
     >>> labeler = labeler.fit(X, np.where(X[:, 0] > 0.5, "yes", "no"), classes=["no", "yes"])
     >>> labeler.ask([0.9]).label in ("no", "yes", None), labeler.planned
     (True, 20)
@@ -135,10 +135,10 @@ class AgnosticLabeler(Labeler):
         n_queries: int = 1000,
         alpha: float = 0.1,
         beta: float = 0.05,
-        max_unstable: int | None = None,
+        max_abstentions: int | None = None,
         n_teachers: int | None = None,
         calibration: str = "tight",
-        neighbours: str = "add-remove",
+        relation: str = "add-remove",
         relabel_epsilon: float = 1.0,
         ledger: Ledger | None = None,
         vault: str | Path | None = None,
@@ -155,10 +155,10 @@ class AgnosticLabeler(Labeler):
         self.n_queries = n_queries
         self.alpha = alpha
         self.beta = beta
-        self.max_unstable = max_unstable
+        self.max_abstentions = max_abstentions
         self.n_teachers = n_teachers
         self.calibration = calibration
-        self.neighbours = neighbours
+        self.relation = relation
         self.relabel_epsilon = relabel_epsilon
         self.ledger = ledger
         self.vault = vault
@@ -193,7 +193,7 @@ class AgnosticLabeler(Labeler):
         warn_inside_sklearn(alone=self.ledger is None)
         budget, names = required_budget(self.budget), declared_classes(classes)
         refuse_more_classes(names)
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_choice("relation", self.relation, RELATIONS)
         check_engine(self.engine, self.n_jobs)
         points = check_points(X, None)
         index = class_indices(y, names, len(points))
@@ -202,17 +202,17 @@ class AgnosticLabeler(Labeler):
             self.n_queries,
             alpha=self.alpha,
             beta=self.beta,
-            n_records=len(points) if self.neighbours == "replace-one" else None,
-            neighbours=self.neighbours,
+            n_records=len(points) if self.relation == "replace-one" else None,
+            relation=self.relation,
             relabel_epsilon=self.relabel_epsilon,
-            max_unstable=self.max_unstable,
+            max_abstentions=self.max_abstentions,
             n_teachers=self.n_teachers,
             calibration=self.calibration,
         )
         mechanism = RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
         check_answerable(mechanism, n_teachers)
         teacher = self._checked_teacher(points)
-        ledger = self._open_account("record", self.neighbours)
+        ledger = self._open_account("record", self.relation)
         self._refuse_divergence(ledger, event, budget)
         teachers = self._sampled_teachers(teacher, points, index, names, event, n_teachers, ledger)
         # The session pays, so that nothing is spent where training failed.
@@ -225,7 +225,7 @@ class AgnosticLabeler(Labeler):
             request=self.request,
             purpose=self.purpose,
         )
-        self.n_teachers_, self.max_unstable_ = n_teachers, mechanism.stops_at
+        self.n_teachers_, self.max_abstentions_ = n_teachers, mechanism.stops_at
         self.sampling_rate_ = event.rate
         return self
 
@@ -293,12 +293,12 @@ class AgnosticLabeler(Labeler):
         # Under replace-one the place in the random order of the sample decides on the shard; under
         # add-remove a random number of the record itself does, drawn whether or not it is sampled,
         # so that no other record has a say in either.
-        if self.neighbours == "replace-one":
+        if self.relation == "replace-one":
             rows = sample_in_random_order(event.out_of, event.sampled)
-            shards = assign_shards(len(rows), n_teachers, self.neighbours, None, None)
+            shards = assign_shards(len(rows), n_teachers, self.relation, None, None)
         else:
             rows = sample_independently(len(points), event.sampled, event.out_of)
-            shards = assign_shards(len(points), n_teachers, self.neighbours, None, None)[rows]
+            shards = assign_shards(len(points), n_teachers, self.relation, None, None)[rows]
         sample, labels = points[rows], index[rows]
         if len(rows):  # under add-remove a sample may be empty, and an error would tell
             assert self.hypotheses is not None
@@ -319,7 +319,7 @@ class AgnosticLabeler(Labeler):
     def _public_declaration(self, event: Sampled) -> dict[str, object]:
         # All of this stands on the certificate. Under add-remove neither the number of records nor
         # that of the sample may be told: both are private.
-        if self.neighbours == "replace-one":
+        if self.relation == "replace-one":
             drawn = (
                 f"{event.sampled} of the {event.out_of} records, drawn without replacement in"
                 " random order"
@@ -334,7 +334,7 @@ class AgnosticLabeler(Labeler):
         return {
             "unit": "record",
             "unit_column": None,
-            "neighbours": self.neighbours,
+            "relation": self.relation,
             "sample": {
                 **event.model_dump(include={"sampled", "out_of", "relabel_epsilon"}),
                 "request": self.request,

@@ -36,7 +36,7 @@ class PrintedConstants:
     ----------
     n_sampled : int
         n' = epsilon n / 56, rounded down.
-    max_unstable : int
+    max_abstentions : int
         T = max(1, m alpha / 8 + sqrt(3 m alpha log(m / beta)) / 4).
     inner : PrivacyBudget
         With e = min(1, alpha max(1, sqrt(m alpha))): epsilon e / log(2 / delta), delta / (2 exp(e)
@@ -44,7 +44,7 @@ class PrintedConstants:
     """
 
     n_sampled: int
-    max_unstable: int
+    max_abstentions: int
     inner: PrivacyBudget
 
     @classmethod
@@ -70,9 +70,9 @@ def agnostic_terms(
     alpha: float,
     beta: float,
     n_records: int | None,
-    neighbours: str,
+    relation: str,
     relabel_epsilon: float,
-    max_unstable: int | None,
+    max_abstentions: int | None,
     n_teachers: int | None,
     calibration: str,
 ) -> tuple[Sampled, int]:
@@ -81,7 +81,7 @@ def agnostic_terms(
     Parameters
     ----------
     budget : PrivacyBudget
-    n_queries, alpha, beta, neighbours, relabel_epsilon, max_unstable, n_teachers, calibration
+    n_queries, alpha, beta, relation, relabel_epsilon, max_abstentions, n_teachers, calibration
         As for `AgnosticLabeler`.
     n_records : int or None
         None where it is private.
@@ -94,18 +94,18 @@ def agnostic_terms(
     """
     m = check_count("n_queries", n_queries)
     alpha, beta = check_probability("alpha", alpha), check_probability("beta", beta)
-    unstable = None if max_unstable is None else check_count("max_unstable", max_unstable)
+    unstable = None if max_abstentions is None else check_count("max_abstentions", max_abstentions)
     teachers = None if n_teachers is None else check_count("n_teachers", n_teachers)
-    out_of = sample_grid(neighbours, n_records)
+    out_of = sample_grid(relation, n_records)
     # The stream's noise decides how many teachers are needed, and how much of the records may be
     # sampled for the rest of the price: abstentions, stream, sample, teachers, in this order.
     if check_choice("calibration", calibration, ("tight", "paper")) == "tight":
-        inner = stream_budget(budget, neighbours, relabel_epsilon)
+        inner = stream_budget(budget, relation, relabel_epsilon)
         if unstable is None:
             stream = tight_stream(inner, m, alpha / _TEACHER_SHARE, beta, teachers)
         else:
             stream = stream_for(inner, unstable)
-        event = largest_sample(budget, stream, out_of, neighbours, relabel_epsilon)
+        event = largest_sample(budget, stream, out_of, relation, relabel_epsilon)
         needed = teachers_for(stream, m, beta)
     else:
         if n_records is None or relabel_epsilon != 1:
@@ -113,7 +113,7 @@ def agnostic_terms(
                 "calibration 'paper' is printed for replace-one and a relabel_epsilon of 1 alone."
             )
         printed = PrintedConstants.of(budget, n_records, m, alpha, beta)
-        unstable = printed.max_unstable if unstable is None else unstable
+        unstable = printed.max_abstentions if unstable is None else unstable
         event = _printed_event(budget, printed, n_records, m, unstable)
         needed = printed_teachers(printed.inner, m, unstable, beta)
     teachers = needed if teachers is None else teachers
@@ -124,7 +124,7 @@ def agnostic_terms(
             " teachers need; give more records, a larger epsilon, or a smaller ",
             Parameter("n_queries"),
             ", ",
-            Parameter("max_unstable"),
+            Parameter("max_abstentions"),
             " or ",
             Parameter("n_teachers"),
             ".",
@@ -166,7 +166,7 @@ def _printed_event(
         raise ParameterError(
             f"calibration 'paper' is not certified for epsilon {budget.epsilon:g}, delta"
             f" {budget.delta:g} with ",
-            Parameter("max_unstable"),
+            Parameter("max_abstentions"),
             f" {unstable}; use 'tight'.",
         )
     return event

@@ -155,11 +155,11 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
             make_vault(folder)
         return make_vault(place)
 
-    def _open_account(self, unit: str, neighbours: str) -> Ledger:
+    def _open_account(self, unit: str, relation: str) -> Ledger:
         """Return the account that pays, asked before teachers are trained."""
         check_keeping(self.ledger, self.vault, None)
         check_name("request", self.request)
         budget = required_budget(self.budget)
-        account = account_of_fit(self.ledger, budget, unit=unit, neighbours=neighbours)
+        account = account_of_fit(self.ledger, budget, unit=unit, relation=relation)
         refuse_beyond(account, budget, self.request)
         return account

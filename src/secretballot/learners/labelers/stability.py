@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
+from secretballot._validation import RELATIONS, check_choice, check_count, check_probability
 from secretballot.accounting import PrivacyBudget, sparse_vector
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
@@ -37,7 +37,7 @@ class StabilityLabeler(Labeler):
 
     A_binClas of Bassily, Thakurta, Thakkar 2018 (Algorithm 2), which Nandi and Bassily 2020 call
     A_SubSamp (Algorithm 5), with the margin halved and the stop at the T-th abstention. Their
-    private learner A_priv (Algorithm 3) is ``PATEClassifier(aggregator="sparse-vector")``: the same
+    private learner A_priv (Algorithm 3) is ``PATEClassifier(mechanism="sparse-vector")``: the same
     answers, to public points, and a student of them.
 
     Parameters
@@ -53,26 +53,26 @@ class StabilityLabeler(Labeler):
         abstentions.
     beta : float, default 0.05
         Probability with which more questions than allowed for may be unstable.
-    max_unstable : int, optional
+    max_abstentions : int, optional
         Number T of abstentions at which the stream stops; by default from `alpha`.
     n_teachers : int, optional
         Number K of shards; by default so many that a lead of K / 3 is answered.
     calibration : {"tight", "btt2018"}, default "tight"
         Noise, T and K: the least that keep the budget, by the sparse vector or by a table of
         abstentions, whichever answers the less stable questions; or the sparse vector as printed.
-    neighbours, ledger, vault, request, purpose, n_jobs, engine, random_state, progress
+    relation, ledger, vault, request, purpose, n_jobs, engine, random_state, progress
         As for `train_teachers` and `LabelingSession`.
 
     Attributes
     ----------
-    n_teachers_, max_unstable_ : int
+    n_teachers_, max_abstentions_ : int
         Numbers that were settled.
     session_ : LabelingSession
 
     Privacy
     -------
     Unit : one record, or all records of one id where `units` is given.
-    Relation : `neighbours`.
+    Relation : `relation`.
     Sensitivity : one unit touches one teacher, hence one vote for every question.
     Price : that of all questions, reserved by `fit`.
     Source : Bassily, Thakurta, Thakkar 2018, Algorithm 2 and Theorem 3.2; Nandi and Bassily 2020,
@@ -84,7 +84,7 @@ class StabilityLabeler(Labeler):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 2))
     >>> labeler = sb.StabilityLabeler(
-    ...     budget=sb.PrivacyBudget(4.0, 1e-5), n_queries=20, max_unstable=2, n_teachers=100)
+    ...     budget=sb.PrivacyBudget(4.0, 1e-5), n_queries=20, max_abstentions=2, n_teachers=100)
     >>> labeler = labeler.fit(X, (X[:, 0] > 0).astype(int), classes=[0, 1])
     >>> answer = labeler.ask([3.0, 0.0])
     >>> answer.label in (0, 1, None), labeler.planned, labeler.used
@@ -99,10 +99,10 @@ class StabilityLabeler(Labeler):
         n_queries: int = 1000,
         alpha: float = 0.05,
         beta: float = 0.05,
-        max_unstable: int | None = None,
+        max_abstentions: int | None = None,
         n_teachers: int | None = None,
         calibration: str = "tight",
-        neighbours: str = "add-remove",
+        relation: str = "add-remove",
         ledger: Ledger | None = None,
         vault: str | Path | None = None,
         request: str = "stability",
@@ -117,10 +117,10 @@ class StabilityLabeler(Labeler):
         self.n_queries = n_queries
         self.alpha = alpha
         self.beta = beta
-        self.max_unstable = max_unstable
+        self.max_abstentions = max_abstentions
         self.n_teachers = n_teachers
         self.calibration = calibration
-        self.neighbours = neighbours
+        self.relation = relation
         self.ledger = ledger
         self.vault = vault
         self.request = request
@@ -159,20 +159,20 @@ class StabilityLabeler(Labeler):
         warn_inside_sklearn(alone=self.ledger is None)
         same = X_public is X
         X = as_matrix("X", X)
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_choice("relation", self.relation, RELATIONS)
         declared_classes(classes)
         mechanism, n_teachers = self._calibrated_terms()
-        if self.neighbours == "replace-one" and n_teachers > n_rows(X):
+        if self.relation == "replace-one" and n_teachers > n_rows(X):
             raise ParameterError(
                 Parameter("n_records"),
                 f" is {n_rows(X)}, and the budget needs {n_teachers} teachers with one record"
                 " each; give more records, a smaller alpha or ",
-                Parameter("max_unstable"),
+                Parameter("max_abstentions"),
                 ", or ",
                 Parameter("n_teachers"),
                 ". Nothing was spent.",
             )
-        ledger = self._open_account("record" if units is None else "user", self.neighbours)
+        ledger = self._open_account("record" if units is None else "user", self.relation)
         refuse_private_points(X, X_public, same=same, units=units)
         teachers = train_teachers(
             self.teacher,
@@ -181,7 +181,7 @@ class StabilityLabeler(Labeler):
             classes=classes,
             X_public=X_public,
             n_teachers=n_teachers,
-            neighbours=self.neighbours,
+            relation=self.relation,
             units=units,
             unit_name=unit_name,
             vault=self._own_vault(),
@@ -199,7 +199,7 @@ class StabilityLabeler(Labeler):
             request=self.request,
             purpose=self.purpose,
         )
-        self.n_teachers_, self.max_unstable_ = n_teachers, mechanism.max_abstentions
+        self.n_teachers_, self.max_abstentions_ = n_teachers, mechanism.max_abstentions
         return self
 
     def _calibrated_terms(self) -> tuple[SparseVector | AbstentionTable, int]:
@@ -208,8 +208,8 @@ class StabilityLabeler(Labeler):
         alpha, beta = check_probability("alpha", self.alpha), check_probability("beta", self.beta)
         given = None if self.n_teachers is None else check_count("n_teachers", self.n_teachers)
         check_choice("calibration", self.calibration, ("tight", "btt2018"))
-        if self.max_unstable is not None:
-            unstable = check_count("max_unstable", self.max_unstable)
+        if self.max_abstentions is not None:
+            unstable = check_count("max_abstentions", self.max_abstentions)
         elif self.calibration == "tight":
             unstable = tight_stream(budget, m, alpha, beta, given).abstentions
         else:

@@ -26,9 +26,9 @@ _ROUNDS = 6
 
 
 @functools.lru_cache(maxsize=64)
-def stream_for(budget: PrivacyBudget, max_unstable: int) -> Stream:
+def stream_for(budget: PrivacyBudget, max_abstentions: int) -> Stream:
     """Return what `calibrate_stream` returns; a second or two the first time."""
-    return calibrate_stream(budget, max_unstable)
+    return calibrate_stream(budget, max_abstentions)
 
 
 def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) -> int:
@@ -109,13 +109,15 @@ def printed_abstentions(n_queries: int, error: float, beta: float) -> int:
     return max(1, math.ceil(3 * (mean + deviation)))
 
 
-def printed_teachers(budget: PrivacyBudget, n_queries: int, max_unstable: int, beta: float) -> int:
+def printed_teachers(
+    budget: PrivacyBudget, n_queries: int, max_abstentions: int, beta: float
+) -> int:
     """Return K as Bassily, Thakurta, Thakkar 2018 print it in Algorithm 2: 34 sqrt(2) lambda
     log(4 m T / ...)."""
-    scale = math.sqrt(32 * max_unstable * math.log(2 / budget.delta)) / budget.epsilon
+    scale = math.sqrt(32 * max_abstentions * math.log(2 / budget.delta)) / budget.epsilon
     return math.ceil(
         34
         * math.sqrt(2)
         * scale
-        * math.log(4 * n_queries * max_unstable / min(budget.delta, beta / 2))
+        * math.log(4 * n_queries * max_abstentions / min(budget.delta, beta / 2))
     )

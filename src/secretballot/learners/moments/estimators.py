@@ -113,7 +113,7 @@ class MomentsLearner(Learner):
             check_start(about.start, target.classes, with_public_types(public, public))
             given = X, y, X_public, target.classes, units, unit_name
             table, points = private_table(*given, target.read)
-            guarantee = guarantee_of(table.unit, self.neighbours)
+            guarantee = guarantee_of(table.unit, self.relation)
             declared = {"unit_column": table.unit_name}
         self._try_student(points, target)
         account = self._account(budget, guarantee)
@@ -149,7 +149,7 @@ class MomentsLearner(Learner):
                 purpose=self.purpose,
                 declaration={
                     "unit": guarantee.unit,
-                    "neighbours": guarantee.relation,
+                    "relation": guarantee.relation,
                     **declared,
                 },
             )
@@ -168,7 +168,7 @@ class MomentsLearner(Learner):
             weights.reshape(pool.shape[1], -1),
             list(target.classes) or None,
             labels=list(target.labels) or None,
-            target_range=target.target_range,
+            bounds=target.bounds,
         )
         return released
 
@@ -241,11 +241,11 @@ class RecordMomentsClassifier(
         A public statement of how frequent the classes are; one may be left out. Where one has 1
         record in 20 or fewer, the default basis has fewer bins and no whitening: weak directions
         would be all noise.
-    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+    relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the guarantee. With `public_features` labels are replaced.
     ledger : Ledger, optional
         Account of the private dataset. Without one the fit keeps an account of its own, in memory.
-        With `public_features` it is made with ``unit="label"`` and ``neighbours="replace-one"``.
+        With `public_features` it is made with ``unit="label"`` and ``relation="replace-one"``.
     request : str, optional
         Key of this fit in the ledger: the same key gets the stored answer, or goes on after an
         interruption.
@@ -453,14 +453,14 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
     ----------
     basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; `TableBasis.suited_to` by default.
-    target_range : tuple of two floats
+    bounds : tuple of two floats
         Public bounds of the target, in its own unit; required, and never inferred from private
         targets. Targets beyond are cut, and predictions lie within. Noise grows with the width.
     budget : PrivacyBudget
         (epsilon, delta) of this fit, with delta above 0.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10.
-    neighbours, ledger, request, purpose
+    relation, ledger, request, purpose
         As for `RecordMomentsClassifier`.
     random_state : int, optional
         Not used: nothing is drawn by a public seed.
@@ -494,7 +494,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
     --------
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
     >>> model = sb.RecordMomentsRegressor(
-    ...     target_range=(-5.0, 5.0), budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
+    ...     bounds=(-5.0, 5.0), budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
     >>> model = model.fit(X[:2000], 2 * X[:2000, 0], X_public=X[2000:])
     >>> below, above = model.predict([[-1.0, 0.0], [1.0, 0.0]])
     >>> bool(below < -1 and above > 1), model.certificate_["epsilon"]
@@ -502,7 +502,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
     """
 
     _: KW_ONLY
-    target_range: tuple[float, float] | None = None
+    bounds: tuple[float, float] | None = None
 
     def fit(
         self,
@@ -520,7 +520,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
         X : array, sparse matrix, list of rows or frame of shape (n_records, n_features)
             Private.
         y : sequence of shape (n_records,)
-            Private targets. What is beyond `target_range`, or infinite, is cut; a text counts as
+            Private targets. What is beyond `bounds`, or infinite, is cut; a text counts as
             the number that it says. A target that is nan, or no number, leaves its record out of
             the sums, and no other.
         X_public : like X, of shape (n_public, n_features)
@@ -538,7 +538,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
-        target = Target.of_number(self.target_range)
+        target = Target.of_number(self.bounds)
         released = self._learn(target, X, y, X_public, units, unit_name, _Classes())
         # no classes are declared here, so the sums alone come out, and no labels of public points
         assert isinstance(released, ReleasedSums)
@@ -546,7 +546,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
         return self
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the predicted number of every row of `X`, within `target_range`, shape
+        """Return the predicted number of every row of `X`, within `bounds`, shape
         (n_rows,)."""
         points = checked_points(self, X)
         return np.asarray(self.student_.predict(points))

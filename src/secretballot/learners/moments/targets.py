@@ -45,7 +45,7 @@ class Target:
         What the public points are labelled with; none where they are not.
     labels : tuple of str
         Names of several labels, each of which a record has or not.
-    target_range : tuple of two floats, or None
+    bounds : tuple of two floats, or None
         A number is cut to lie within.
     """
 
@@ -55,7 +55,7 @@ class Target:
     later: float = 1.0
     classes: tuple[Any, ...] = ()
     labels: tuple[str, ...] = ()
-    target_range: tuple[float, float] | None = None
+    bounds: tuple[float, float] | None = None
 
     @classmethod
     def of_classes(cls, declared: Any) -> "Target":
@@ -87,7 +87,7 @@ class Target:
         return cls(LABELS_MOMENTS, labels_link(len(labels)), longest, labels=labels)
 
     @classmethod
-    def of_number(cls, target_range: Any) -> "Target":
+    def of_number(cls, bounds: Any) -> "Target":
         """Return the target of a number within bounds.
 
         Raises
@@ -95,16 +95,16 @@ class Target:
         ParameterError
             If they are no two finite numbers, the smaller one first.
         """
-        bounds = checked_range(target_range)
+        bounds = checked_range(bounds)
         # the middle of the range misses much, and a model little
-        return cls(TARGET_MOMENTS, number_link(), 0.5, 0.3, target_range=bounds)
+        return cls(TARGET_MOMENTS, number_link(), 0.5, 0.3, bounds=bounds)
 
     @property
     def about(self) -> Mapping[str, Any]:
         """What the certificate says of the target, beside the classes."""
         if self.labels:
             return {"labels": list(self.labels)}
-        return {"target_range": list(self.target_range)} if self.target_range is not None else {}
+        return {"bounds": list(self.bounds)} if self.bounds is not None else {}
 
     def read(self, y: Any, n_records: int) -> IntArray:
         """Return private targets as integers, each read from itself alone: of one of several
@@ -142,8 +142,8 @@ class Target:
 
     def _number_in_units(self, cell: Any) -> int:
         """Return a private number in units of the range; what is no number is absent."""
-        assert self.target_range is not None
-        (low, high), value = self.target_range, number_of(cell)
+        assert self.bounds is not None
+        (low, high), value = self.bounds, number_of(cell)
         if math.isnan(value):
             return _ABSENT
         share = (min(max(value, low), high) - low) / (high - low)

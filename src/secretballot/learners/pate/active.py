@@ -64,8 +64,8 @@ class ActivePATEClassifier(PATEClassifier):
 
     Parameters
     ----------
-    teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, threshold,
-    max_answers, estimate_epsilon, neighbours, abstentions, ledger, vault, request, purpose, n_jobs,
+    teacher, student, n_teachers, budget, mechanism, n_queries, release, max_abstentions, threshold,
+    max_answers, estimate_epsilon, relation, abstentions, ledger, vault, request, purpose, n_jobs,
     engine, send_shards, random_state, progress
         As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K
         right 19 times in 20, for counts as for labels, and progress is also told (queries answered,
@@ -143,9 +143,9 @@ class ActivePATEClassifier(PATEClassifier):
         # same classes: its certificate is compared, not the settings of a fit long gone.
         budget = required_budget(self.budget)
         paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
-        promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
+        promise = [paid, *(released.certificate[field] for field in ("unit", "relation"))]
         estimate = [] if self.estimate_epsilon is None else [self.estimate_epsilon]
-        asked = [estimate, self._protected_unit(by_unit), self.neighbours]
+        asked = [estimate, self._protected_unit(by_unit), self.relation]
         # what is left beside an estimate is rounded down, so the sum may be less than the budget by
         # a hair
         same_price = np.allclose(
@@ -190,14 +190,14 @@ class ActivePATEClassifier(PATEClassifier):
         if known is not None:
             self._check_points(known, X_public)
             return known
-        # A first proposal is made by the smallest aggregator that may come of it before anything is
+        # A first proposal is made by the smallest mechanism that may come of it before anything is
         # trained or paid: a strategy that cannot work says so for nothing.
         account = self._open_account(private)
         private.refuse_points(X_public)
         learner = private.checked_teacher(self.teacher, X_public, len(names))
         askable = AskableRows.of(X_public, self._askable_rows(n_rows(X_public)))
         declaration = self._public_declaration(private)
-        made_for = guarantee_of(declaration["unit"], declaration["neighbours"])
+        made_for = guarantee_of(declaration["unit"], declaration["relation"])
         pool = teacher_shape(len(askable.rows), len(names), self.n_teachers, made_for)
         estimated = None
         if self.estimate_epsilon is None:
@@ -276,7 +276,7 @@ class ActivePATEClassifier(PATEClassifier):
                 *private.identity,
                 self.n_teachers,
                 names,
-                self.neighbours,
+                self.relation,
                 seed,
             ),
             tuple(names),
@@ -379,7 +379,7 @@ def label_actively(
     check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
     n_teachers, made = teachers_of(counts.shape), counts.shape.guarantee
     if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
-        declaration = {"unit": made.unit, "neighbours": made.relation}
+        declaration = {"unit": made.unit, "relation": made.relation}
     X_public = as_matrix("X_public", X_public)
     if n_rows(X_public) != counts.shape.n_queries:
         raise DataError(

@@ -14,7 +14,7 @@ from sklearn.utils import Tags, get_tags
 from secretballot._typing import IntArray
 from secretballot._validation import (
     ABSTENTIONS,
-    NEIGHBOURS,
+    RELATIONS,
     check_choice,
     check_count,
     check_instance,
@@ -85,7 +85,7 @@ class PATEClassifier(
         Number of shards K; public, chosen without looking at the private data.
     budget : PrivacyBudget
         (epsilon, delta) of this fit.
-    aggregator : str or Mechanism, default "gaussian"
+    mechanism : str or Mechanism, default "gaussian"
         What answers are drawn by: "gaussian", "vote-table" (two classes), "laplace",
         "sparse-vector", "abstention-table" or "confident"; "interactive" where queries are asked in
         rounds. A name is calibrated to `budget`; a mechanism, as `secretballot.accounting` makes
@@ -97,11 +97,11 @@ class PATEClassifier(
     release : {"auto", "labels", "counts"}, default "auto"
         Labels alone, or noisy counts. "auto" releases counts for the default student, labels for
         any other.
-    max_unstable : int, optional
+    max_abstentions : int, optional
         Abstentions T after which the sparse vector stops. By default the largest T at which a vote
         of margin 0.6 K is answered.
     threshold : int, optional
-        Votes that a query needs under the confident aggregator, or votes against the student under
+        Votes that a query needs under the confident mechanism, or votes against the student under
         the interactive one. By default four fifths and half of the teachers.
     max_answers : int, optional
         Answers after which these two stop. By default about as many as leave a vote of margin
@@ -109,9 +109,9 @@ class PATEClassifier(
     estimate_epsilon : float, optional
         Part of the budget's epsilon that pays for one private estimate of how stable the votes on
         the public pool are (`estimate_stability`). It sets, instead of the assumed margin of 0.6 K,
-        the number of queries of labels, or `max_unstable` of the sparse vector; what is left pays
+        the number of queries of labels, or `max_abstentions` of the sparse vector; the rest pays
         for the answers.
-    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+    relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation that the promise is about. "replace-one" makes the number of records public.
     abstentions : {"drop", "random", "majority"}, default "drop"
         What the student makes of unanswered points.
@@ -180,14 +180,14 @@ class PATEClassifier(
     _: KW_ONLY
     n_teachers: int = 250
     budget: PrivacyBudget | None = None
-    aggregator: str | Mechanism = "gaussian"
+    mechanism: str | Mechanism = "gaussian"
     n_queries: int | None = None
     release: str = "auto"
-    max_unstable: int | None = None
+    max_abstentions: int | None = None
     threshold: int | None = None
     max_answers: int | None = None
     estimate_epsilon: float | None = None
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
     abstentions: str = "drop"
     ledger: Ledger | None = None
     vault: str | Path | None = None
@@ -307,7 +307,7 @@ class PATEClassifier(
     def _check_settings(self, n_records: int) -> None:
         budget = required_budget(self.budget)
         check_keeping(self.ledger, self.vault, self.request)
-        check_instance("aggregator", self.aggregator, (str, Mechanism))
+        check_instance("mechanism", self.mechanism, (str, Mechanism))
         if self.student is not None and not _is_learner(self.student):
             raise ParameterError(
                 Parameter("student"),
@@ -316,7 +316,7 @@ class PATEClassifier(
             )
         check_count("n_teachers", self.n_teachers)
         check_engine(self.engine, self.n_jobs, send_shards=self.send_shards)
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_choice("relation", self.relation, RELATIONS)
         check_choice("abstentions", self.abstentions, ABSTENTIONS)
         # A warning and no refusal: the number of records is private under add-remove, and whether a
         # fit goes through may not depend on it.
@@ -335,7 +335,7 @@ class PATEClassifier(
         """
         account = self._open_account(private)
         declaration = self._public_declaration(private)
-        made_for = guarantee_of(declaration["unit"], declaration["neighbours"])
+        made_for = guarantee_of(declaration["unit"], declaration["relation"])
         askable = self._askable_rows(n_rows(X_public))
         pool = teacher_shape(len(askable), len(names), self.n_teachers, made_for)
         settings: dict[str, Any] = {
@@ -431,15 +431,15 @@ class PATEClassifier(
             If a setting is out of its range, or nothing would be answered.
         """
         terms = choose_terms(
-            self.aggregator,
+            self.mechanism,
             required_budget(self.budget),
             pool,
             n_queries=self.n_queries,
-            max_unstable=self.max_unstable,
+            max_abstentions=self.max_abstentions,
             threshold=self.threshold,
             max_answers=self.max_answers,
             confidence=getattr(self, "confidence", None),
-            release=choose_release(self.release, self.student, self.aggregator),
+            release=choose_release(self.release, self.student, self.mechanism),
             in_rounds=self.in_rounds,
         )
         # warns while it still costs nothing
@@ -450,7 +450,7 @@ class PATEClassifier(
         """Refuse a student that cannot learn from what will be released about so many points."""
         if self.student is None:  # what it will be is known to learn
             return
-        counts = choose_release(self.release, self.student, self.aggregator) == "counts"
+        counts = choose_release(self.release, self.student, self.mechanism) == "counts"
         votes = self.n_teachers if counts else None
         try_student(self.student, X_public, Teaching(names, n_points, votes))
 
@@ -472,7 +472,7 @@ class PATEClassifier(
     def _training_settings(self, n_classes: int, sparse: bool) -> dict[str, Any]:
         """Return how teachers are trained, in the words of `Table.teachers`."""
         return {
-            "neighbours": self.neighbours,
+            "relation": self.relation,
             "vault": None if self.vault is None else make_vault(self.vault),
             "random_state": self.random_state,
             "n_classes": n_classes,
@@ -489,14 +489,14 @@ class PATEClassifier(
             self.ledger,
             required_budget(self.budget),
             unit=self._protected_unit(private.unit == "user"),
-            neighbours=self.neighbours,
+            relation=self.relation,
         )
 
     def _public_declaration(self, private: Table) -> dict[str, object]:
         return {
             "unit": self._protected_unit(private.unit == "user"),
             "unit_column": private.unit_name,
-            "neighbours": self.neighbours,
+            "relation": self.relation,
         }
 
     def _protected_unit(self, by_unit: bool) -> str:

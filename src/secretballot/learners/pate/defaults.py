@@ -7,7 +7,7 @@ from typing import Any, Literal
 from scipy.optimize import brentq
 
 from secretballot._validation import (
-    AGGREGATORS,
+    MECHANISMS,
     RELEASES,
     check_choice,
     check_count,
@@ -38,7 +38,7 @@ STABLE_MARGIN = 0.6
 RIGHT = 0.95
 TRIAL_QUERIES = 100
 MAX_UNSTABLE = 1000
-#: Aggregators that have labels to give and no counts, and what a message calls them.
+#: Mechanisms that have labels to give and no counts, and what a message calls them.
 WITHOUT_COUNTS = {
     "sparse-vector": "the sparse vector",
     "abstention-table": "the table of abstentions",
@@ -46,57 +46,57 @@ WITHOUT_COUNTS = {
     "interactive": "interactive voting",
     "vote-table": "a table of chances",
 }
-#: Aggregators with a threshold and a number of answers, and the share of the teachers that the
+#: Mechanisms with a threshold and a number of answers, and the share of the teachers that the
 #: threshold is by default: a stable query of two classes has four fifths of the votes, and one that
 #: contradicts a student hardly has half of them more than the student expects.
 THRESHOLDS = {"confident": 0.8, "interactive": 0.5}
 ASKED_PER_ANSWER = 3  # queries that may be asked for each that is answered
-#: Aggregators that stop at the T-th abstention, and what finds their noise.
+#: Mechanisms that stop at the T-th abstention, and what finds their noise.
 STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
     "sparse-vector": calibrate_sparse_vector,
     "abstention-table": calibrate_abstention_table,
 }
-#: The aggregator whose promise needs no delta.
+#: The mechanism whose promise needs no delta.
 PURE: Literal["laplace"] = "laplace"
-#: The aggregator that draws labels of two classes from a table of chances.
+#: The mechanism that draws labels of two classes from a table of chances.
 TABLE = "vote-table"
 
 
-def choose_release(asked: str, student: Any, aggregator: str | Mechanism) -> str:
+def choose_release(asked: str, student: Any, mechanism: str | Mechanism) -> str:
     """Return "labels" or "counts": counts where the student can learn from them, labels otherwise.
 
     Raises
     ------
     ParameterError
-        If counts are asked of an aggregator that has none to give, or the student needs counts and
+        If counts are asked of a mechanism that has none to give, or the student needs counts and
         gets none.
     """
-    kind = _release_kind(check_choice("release", asked, ("auto", *RELEASES)), student, aggregator)
+    kind = _release_kind(check_choice("release", asked, ("auto", *RELEASES)), student, mechanism)
     if kind == "labels" and student is not None and learns_from_counts(student):
         raise ParameterError(
             f"{type(student).__name__} learns from noisy counts, but labels alone would be"
             " released; use ",
             Argument("release", "counts"),
-            " with the Gaussian or the Laplace aggregator, or another student.",
+            " with the Gaussian or the Laplace mechanism, or another student.",
         )
     return kind
 
 
-def _release_kind(asked: str, student: Any, aggregator: str | Mechanism) -> str:
-    if isinstance(aggregator, Mechanism):
-        kind = getattr(aggregator, "release", "labels")
+def _release_kind(asked: str, student: Any, mechanism: str | Mechanism) -> str:
+    if isinstance(mechanism, Mechanism):
+        kind = getattr(mechanism, "release", "labels")
         if asked not in ("auto", kind):
             raise ParameterError(
                 Parameter("release"),
                 f" is {asked!r}, but the given mechanism releases {kind}.",
             )
         return str(kind)
-    if aggregator in WITHOUT_COUNTS:
+    if mechanism in WITHOUT_COUNTS:
         if asked == "counts":
             raise ParameterError(
                 Argument("release", "counts"),
-                " needs the Gaussian or the Laplace aggregator;"
-                f" {WITHOUT_COUNTS[aggregator]} gives labels only.",
+                " needs the Gaussian or the Laplace mechanism;"
+                f" {WITHOUT_COUNTS[mechanism]} gives labels only.",
             )
         return "labels"
     if asked != "auto":
@@ -110,7 +110,7 @@ def choose_terms(
     pool: VoteShape,
     *,
     n_queries: int | None = None,
-    max_unstable: int | None = None,
+    max_abstentions: int | None = None,
     release: str = "labels",
     threshold: int | None = None,
     max_answers: int | None = None,
@@ -142,7 +142,7 @@ def choose_terms(
     interactive = asked == "interactive" or confidence is not None
     if interactive and not in_rounds:
         raise ParameterError(
-            Parameter("aggregator"),
+            Parameter("mechanism"),
             " is interactive, and contradicts a student that learns between rounds; ask in"
             " rounds, with an ActivePATEClassifier (on the command line --strategy margin).",
         )
@@ -156,9 +156,9 @@ def choose_terms(
                 Parameter("confidence"), " belongs to confident labels; leave it out."
             )
         return Terms(asked, pool.first(n_queries or pool.n_queries), budget, public)
-    name = check_choice("aggregator", asked, AGGREGATORS)
+    name = check_choice("mechanism", asked, MECHANISMS)
     _check_delta(budget, name)
-    _refuse_settings_of_others(name, max_unstable, threshold, max_answers, confidence)
+    _refuse_settings_of_others(name, max_abstentions, threshold, max_answers, confidence)
     noise = name if name in (PURE, TABLE) else "gaussian"
     if n_queries is None and in_rounds and name not in THRESHOLDS:
         n_queries = choose_label_queries(budget, pool, noise=noise)
@@ -167,9 +167,13 @@ def choose_terms(
         return Terms(mechanism, pool.first(n_queries), budget, public)
     if name in STREAMS:
         teachers = teachers_of(pool)
-        stop = choose_max_unstable(budget, teachers, name) if max_unstable is None else max_unstable
+        stop = (
+            choose_max_abstentions(budget, teachers, name)
+            if max_abstentions is None
+            else max_abstentions
+        )
         stream = stream_mechanism(
-            STREAMS[name](budget, check_count("max_unstable", stop)), teachers
+            STREAMS[name](budget, check_count("max_abstentions", stop)), teachers
         )
         return Terms(stream, pool.first(n_queries or pool.n_queries), budget)
     if n_queries is None and release == "counts" and name != PURE:
@@ -194,28 +198,28 @@ def noisy_terms(name: str, budget: PrivacyBudget, shape: VoteShape, release: str
 
 def _refuse_settings_of_others(
     name: str,
-    max_unstable: int | None,
+    max_abstentions: int | None,
     threshold: int | None,
     max_answers: int | None,
     confidence: float | None,
 ) -> None:
-    """Refuse settings that another aggregator has."""
+    """Refuse settings that another mechanism has."""
     streams: tuple[str | Argument, ...] = (
-        Argument("aggregator", "sparse-vector"),
+        Argument("mechanism", "sparse-vector"),
         " or ",
-        Argument("aggregator", "abstention-table"),
+        Argument("mechanism", "abstention-table"),
     )
-    confident = (Argument("aggregator", "confident"),)
+    confident = (Argument("mechanism", "confident"),)
     for parameter, value, has, others in (
-        ("max_unstable", max_unstable, name in STREAMS, streams),
+        ("max_abstentions", max_abstentions, name in STREAMS, streams),
         ("threshold", threshold, name in THRESHOLDS, confident),
         ("max_answers", max_answers, name in THRESHOLDS, confident),
-        ("confidence", confidence, name == "interactive", (Argument("aggregator", "interactive"),)),
+        ("confidence", confidence, name == "interactive", (Argument("mechanism", "interactive"),)),
     ):
         if value is not None and not has:
             raise ParameterError(
                 Parameter(parameter),
-                f" is {value}, and the {name} aggregator has none; leave it out, or use ",
+                f" is {value}, and the {name} mechanism has none; leave it out, or use ",
                 *others,
                 ".",
             )
@@ -248,14 +252,14 @@ def _confident(
     return confident_labels(budget, shape, threshold=threshold, max_answers=answers), n_queries
 
 
-def _check_delta(budget: PrivacyBudget, aggregator: str) -> None:
+def _check_delta(budget: PrivacyBudget, mechanism: str) -> None:
     """Refuse a delta of 0 where the noise has none to give, and name the noise that has."""
-    if aggregator != PURE and not budget.delta > 0:
-        noise = "Gaussian noise" if aggregator == "gaussian" else f"{aggregator} voting"
+    if mechanism != PURE and not budget.delta > 0:
+        noise = "Gaussian noise" if mechanism == "gaussian" else f"{mechanism} voting"
         raise ParameterError(
             Parameter("delta"),
             f" is 0, and {noise} needs more, such as 1e-6; for a delta of 0 use ",
-            Argument("aggregator", PURE),
+            Argument("mechanism", PURE),
             ".",
         )
 
@@ -322,8 +326,8 @@ def _scale_that_is_right(
     return float(brentq(excess, margin / 40, 20 * margin))
 
 
-def choose_max_unstable(
-    budget: PrivacyBudget, n_teachers: int, aggregator: str = "sparse-vector"
+def choose_max_abstentions(
+    budget: PrivacyBudget, n_teachers: int, mechanism: str = "sparse-vector"
 ) -> int:
     """Return the largest T at which a margin of `STABLE_MARGIN` K is answered surely; 1 at least.
 
@@ -333,9 +337,9 @@ def choose_max_unstable(
     ----------
     budget : PrivacyBudget
     n_teachers : int
-    aggregator : {"sparse-vector", "abstention-table"}
+    mechanism : {"sparse-vector", "abstention-table"}
     """
-    calibrate = STREAMS[aggregator]
+    calibrate = STREAMS[mechanism]
     distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
     holds = last_that_holds(
         lambda t: needed_distance(calibrate(budget, t)) <= distance, MAX_UNSTABLE

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from secretballot._validation import AGGREGATORS, check_choice, check_positive
+from secretballot._validation import MECHANISMS, check_choice, check_positive
 from secretballot.accounting import (
     PrivacyBudget,
     WeakSignalWarning,
@@ -52,7 +52,7 @@ class EstimatedSize:
         Price of the estimate.
     budget : PrivacyBudget
         For the estimate and the answers together.
-    aggregator : {"gaussian", "vote-table", "laplace", "sparse-vector"}
+    mechanism : {"gaussian", "vote-table", "laplace", "sparse-vector"}
     release : {"labels", "counts"}
     pool : VoteShape
         Of the votes on all public points that may be asked.
@@ -72,7 +72,7 @@ class EstimatedSize:
 
     epsilon: float
     budget: PrivacyBudget
-    aggregator: str
+    mechanism: str
     release: str
     pool: VoteShape
 
@@ -118,10 +118,10 @@ class EstimatedSize:
         # must pay for both: an estimate without answers is money thrown away.
         given: list[str | Parameter] = [
             Parameter(name)
-            for name in ("n_queries", "max_unstable")
+            for name in ("n_queries", "max_abstentions")
             if getattr(model, name) is not None
         ]
-        given += ["a mechanism"] if isinstance(model.aggregator, Mechanism) else []
+        given += ["a mechanism"] if isinstance(model.mechanism, Mechanism) else []
         if given:
             raise ParameterError(
                 Parameter("estimate_epsilon"),
@@ -130,11 +130,11 @@ class EstimatedSize:
                 *(part for one in given[1:] for part in (" and ", one)),
                 " is given; leave out the one or the other.",
             )
-        name = check_choice("aggregator", model.aggregator, AGGREGATORS)
+        name = check_choice("mechanism", model.mechanism, MECHANISMS)
         if name not in FRACTIONS:
             raise ParameterError(
                 Parameter("estimate_epsilon"),
-                f" pays for an estimate that sets how much is asked, and the {name} aggregator is"
+                f" pays for an estimate that sets how much is asked, and the {name} mechanism is"
                 " set by ",
                 Parameter("max_answers"),
                 "; leave it out.",
@@ -195,7 +195,7 @@ class EstimatedSize:
     @property
     def fraction(self) -> float:
         """Share of the pool that may be less stable than the released number says."""
-        return FRACTIONS[self.aggregator]
+        return FRACTIONS[self.mechanism]
 
     def check_ledger(self, ledger: Ledger, request: str | None) -> None:
         """Refuse a ledger that would pay for the estimate and not for the answers.
@@ -274,7 +274,7 @@ class EstimatedSize:
         )  # beyond a unanimous vote there is only noise
         if size >= 1:
             return size
-        stream = self.aggregator == "sparse-vector"
+        stream = self.mechanism == "sparse-vector"
         instead = "one abstention is reserved" if stream else "a margin of 0.6 K is assumed"
         warnings.warn(
             f"The estimate of the stability is {released} votes of {teachers_of(self.pool)}"
@@ -287,14 +287,14 @@ class EstimatedSize:
 
     @property
     def _size_without_number(self) -> int:
-        if self.aggregator == "sparse-vector":
+        if self.mechanism == "sparse-vector":
             return 1
-        return choose_label_queries(self.rest, self.pool, noise=self.aggregator)
+        return choose_label_queries(self.rest, self.pool, noise=self.mechanism)
 
     def _size_shown_by(self, seen: int) -> int:
         return (
             self._abstentions_shown_by(seen)
-            if self.aggregator == "sparse-vector"
+            if self.mechanism == "sparse-vector"
             else self._queries_shown_by(seen)
         )
 
@@ -303,7 +303,7 @@ class EstimatedSize:
         if distance < 1:
             return 0
         # ceil(margin / 2) - 1 >= d means margin >= 2 d + 1
-        return choose_label_queries(self.rest, self.pool, 2 * distance + 1, noise=self.aggregator)
+        return choose_label_queries(self.rest, self.pool, 2 * distance + 1, noise=self.mechanism)
 
     @property
     def _noise_slack(self) -> int:
@@ -325,9 +325,9 @@ class EstimatedSize:
         return last_that_holds(holds, min(MAX_UNSTABLE, enough))
 
     def _terms_of_size(self, size: int) -> Terms:
-        if self.aggregator == "sparse-vector":
+        if self.mechanism == "sparse-vector":
             # here the size is a number of abstentions, elsewhere one of queries
             n_points = self.pool.n_queries
             stream = sparse_vector(self.rest, n_points, max_abstentions=size)
             return Terms(stream, self.pool, self.rest)
-        return noisy_terms(self.aggregator, self.rest, self.pool.first(size), self.release)
+        return noisy_terms(self.mechanism, self.rest, self.pool.first(size), self.release)

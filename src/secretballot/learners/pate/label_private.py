@@ -41,11 +41,11 @@ class LabelPrivateClassifier(PATEClassifier):
         Share of the records whose labels are dropped, at least 0 and below 1; only these points may
         be asked. With 0 no label is dropped, every record teaches one teacher, and every point may
         be asked.
-    aggregator, n_queries, release, max_unstable, threshold, max_answers, abstentions, vault,
+    mechanism, n_queries, release, max_abstentions, threshold, max_answers, abstentions, vault,
     request, purpose, n_jobs, engine, progress
         As in `PATEClassifier`.
     ledger : Ledger, optional
-        Account of the private labels, made with ``unit="label"`` and ``neighbours="replace-one"``.
+        Account of the private labels, made with ``unit="label"`` and ``relation="replace-one"``.
         Without one the fit keeps an account of its own, in memory.
     random_state : int, optional
         Public seed of the split, of the fits and of the choice of points to ask; None is 0. Never
@@ -89,7 +89,7 @@ class LabelPrivateClassifier(PATEClassifier):
 
     dropped: float = field(default=0.5, kw_only=True)
     # the features are public, so a record can only have another label
-    neighbours: str = field(default="replace-one", init=False)
+    relation: str = field(default="replace-one", init=False)
     estimate_epsilon: float | None = field(default=None, init=False)
     send_shards: bool = field(default=False, init=False)
 

@@ -72,7 +72,7 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         How many public points are asked, chosen at random with `random_state`. By default all of
         them where noisy counts are released; where labels alone are, about as many as leave a label
         that eight teachers in ten name right 19 times in 20.
-    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+    relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation that the promise is about. "replace-one" makes the number of records public.
     ledger : Ledger, optional
         Account of the private dataset. Without one the fit keeps an account of its own, in memory.
@@ -210,7 +210,7 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         self._names = checked_labels(labels)
         check_ballot(self.ballot, self.most_named, len(self._names))
         check_choice("release", self.release, RELEASES)
-        guarantee = guarantee_of("record", self.neighbours)
+        guarantee = guarantee_of("record", self.relation)
         return self._calibrated_terms(required_budget(self.budget), n_public, guarantee)
 
     @property
@@ -303,7 +303,7 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
             random_state=self.random_state or 0,
             progress=self.progress,
         )
-        made_for = guarantee_of(unit, self.neighbours)
+        made_for = guarantee_of(unit, self.relation)
         return counted_labels(
             ballots, self._names, made_for, ballot=self.ballot, most_named=self.most_named
         )

@@ -54,7 +54,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
 
     Parameters
     ----------
-    target_range : tuple of two floats
+    bounds : tuple of two floats
         Public bounds of the target, in its own unit; required, and never inferred from private
         targets. Votes beyond are cut. Noise grows with the width.
     teacher : scikit-learn regressor, default a Ridge after a StandardScaler
@@ -76,7 +76,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     n_queries : int, optional
         How many public points are asked, chosen at random with `random_state`. By default all up to
         1,000 for means; for quantiles as many as leave a unanimous vote right 19 times in 20.
-    neighbours, ledger, request, purpose, random_state, progress
+    relation, ledger, request, purpose, random_state, progress
         As for `PATEMultiLabelClassifier`.
 
     Attributes
@@ -111,7 +111,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     (True, 2.0)
     """
 
-    target_range: tuple[float, float] | None = None
+    bounds: tuple[float, float] | None = None
     teacher: Any = None
     student: Any = None
     _: KW_ONLY
@@ -135,7 +135,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
         X : array, sparse matrix or frame of shape (n_records, n_features)
             Private.
         y : sequence of shape (n_records,)
-            Private targets. What is beyond `target_range`, or infinite, is cut; a text counts as
+            Private targets. What is beyond `bounds`, or infinite, is cut; a text counts as
             the number that it says. A target that is nan, or no number, leaves its record out.
         X_public : like X, of shape (n_public, n_features)
             Public points, without targets.
@@ -177,7 +177,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
         self, X: Any, y: Any, X_public: Any, units: Any, unit_name: str | None
     ) -> Any:
         """Release the table, and return the public points."""
-        bounds = checked_range(self.target_range)
+        bounds = checked_range(self.bounds)
         check_choice("statistic", self.statistic, STATISTICS)
         return self._release_table(
             X, X_public, lambda n: _read_numbers(y, bounds, n), units, unit_name
@@ -192,14 +192,14 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
             If a setting cannot be.
         """
         check_choice("statistic", self.statistic, STATISTICS)
-        guarantee = guarantee_of("record", self.neighbours)
+        guarantee = guarantee_of("record", self.relation)
         return self._calibrated_terms(required_budget(self.budget), n_public, guarantee)
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the student's number for every row of `X`, within `target_range`, shape
+        """Return the student's number for every row of `X`, within `bounds`, shape
         (n_rows,)."""
         points = checked_points(self, X)
-        low, high = checked_range(self.target_range)
+        low, high = checked_range(self.bounds)
         numbers = np.asarray(self.student_.predict(points), dtype=np.float64)
         return np.clip(numbers, low, high)
 
@@ -223,8 +223,8 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
                 if mean
                 else vote_quantiles(budget, shape, rank=self.rank)
             )
-            bounds = list(checked_range(self.target_range))
-            return Terms(mechanism, shape, budget, {"method": NUMBER_VOTES, "target_range": bounds})
+            bounds = list(checked_range(self.bounds))
+            return Terms(mechanism, shape, budget, {"method": NUMBER_VOTES, "bounds": bounds})
 
         def sure(n_points: int) -> bool:
             found = terms(n_points)
@@ -275,10 +275,10 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
         )
         return number_votes(
             np.column_stack(list(ballots)),
-            checked_range(self.target_range),
+            checked_range(self.bounds),
             n_positions=self.n_positions,
             unit=unit,
-            neighbours=self.neighbours,
+            relation=self.relation,
         )
 
 

@@ -210,7 +210,7 @@ def ask_in_rounds(
         Called with (queries answered, queries reserved).
     student : StudentInRounds, optional
         Learns from the answers of each round and predicts the points of the next, for an
-        interactive aggregator. Its rows are those of the public pool.
+        interactive mechanism. Its rows are those of the public pool.
 
     Returns
     -------

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from secretballot._typing import IntArray
-from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot._validation import RELATIONS, check_choice, check_count
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
@@ -43,7 +43,7 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
     n_teachers: int = 250
     budget: PrivacyBudget | None = None
     n_queries: int | None = None
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
     ledger: Ledger | None = None
     request: str | None = None
     purpose: str = ""
@@ -88,7 +88,7 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         budget = required_budget(self.budget)
         check_keeping(self.ledger, None, self.request)
         check_count("n_teachers", self.n_teachers)
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_choice("relation", self.relation, RELATIONS)
         if isinstance(X, StoredTable):
             raise ParameterError(
                 Parameter("X"),
@@ -108,12 +108,10 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         declaration = {
             "unit": unit,
             "unit_column": None if units is None else unit_name,
-            "neighbours": self.neighbours,
+            "relation": self.relation,
         }
-        account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
-        terms = self._calibrated_terms(
-            budget, n_rows(X_public), guarantee_of(unit, self.neighbours)
-        )
+        account = account_of_fit(self.ledger, budget, unit=unit, relation=self.relation)
+        terms = self._calibrated_terms(budget, n_rows(X_public), guarantee_of(unit, self.relation))
         rows = random_rows(n_rows(X_public), terms.n_points, self.random_state)
         points = take_rows(X_public, rows)
 
@@ -122,7 +120,7 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
             teacher = self._checked_teacher(records, X_public)
             self._try_student(points)
             shards = assign_shards(
-                n_rows(records), self.n_teachers, self.neighbours, units, vault=None
+                n_rows(records), self.n_teachers, self.relation, units, vault=None
             )
             return self._teacher_votes(teacher, records, targets, shards, points, unit)
 

@@ -94,7 +94,7 @@ class RecordVotesClassifier(
         have seen private records.
     n_queries : int, optional
         Number of public points that take votes, drawn by the public seed; all by default.
-    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+    relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the guarantee. "replace-one" costs twice as many counts, as a record that is
         replaced takes votes away and gives others.
     ledger : Ledger, optional
@@ -126,7 +126,7 @@ class RecordVotesClassifier(
     -------
     Unit : one record; with ``units`` all records of one id, of which one votes, chosen by a keyed
         hash with a fresh secret key.
-    Relation : as `neighbours`; with ``units`` "add-remove".
+    Relation : as `relation`; with ``units`` "add-remove".
     Sensitivity : a record votes at `votes_per_record` different points, once at each, by itself and
         public values alone: coordinates are integers, so that distances are exact and no other
         record has a say, and of points equally far the first ones get the votes. So that many
@@ -225,7 +225,7 @@ class RecordVotesClassifier(
         table, X_public = private_table(X, y, X_public, names, units, unit_name)
         asked = random_rows(n_rows(X_public), self.n_queries, self.random_state)
         basis = public_basis(self.basis, X_public)
-        guarantee = guarantee_of(table.unit, self.neighbours)
+        guarantee = guarantee_of(table.unit, self.relation)
         given = self.votes_per_record
         votes_per_record = default_votes(len(asked)) if given is None else given
         uncovered = expected_uncovered(basis)
@@ -263,7 +263,7 @@ class RecordVotesClassifier(
             declaration={
                 "unit": table.unit,
                 "unit_column": table.unit_name,
-                "neighbours": self.neighbours,
+                "relation": self.relation,
             },
             points_sha256=points_digest(take_rows(X_public, asked)),
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import NEIGHBOURS, check_choice, check_positive
+from secretballot._validation import RELATIONS, check_choice, check_positive
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
@@ -50,7 +50,7 @@ INDEPENDENT = (
     "The candidates depend on the held-out records by nothing that was not paid for, and each"
     " predicts a row from that row alone."
 )
-_ACCOUNT = ("kind", "dataset", "unit", "neighbours", "budget")
+_ACCOUNT = ("kind", "dataset", "unit", "relation", "budget")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def choose_candidate(
     X_public: Any = None,
     units: Any = None,
     unit_name: str | None = None,
-    neighbours: str = "add-remove",
+    relation: str = "add-remove",
     request: str | None = None,
     purpose: str = "",
 ) -> ChosenCandidate:
@@ -141,7 +141,7 @@ def choose_candidate(
         Ids: a unit counts once for a candidate that is right on more than half of its records.
     unit_name : str, optional
         What the ids are, for the certificate.
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
         Relation that the promise is about.
     request : str, optional
         Key in the ledger: the same choice under the same key is the stored one and costs nothing.
@@ -190,14 +190,14 @@ def choose_candidate(
     values = declared_classes(classes)
     check_ledger(ledger)
     check_positive("epsilon", epsilon)
-    check_choice("neighbours", neighbours, NEIGHBOURS)
-    _refuse_persons_replaced("record" if units is None else "user", neighbours)
+    check_choice("relation", relation, RELATIONS)
+    _refuse_persons_replaced("record" if units is None else "user", relation)
     stored = X if isinstance(X, StoredTable) else None
     unit_name = unit_name if units is not None else None
     unit = "record" if units is None else "user"
     if stored is not None:
         unit, unit_name = stored.unit, stored.unit_name
-        _refuse_persons_replaced(unit, neighbours)
+        _refuse_persons_replaced(unit, relation)
         example = as_matrix("X_public", X_public)[:SAMPLE_ROWS]
         check_stored_table(stored, y, units, example, values)
     else:
@@ -213,7 +213,7 @@ def choose_candidate(
             if stored is not None
             else _candidate_scores(models, X, object_array(values)[index], units)
         )
-        return Scores.of_candidates(right, guarantee_of(unit, neighbours))
+        return Scores.of_candidates(right, guarantee_of(unit, relation))
 
     choice = choose_by_scores(
         scores,
@@ -228,7 +228,7 @@ def choose_candidate(
         declaration={
             "unit": unit,
             "unit_column": unit_name,
-            "neighbours": neighbours,
+            "relation": relation,
             "assumptions": [INDEPENDENT],
         },
     )
@@ -285,7 +285,7 @@ def certified(
         if not guarantee_of(*promise).adds_to(own, by_teachers=True):
             raise ParameterError(
                 f"A choice was paid for by {promise[0]} under {promise[1]!r}, and the release is by"
-                f" {document['unit']} under {document['neighbours']!r}; choose by the same unit and"
+                f" {document['unit']} under {document['relation']!r}; choose by the same unit and"
                 " relation."
             )
     entries = _choice_entries(document, choices, rejected)
@@ -325,7 +325,7 @@ def _check_account(document: dict[str, Any], parts: Iterable[dict[str, Any]]) ->
 
 
 def _unit_and_relation(document: dict[str, Any]) -> tuple[str, str]:
-    return document["unit"], document["neighbours"]
+    return document["unit"], document["relation"]
 
 
 def _choice_entries(
@@ -455,12 +455,12 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
         )
 
 
-def _refuse_persons_replaced(unit: str, neighbours: str) -> None:
-    if unit == "user" and neighbours == "replace-one":
+def _refuse_persons_replaced(unit: str, relation: str) -> None:
+    if unit == "user" and relation == "replace-one":
         raise ParameterError(
             Parameter("units"),
             " are given with ",
-            Argument("neighbours", "replace-one"),
+            Argument("relation", "replace-one"),
             ", which is about single records.",
         )
 

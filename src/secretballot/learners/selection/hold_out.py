@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability, shown
+from secretballot._validation import RELATIONS, check_choice, check_count, check_probability, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
@@ -19,7 +19,7 @@ def hold_out(
     share: float,
     *,
     units: Any = None,
-    neighbours: str = "add-remove",
+    relation: str = "add-remove",
     key: bytes | None = None,
 ) -> tuple[IntArray, IntArray]:
     """Return the rows for the teachers and the rows held out for a choice.
@@ -31,7 +31,7 @@ def hold_out(
         Share of the units to hold out, about; strictly between 0 and 1, in millionths.
     units : array of shape (n_records,), optional
         Ids: all records of one id go to one side. Without them every record is a unit.
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
         Relation of the promise. Units go with add-remove alone.
     key : bytes, 16 to 64 bytes, optional
         Of the hash of the ids; the same key finds the same sides again. Drawn where none is given.
@@ -58,7 +58,7 @@ def hold_out(
 
     Examples
     --------
-    >>> taught, held = sb.hold_out(1000, 0.1, neighbours="replace-one")
+    >>> taught, held = sb.hold_out(1000, 0.1, relation="replace-one")
     >>> len(taught), len(held), np.intersect1d(taught, held).size
     (900, 100, 0)
     """
@@ -71,11 +71,11 @@ def hold_out(
             Parameter("share"),
             f" is {shown(share)}; it must be at least a millionth from 0 and from 1.",
         )
-    if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one":
+    if check_choice("relation", relation, RELATIONS) == "replace-one":
         if units is not None or key is not None:
             raise ParameterError(
                 "units or key are given with ",
-                Argument("neighbours", "replace-one"),
+                Argument("relation", "replace-one"),
                 ", which splits by position.",
             )
         place = np.arange(n, dtype=np.int64)

@@ -56,7 +56,7 @@ def chosen_release(
         declaration={
             "unit": choice.shape.guarantee.unit,
             "unit_column": unit_column,
-            "neighbours": choice.shape.guarantee.relation,
+            "relation": choice.shape.guarantee.relation,
         },
     )
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
@@ -111,6 +111,4 @@ def with_candidates(
 
 
 def _same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(
-        one[key] == other[key] for key in ("kind", "dataset", "unit", "neighbours", "budget")
-    )
+    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "relation", "budget"))

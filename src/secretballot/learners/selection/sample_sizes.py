@@ -3,7 +3,7 @@
 import math
 
 from secretballot._validation import (
-    NEIGHBOURS,
+    RELATIONS,
     check_choice,
     check_count,
     check_positive,
@@ -47,7 +47,7 @@ def public_points_needed(vc_dimension: int, alpha: float, beta: float) -> int:
 
 
 def private_records_needed(
-    n_candidates: int, alpha: float, beta: float, *, epsilon: float, neighbours: str = "add-remove"
+    n_candidates: int, alpha: float, beta: float, *, epsilon: float, relation: str = "add-remove"
 ) -> int:
     """Return how many private records make the chosen candidate within `alpha` of the best in true
     error.
@@ -62,7 +62,7 @@ def private_records_needed(
         Failure probability, over the records and the draw.
     epsilon : float
         Price of the choice.
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
 
     Returns
     -------
@@ -83,7 +83,7 @@ def private_records_needed(
     """
     n, share = check_count("n_candidates", n_candidates), check_probability("alpha", alpha)
     failure, loss = check_probability("beta", beta), check_positive("epsilon", epsilon)
-    moved = 1 if check_choice("neighbours", neighbours, NEIGHBOURS) == "add-remove" else 2
+    moved = 1 if check_choice("relation", relation, RELATIONS) == "add-remove" else 2
     drawn = moved / loss * math.log(2 * n / failure)
     spread = math.sqrt(2 * math.log(4 * n / failure))
     # alpha x^2 - spread x - drawn = 0 in x = sqrt(n)

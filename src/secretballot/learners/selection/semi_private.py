@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import IntArray
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
+from secretballot._validation import RELATIONS, check_choice, check_count, check_probability
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
@@ -74,7 +74,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         How many public points make the class finite, chosen at random with `random_state`; by
         default all. Points cost accuracy where they are few and time where they are many, never
         privacy (`public_points_needed`).
-    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+    relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation that the promise is about.
     ledger : Ledger, optional
         Account of the private dataset. Without one the fit keeps an account of its own, in memory:
@@ -136,7 +136,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         *,
         budget: PrivacyBudget | None = None,
         n_cover: int | None = None,
-        neighbours: str = "add-remove",
+        relation: str = "add-remove",
         ledger: Ledger | None = None,
         request: str | None = None,
         purpose: str = "",
@@ -146,7 +146,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         self.candidates = candidates
         self.budget = budget
         self.n_cover = n_cover
-        self.neighbours = neighbours
+        self.relation = relation
         self.ledger = ledger
         self.request = request
         self.purpose = purpose
@@ -247,13 +247,13 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
                 " give fitted estimators as candidates.",
             )
         if (
-            check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
+            check_choice("relation", self.relation, RELATIONS) == "replace-one"
             and units is not None
         ):
             raise ParameterError(
                 Parameter("units"),
                 " are given with ",
-                Argument("neighbours", "replace-one"),
+                Argument("relation", "replace-one"),
                 ", which is about single records.",
             )
         if self.n_cover is not None:
@@ -298,7 +298,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
 
         def scores() -> Scores:
             records = np.asarray(X)[kept]
-            return private_scores(dichotomies, records, index[kept], unit, self.neighbours)
+            return private_scores(dichotomies, records, index[kept], unit, self.relation)
 
         about = {
             "hypotheses": hypotheses.name,
@@ -347,7 +347,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             declaration={
                 "unit": unit,
                 "unit_column": unit_name,
-                "neighbours": self.neighbours,
+                "relation": self.relation,
             },
         )
 
@@ -379,7 +379,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             X_public=X_public,
             units=units,
             unit_name=unit_name,
-            neighbours=self.neighbours,
+            relation=self.relation,
             request=self.request,
             purpose=self.purpose or f"which of {len(candidates)} candidates is right most often",
         )
@@ -418,7 +418,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         """
         check_is_fitted(self, "choice_")
         assert self.budget is not None
-        moved = 1 if self.neighbours == "add-remove" else 2
+        moved = 1 if self.relation == "add-remove" else 2
         # each candidate that falls short by more is drawn less often than beta / n_candidates
         chances = self.n_candidates_ / check_probability("beta", beta)
         return least_quotient(moved, self.budget.epsilon) * math.log(chances)
@@ -428,7 +428,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         unit = self._protected_unit(by_unit)
         check_keeping(self.ledger, None, self.request)
         return account_of_fit(
-            self.ledger, required_budget(self.budget), unit=unit, neighbours=self.neighbours
+            self.ledger, required_budget(self.budget), unit=unit, relation=self.relation
         )
 
     def _protected_unit(self, by_unit: bool) -> str:
@@ -454,7 +454,7 @@ def _has_names(X: Any) -> bool:
 
 
 def private_scores(
-    dichotomies: Dichotomies, X: Any, y: IntArray, unit: str, neighbours: str
+    dichotomies: Dichotomies, X: Any, y: IntArray, unit: str, relation: str
 ) -> Scores:
     """Return the mistakes of every representative on private records, counted below 0; of intervals
     by their ends.
@@ -467,7 +467,7 @@ def private_scores(
         Private records, one for each unit.
     y : ndarray of 0 and 1, shape (n,)
     unit : {"record", "user"}
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
 
     Raises
     ------
@@ -482,11 +482,11 @@ def private_scores(
     """
     if isinstance(dichotomies, IntervalDichotomies):
         _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
-        return Scores.of_ranges(starts, ends, guarantee_of(unit, neighbours))
+        return Scores.of_ranges(starts, ends, guarantee_of(unit, relation))
     with isolated(0, sklearn.get_config()):
         mistakes = (
             dichotomies.errors_on(X, y)
             if is_exact(dichotomies)
             else Dichotomies.errors_on(dichotomies, X, y)  # which asks record by record
         )
-    return Scores.of_candidates(-mistakes, guarantee_of(unit, neighbours))
+    return Scores.of_candidates(-mistakes, guarantee_of(unit, relation))

@@ -38,7 +38,7 @@ def check_keeping(ledger: object, vault: object, request: object) -> None:
 
 
 def account_of_fit(
-    ledger: Ledger | None, budget: PrivacyBudget, *, unit: str, neighbours: str
+    ledger: Ledger | None, budget: PrivacyBudget, *, unit: str, relation: str
 ) -> Ledger:
     """Return the ledger if it takes a fit with this promise; without one, an account of this fit
     alone, in memory.
@@ -50,9 +50,9 @@ def account_of_fit(
     """
     if ledger is None:
         return Ledger.in_memory(
-            dataset="this fit alone", budget=budget, unit=unit, neighbours=neighbours
+            dataset="this fit alone", budget=budget, unit=unit, relation=relation
         )
-    ledger.check_promise(unit, neighbours)
+    ledger.check_promise(unit, relation)
     return ledger
 
 

@@ -127,12 +127,12 @@ class LabelStream:
     ) -> None:
         check_paid_by(mechanism, ledger, budget)
         declared = check_declaration(declaration)
-        if guarantee_of(declared["unit"], declared["neighbours"]) != shape.guarantee:
+        if guarantee_of(declared["unit"], declared["relation"]) != shape.guarantee:
             raise ParameterError(
                 "The votes were made for another unit or relation than is declared; declare what"
                 " they were made for. Nothing was spent."
             )
-        ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
+        ledger.check_promise(str(declared["unit"]), str(declared["relation"]))
         check_choices(choices, ledger, shape.guarantee)
         check_useful(mechanism, shape)
         self.ledger, self.request = ledger, request

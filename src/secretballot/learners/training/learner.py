@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sklearn.base import BaseEstimator
 
-from secretballot._validation import NEIGHBOURS, check_choice
+from secretballot._validation import RELATIONS, check_choice
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
@@ -24,7 +24,7 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
     ----------
     budget : PrivacyBudget
         (epsilon, delta) of this fit, with delta above 0.
-    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+    relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the guarantee.
     ledger : Ledger, optional
         Account of the private dataset. Without one the fit keeps an account of its own, in memory.
@@ -45,7 +45,7 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
     """
 
     budget: PrivacyBudget | None = None
-    neighbours: str = "add-remove"
+    relation: str = "add-remove"
     ledger: Ledger | None = None
     request: str | None = None
     purpose: str = ""
@@ -55,12 +55,12 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
         """Return the budget, after refusing settings that cannot be."""
         warn_inside_sklearn(alone=self.ledger is None)
         budget = required_budget(self.budget)
-        replaced = check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
+        replaced = check_choice("relation", self.relation, RELATIONS) == "replace-one"
         if replaced and by_unit:
             raise ParameterError(
                 Parameter("units"),
                 " are given with ",
-                Argument("neighbours", "replace-one"),
+                Argument("relation", "replace-one"),
                 ", which is about single records.",
             )
         check_keeping(self.ledger, None, self.request)
@@ -69,4 +69,4 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
     def _account(self, budget: PrivacyBudget, guarantee: Guarantee) -> Ledger:
         """Return the account that pays."""
         unit, relation = guarantee.unit, guarantee.relation
-        return account_of_fit(self.ledger, budget, unit=unit, neighbours=relation)
+        return account_of_fit(self.ledger, budget, unit=unit, relation=relation)

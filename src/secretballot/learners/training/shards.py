@@ -26,14 +26,14 @@ ROWS_TOGETHER = 2**16  # about
 
 
 def assign_shards(
-    n_records: int, n_teachers: int, neighbours: str, units: Any, vault: Path | None
+    n_records: int, n_teachers: int, relation: str, units: Any, vault: Path | None
 ) -> IntArray:
     """Return the shard number of every record.
 
     Parameters
     ----------
     n_records, n_teachers : int
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
     units : array of shape (n_records,) or None
         Ids of the units; None makes every record a unit.
     vault : Path or None
@@ -52,7 +52,7 @@ def assign_shards(
     ParameterError
         If `units` are given under replace-one, whose rule knows positions only.
     """
-    if neighbours == "replace-one":
+    if relation == "replace-one":
         if units is not None:
             raise _units_under_replace_one()
         return PositionPartition(n_teachers, n_records).assign()
@@ -79,7 +79,7 @@ def _digests_of_units(
 
 
 def assign_stored_shards(
-    table: StoredTable, n_teachers: int, neighbours: str, vault: Path
+    table: StoredTable, n_teachers: int, relation: str, vault: Path
 ) -> StoredShards:
     """Return a stored table dealt out to shards, in files of a vault, by the rules of
     `assign_shards`.
@@ -88,7 +88,7 @@ def assign_stored_shards(
     ----------
     table : StoredTable
     n_teachers : int
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
     vault : Path
         Where the shards are kept, so that an interrupted fit finds them again. They go before
         anything is released (`forget_records`).
@@ -106,7 +106,7 @@ def assign_stored_shards(
         If the vault cannot be read or written.
     """
     rule, shard_of = "record", _random_shards
-    if neighbours == "replace-one":
+    if relation == "replace-one":
         if table.unit != "record":
             raise _units_under_replace_one()
         check_positions(single=table.single)
@@ -164,7 +164,7 @@ def _units_under_replace_one() -> ParameterError:
     return ParameterError(
         Parameter("units"),
         " are given with ",
-        Argument("neighbours", "replace-one"),
+        Argument("relation", "replace-one"),
         ", which splits by position; use 'add-remove' for units.",
     )
 
@@ -179,7 +179,7 @@ def check_positions(*, single: bool) -> None:
     """
     if not single:
         raise ParameterError(
-            Argument("neighbours", "replace-one"),
+            Argument("relation", "replace-one"),
             " splits by position, and in a folder or a dataset of files a record's position may"
             " follow from what it says; give one file that is not sorted by content, or use"
             " 'add-remove'.",

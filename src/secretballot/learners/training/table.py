@@ -137,7 +137,7 @@ class Table(Private):
         self,
         teacher: Any,
         n_teachers: int,
-        neighbours: str,
+        relation: str,
         vault: Path | None,
         random_state: int | None,
         **training: Any,
@@ -146,7 +146,7 @@ class Table(Private):
         # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
         # other data or settings finds none of them.
         training.pop("send_shards")  # what is in memory is sent in any case
-        shards = assign_shards(self.n_records, n_teachers, neighbours, self._units, vault)
+        shards = assign_shards(self.n_records, n_teachers, relation, self._units, vault)
         known = None
         if vault is not None:
             known = fingerprint(teacher, self._X, self._targets, shards, random_state)
@@ -204,7 +204,7 @@ class TableOnDisk(Table):
         self,
         teacher: Any,
         n_teachers: int,
-        neighbours: str,
+        relation: str,
         vault: Path | None,
         random_state: int | None,
         **training: Any,
@@ -214,7 +214,7 @@ class TableOnDisk(Table):
         if vault is None:
             kept = TemporaryDirectory(dir=self._table.vault, prefix=SHARDS)
         with kept as folder:
-            dealt = assign_stored_shards(self._table, n_teachers, neighbours, Path(folder))
+            dealt = assign_stored_shards(self._table, n_teachers, relation, Path(folder))
             # shards have the form of the points: both are asked of the same teachers
             shards = replace(dealt, sparse=self._sparse_points or training["sparse"])
             known = None if vault is None else stored_fingerprint(teacher, shards, random_state)

@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot._validation import RELATIONS, check_choice, check_count
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.core.types import Sample, VoteShape
@@ -198,7 +198,7 @@ class TrainedTeachers:
     def shape(self, n_queries: int) -> VoteShape:
         """Return the public facts of their votes on so many points."""
         return VoteShape(
-            guarantee=guarantee_of(self.declaration["unit"], self.declaration["neighbours"]),
+            guarantee=guarantee_of(self.declaration["unit"], self.declaration["relation"]),
             n_queries=n_queries,
             n_classes=len(self.classes),
             n_teachers=self.n_teachers,
@@ -226,7 +226,7 @@ def train_teachers(
     classes: Sequence[Any],
     X_public: Any = None,
     n_teachers: int = 250,
-    neighbours: str = "add-remove",
+    relation: str = "add-remove",
     units: Any = None,
     unit_name: str | None = None,
     vault: str | Path | None = None,
@@ -253,7 +253,7 @@ def train_teachers(
         point without.
     n_teachers : int
         Number of shards K; public, chosen without looking at the private data.
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
         Relation that the promise is about.
     units : array of shape (n_records,), optional
         Ids, such as patient numbers: all records of one id are protected together.
@@ -283,7 +283,7 @@ def train_teachers(
     """
     names = declared_classes(classes)
     check_count("n_teachers", n_teachers)
-    check_choice("neighbours", neighbours, NEIGHBOURS)
+    check_choice("relation", relation, RELATIONS)
     check_engine(engine, n_jobs)
     seed = random_state or 0
     X = as_matrix("X", X)
@@ -297,7 +297,7 @@ def train_teachers(
     place = None if vault is None else make_vault(vault)
 
     def fit() -> TeacherEnsemble:
-        shards = assign_shards(n_rows(X), n_teachers, neighbours, units, place)
+        shards = assign_shards(n_rows(X), n_teachers, relation, units, place)
         return TeacherEnsemble.fit(
             learner,
             X,
@@ -320,13 +320,13 @@ def train_teachers(
         units,
         n_teachers,
         names,
-        neighbours,
+        relation,
         seed,
     )
     declaration: dict[str, object] = {
         "unit": "record" if units is None else "user",
         "unit_column": None if units is None else unit_name,
-        "neighbours": neighbours,
+        "relation": relation,
     }
     return keep_teachers(
         place,
@@ -454,7 +454,7 @@ def _is_whole(about: dict[str, Any]) -> bool:
         return False
     if not (about["n_teachers"] >= 1 and about["random_state"] >= 0):
         return False
-    if not all(isinstance(declared.get(name), str) for name in ("unit", "neighbours")):
+    if not all(isinstance(declared.get(name), str) for name in ("unit", "relation")):
         return False
     try:
         template_from_json(about["template"])

@@ -105,7 +105,7 @@ def error_constants(
     epsilon: float,
     rate: float,
     n_teachers: int,
-    neighbours: str,
+    relation: str,
 ) -> tuple[float, float]:
     """Return c_A and c_B: beyond the best hypothesis the parts err by about c_A / (n eps_A) and c_B
     / (n eps_B).
@@ -119,7 +119,7 @@ def error_constants(
     epsilon, rate, n_teachers
         Of an agnostic labeler: its epsilon, the share of the records that it samples, and its
         number K of teachers.
-    neighbours : {"add-remove", "replace-one"}
+    relation : {"add-remove", "replace-one"}
 
     Notes
     -----
@@ -128,7 +128,7 @@ def error_constants(
     to epsilon, and K does not depend on it. The hypothesis loses scale log(number of labellings)
     mistakes (Sauer: at most (e m / d)^d labellings).
     """
-    d, moved = vc_dimension, 1 if neighbours == "add-remove" else 2
+    d, moved = vc_dimension, 1 if relation == "add-remove" else 2
     labellings = d * (1 + math.log(max(1.0, n_first / d)))
     return 3 * n_teachers * d * epsilon / rate, moved * labellings
 
@@ -198,7 +198,7 @@ def split_budget(
         epsilon=trial.epsilon,
         rate=event.rate,
         n_teachers=n_teachers,
-        neighbours=event.relation,
+        relation=event.relation,
     )
     why = f"the least average error of {n_queries} questions"
     return BudgetSplit.of(total, best_share(constants, n_first, n_queries), n_first, why)

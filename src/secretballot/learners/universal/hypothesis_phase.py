@@ -72,7 +72,7 @@ class EndlessPart:
         records: Callable[[], PrivateRecords],
         points: FloatArray,
         rows: IntArray,
-        neighbours: str,
+        relation: str,
     ) -> "EndlessPart":
         """Draw, or return what was drawn before.
 
@@ -87,7 +87,7 @@ class EndlessPart:
             Public.
         rows : ndarray of int64
             Those that make the class finite.
-        neighbours : {"add-remove", "replace-one"}
+        relation : {"add-remove", "replace-one"}
 
         Privacy
         -------
@@ -99,7 +99,7 @@ class EndlessPart:
         # the records are opened only where there is something to draw
         if reserved.left:
             dichotomies = hypotheses.dichotomies(points[rows])
-            scores = private_scores(dichotomies, *records().open_for_scores(), "record", neighbours)
+            scores = private_scores(dichotomies, *records().open_for_scores(), "record", relation)
             fixed = {"points": points.tolist(), "rows": rows.tolist()}
             question = json.dumps({"n_candidates": len(dichotomies), **fixed})
             reserved.answer(scores, [question.encode()])
@@ -138,7 +138,7 @@ class EndlessPart:
 
 
 def check_class_size(
-    hypotheses: HypothesisClass, n_cover: int, n_features: int, neighbours: str
+    hypotheses: HypothesisClass, n_cover: int, n_features: int, relation: str
 ) -> None:
     """Try a class on dummy points before anything is reserved.
 
@@ -154,4 +154,4 @@ def check_class_size(
     check_answers(hypotheses, rng.standard_normal((_DUMMY_ROWS, n_features)))
     dichotomies = hypotheses.dichotomies(rng.standard_normal((n_cover, n_features)))
     dummies = rng.standard_normal((_DUMMY_ROWS, n_features))
-    private_scores(dichotomies, dummies, np.arange(_DUMMY_ROWS) % 2, "record", neighbours)
+    private_scores(dichotomies, dummies, np.arange(_DUMMY_ROWS) % 2, "record", relation)

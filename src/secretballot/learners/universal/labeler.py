@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import FloatArray
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
+from secretballot._validation import RELATIONS, check_choice, check_count, check_name
 from secretballot.accounting import PrivacyBudget, Sampled
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
@@ -88,7 +88,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     epsilon_share : float, optional
         Share of epsilon for the second part; by default the one at which the average error of
         `n_queries` questions is least, at least a tenth, and a half where `n_queries` is None.
-    max_unstable, n_teachers, calibration, neighbours, relabel_epsilon
+    max_abstentions, n_teachers, calibration, relation, relabel_epsilon
         As for `AgnosticLabeler`.
     ledger : Ledger, optional
         Account of the private records, of the basic composition; without one the fit keeps an
@@ -117,7 +117,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     Privacy
     -------
     Unit : one record.
-    Relation : `neighbours`.
+    Relation : `relation`.
     Sensitivity : one vote of each question in the first part, one mistake of each hypothesis in the
         second.
     Price : that of both parts, added up: the budget. `fit` reserves both, so that the second can
@@ -150,10 +150,10 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         n_cover: int | None = None,
         n_queries: int | None = None,
         epsilon_share: float | None = None,
-        max_unstable: int | None = None,
+        max_abstentions: int | None = None,
         n_teachers: int | None = None,
         calibration: str = "tight",
-        neighbours: str = "add-remove",
+        relation: str = "add-remove",
         relabel_epsilon: float = 1.0,
         ledger: Ledger | None = None,
         vault: str | Path | None = None,
@@ -173,10 +173,10 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         self.n_cover = n_cover
         self.n_queries = n_queries
         self.epsilon_share = epsilon_share
-        self.max_unstable = max_unstable
+        self.max_abstentions = max_abstentions
         self.n_teachers = n_teachers
         self.calibration = calibration
-        self.neighbours = neighbours
+        self.relation = relation
         self.relabel_epsilon = relabel_epsilon
         self.ledger = ledger
         self.vault = vault
@@ -231,7 +231,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
             n_cover = len(known)
         if self.n_cover is not None:
             n_cover = min(n_cover, self.n_cover)
-        check_class_size(hypotheses, n_cover, points.shape[1], self.neighbours)
+        check_class_size(hypotheses, n_cover, points.shape[1], self.relation)
         if isinstance(hypotheses, FiniteClass):
             # foreign members meet all records once: a machine that fails at one does so unpaid
             hypotheses.dichotomies(points)
@@ -410,7 +410,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
             split,
             n_cover=self.n_cover,
             random_state=self.random_state or 0,
-            neighbours=self.neighbours,
+            relation=self.relation,
             request=self.request,
             purpose=self.purpose,
         )
@@ -436,7 +436,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
                 f" is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as"
                 " Thresholds().",
             )
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_choice("relation", self.relation, RELATIONS)
         for name in ("n_first", "n_cover", "n_queries"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
@@ -456,10 +456,10 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
                 alpha=self.alpha,
                 beta=self.beta,
                 # public under replace-one alone
-                n_records=n_records if self.neighbours == "replace-one" else None,
-                neighbours=self.neighbours,
+                n_records=n_records if self.relation == "replace-one" else None,
+                relation=self.relation,
                 relabel_epsilon=self.relabel_epsilon,
-                max_unstable=self.max_unstable,
+                max_abstentions=self.max_abstentions,
                 n_teachers=self.n_teachers,
                 calibration=self.calibration,
             )
@@ -483,7 +483,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         check_keeping(self.ledger, self.vault, None)
         check_name("request", self.request, longest=_LONGEST_REQUEST)
         account = account_of_fit(
-            self.ledger, required_budget(self.budget), unit="record", neighbours=self.neighbours
+            self.ledger, required_budget(self.budget), unit="record", relation=self.relation
         )
         if account.composition != "basic":
             raise ParameterError(
@@ -510,7 +510,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         """Return what must be the same whenever the reservation is taken up."""
         return {
             "hypotheses": f"{hypotheses.name} {joblib.hash(hypotheses)}",
-            "neighbours": self.neighbours,
+            "relation": self.relation,
             "n_public": self.n_cover,
             "random_state": self.random_state or 0,
         }

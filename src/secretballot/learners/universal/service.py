@@ -106,7 +106,7 @@ class UniversalTerms:
         How many of the asked points make the class finite; None for all.
     random_state : int
         Draws them.
-    neighbours, request, purpose : str
+    relation, request, purpose : str
     """
 
     hypotheses: HypothesisClass
@@ -115,7 +115,7 @@ class UniversalTerms:
     split: BudgetSplit
     n_cover: int | None
     random_state: int
-    neighbours: str
+    relation: str
     request: str
     purpose: str
 
@@ -164,7 +164,7 @@ class UniversalRun:
             ledger,
             epsilon=terms.split.endless,
             request=endless_request(terms.request),
-            guarantee=guarantee_of("record", terms.neighbours),
+            guarantee=guarantee_of("record", terms.relation),
             purpose=terms.purpose or f"which of the {terms.hypotheses.name} answers for ever",
             classes=terms.classes,
         )
@@ -209,7 +209,7 @@ class UniversalRun:
             self._open_records,
             points,
             rows,
-            self.terms.neighbours,
+            self.terms.relation,
         )
         self._take_up(endless)
 

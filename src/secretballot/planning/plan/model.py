@@ -34,7 +34,7 @@ STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstent
 TABLE = "vote-table"
 INTERACTIVE = "interactive"  # that contradicts a student which learns between rounds
 THRESHOLDS = ("confident", INTERACTIVE)  # that have a threshold and a number of answers
-PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, *THRESHOLDS)  # aggregators that are forecast
+PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, *THRESHOLDS)  # mechanisms that are forecast
 BALANCED = "balanced"
 
 
@@ -57,7 +57,7 @@ class Task:
         Publicly stated share of the second of two classes.
     class_weight : "balanced", mapping of str to float, or None
         What decisions count each class for, by the names of the classes.
-    aggregator : str or None
+    mechanism : str or None
         Of votes, where it alone is planned for; one of those of a `Setting`.
 
     Raises
@@ -83,7 +83,7 @@ class Task:
     student: str = "auto"
     positive_rate: float | None = None
     class_weight: str | Mapping[str, float] | None = None
-    aggregator: str | None = None
+    mechanism: str | None = None
 
     def __post_init__(self) -> None:
         check_count("n_records", self.n_records)
@@ -103,8 +103,8 @@ class Task:
             weights = {str(name): weight for name, weight in self.class_weight.items()}
             object.__setattr__(self, "class_weight", weights)
         _check_weights(self.class_weight, self.n_classes)
-        if self.aggregator is not None:
-            check_choice("aggregator", self.aggregator, PLANNED)
+        if self.mechanism is not None:
+            check_choice("mechanism", self.mechanism, PLANNED)
 
     @property
     def about_rare_classes(self) -> bool:
@@ -143,14 +143,14 @@ class Setting:
     ----------
     n_teachers : int
         K.
-    aggregator : str
+    mechanism : str
         "gaussian", "vote-table", "laplace", "sparse-vector", "abstention-table", "confident" or
         "interactive".
     release : str
         "labels" or "counts".
     n_queries : int
         l, the public points that are asked; for a sparse vector or a table the longest stream.
-    max_unstable : int or None
+    max_abstentions : int or None
         T of a sparse vector or a table, None for all other voting.
     strategy : str
         "passive", or the name of a query strategy that asks in rounds, as interactive voting does.
@@ -170,49 +170,49 @@ class Setting:
     """
 
     n_teachers: int
-    aggregator: str
+    mechanism: str
     release: str
     n_queries: int
-    max_unstable: int | None = None
+    max_abstentions: int | None = None
     strategy: str = "passive"
     threshold: int | None = None
     max_answers: int | None = None
 
     def __post_init__(self) -> None:
         check_count("n_teachers", self.n_teachers)
-        check_choice("aggregator", self.aggregator, PLANNED)
+        check_choice("mechanism", self.mechanism, PLANNED)
         check_choice("release", self.release, RELEASES)
         check_count("n_queries", self.n_queries)
         check_choice("strategy", self.strategy, STRATEGIES)
         # a number that the voting does not read would promise what no run does
-        if (self.max_unstable is None) == (self.aggregator in STREAMS):
+        if (self.max_abstentions is None) == (self.mechanism in STREAMS):
             raise ParameterError(
-                Parameter("max_unstable"),
-                f" is {shown(self.max_unstable)} for {self.aggregator} voting; a sparse vector"
+                Parameter("max_abstentions"),
+                f" is {shown(self.max_abstentions)} for {self.mechanism} voting; a sparse vector"
                 " and a table of abstentions need one and other voting takes none.",
             )
-        if self.max_unstable is not None:
-            check_count("max_unstable", self.max_unstable)
+        if self.max_abstentions is not None:
+            check_count("max_abstentions", self.max_abstentions)
         for name in ("threshold", "max_answers"):
             value = getattr(self, name)
-            if (value is None) == (self.aggregator in THRESHOLDS):
+            if (value is None) == (self.mechanism in THRESHOLDS):
                 raise ParameterError(
                     Parameter(name),
-                    f" is {shown(value)} for {self.aggregator} voting; confident and interactive"
+                    f" is {shown(value)} for {self.mechanism} voting; confident and interactive"
                     " voting need one and other voting takes none.",
                 )
             if value is not None:
                 check_count(name, value)
-        if self.aggregator == INTERACTIVE and self.strategy == "passive":
+        if self.mechanism == INTERACTIVE and self.strategy == "passive":
             raise ParameterError(
                 Parameter("strategy"),
                 " is 'passive', and interactive voting contradicts a student that learns between"
                 " rounds; name a strategy that asks in rounds, such as 'margin'.",
             )
-        if self.aggregator in (TABLE, *STREAMS, *THRESHOLDS) and self.release == "counts":
+        if self.mechanism in (TABLE, *STREAMS, *THRESHOLDS) and self.release == "counts":
             raise ParameterError(
                 Parameter("release"),
-                f" is 'counts', and {self.aggregator} voting releases labels only; use 'labels'.",
+                f" is 'counts', and {self.mechanism} voting releases labels only; use 'labels'.",
             )
 
 
@@ -476,7 +476,7 @@ class Plan:
         """The recommended method of `secretballot learn`: "moments" or "votes".
 
         Moments, which have nothing to set, unless votes are better beyond the ranges, or are what
-        was asked about: by a number of teachers, an aggregator or a learning curve.
+        was asked about: by a number of teachers, a mechanism or a learning curve.
         """
         if self.recommended is None:
             return "moments"
@@ -492,8 +492,8 @@ class Plan:
 
     @property
     def votes_alone(self) -> bool:
-        """Whether votes were asked about: by the number of teachers or the aggregator."""
-        return self.task.aggregator is not None or self.teachers_given
+        """Whether votes were asked about: by the number of teachers or the mechanism."""
+        return self.task.mechanism is not None or self.teachers_given
 
     @property
     def student_accuracy(self) -> Estimate | None:

@@ -100,8 +100,8 @@ def learn_options(plan: Plan) -> list[str]:
         "records": task.n_records,
         "teachers": setting.n_teachers,
         "queries": setting.n_queries,
-        "aggregator": setting.aggregator,
-        "max-unstable": setting.max_unstable,
+        "mechanism": setting.mechanism,
+        "max-abstentions": setting.max_abstentions,
         "threshold": setting.threshold,
         "max-answers": setting.max_answers,
         "release": setting.release,
@@ -139,15 +139,15 @@ def _class_list(plan: Plan) -> str | None:
 
 def recipe_name(setting: Setting) -> str:
     """Return how a reader calls the way in which a setting asks and answers."""
-    if setting.aggregator == "sparse-vector":
+    if setting.mechanism == "sparse-vector":
         name = "sparse vector"
-    elif setting.aggregator == "abstention-table":
+    elif setting.mechanism == "abstention-table":
         name = "table of abstentions"
-    elif setting.aggregator == "confident":
+    elif setting.mechanism == "confident":
         name = "confident labels"
-    elif setting.aggregator == INTERACTIVE:
+    elif setting.mechanism == INTERACTIVE:
         name = "interactive labels"
-    elif setting.aggregator == TABLE:
+    elif setting.mechanism == TABLE:
         name = "labels by a table of chances"
     else:
         name = "noisy counts" if setting.release == "counts" else "noisy labels"
@@ -275,12 +275,12 @@ def _loss_sentences(plan: Plan) -> list[str]:
 
 def _noise_words(candidate: Candidate) -> str:
     teachers, noise = candidate.setting.n_teachers, number_text(float(f"{candidate.noise:.3g}"))
-    if candidate.setting.aggregator in STREAMS:
+    if candidate.setting.mechanism in STREAMS:
         return (
             f"a vote needs a lead of {noise} among {teachers} teachers to be answered nine times"
             " in ten"
         )
-    if candidate.setting.aggregator == TABLE:
+    if candidate.setting.mechanism == TABLE:
         return (
             f"an even vote among {teachers} teachers is told as by Gaussian noise of {noise} votes"
         )
@@ -293,7 +293,7 @@ def _accuracy_chain_sentence(plan: Plan) -> str:
     better = expected.student_accuracy.value - expected.label_accuracy.value
     # a student may be better than its labels, which calls for a reason
     ending = ""
-    if plan.votes.setting.aggregator == INTERACTIVE:
+    if plan.votes.setting.mechanism == INTERACTIVE:
         ending = (
             ", which also learns from those of its own predictions that the votes did not correct;"
             " these cost nothing and are no labels here"
@@ -319,8 +319,8 @@ def _rival_sentence(plan: Plan, rival: Candidate) -> str:
     asked = f"{count_text(setting.n_teachers, 'teacher')}, {count_text(setting.n_queries, 'query')}"
     asked += (
         ""
-        if setting.max_unstable is None
-        else f", {count_text(setting.max_unstable, 'abstention')} allowed"
+        if setting.max_abstentions is None
+        else f", {count_text(setting.max_abstentions, 'abstention')} allowed"
     )
     if setting.max_answers is not None:
         asked += f", at most {count_text(setting.max_answers, 'answer')}"
@@ -344,7 +344,7 @@ def _reason_text(ours: Expected, rival: Candidate) -> str:
     # few answers come first: they make a bad student whatever their labels are
     theirs, asked = rival.expected, rival.setting.n_queries
     # but for answers that correct a student: there are few of them where it is good
-    if theirs.answered.value < asked / 2 and rival.setting.aggregator != INTERACTIVE:
+    if theirs.answered.value < asked / 2 and rival.setting.mechanism != INTERACTIVE:
         return (
             f", since {number_range(theirs.answered)} of {count_text(asked, 'query')} would be"
             " answered"
@@ -396,9 +396,9 @@ def _method_sentences(plan: Plan) -> list[str]:
     """Return which method is recommended and why, or why that cannot be said."""
     votes = plan.votes.expected.student_accuracy
     if plan.moments is None:
-        if plan.task.aggregator is not None:
+        if plan.task.mechanism is not None:
             return [
-                f"Only votes were planned, and only by the {plan.task.aggregator} aggregator, since"
+                f"Only votes were planned, and only by the {plan.task.mechanism} mechanism, since"
                 " it was given."
             ]
         if plan.source == "stand-in" or plan.teachers_given:
@@ -541,7 +541,7 @@ def _improvement_lines(plan: Plan) -> list[str]:
         f" {_gain_text(each.student_accuracy.value - now)}"
         for each in plan.improvements
     ]
-    if plan.task.n_classes > 2 and plan.votes.setting.aggregator == "gaussian":
+    if plan.task.n_classes > 2 and plan.votes.setting.mechanism == "gaussian":
         lines.append(
             "two classes, if the question can be put so:"
             f" {_two_class_noise_text(plan.votes.setting.release)}"

@@ -119,7 +119,7 @@ def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> 
             f"the task has {task.n_classes} classes and what is known is about {model.n_classes};"
             " give the same number."
         )
-    _refuse_unfit_aggregator(task, model)
+    _refuse_unfit_mechanism(task, model)
     if n_teachers is None:
         return
     if check_count("n_teachers", n_teachers) > task.n_records:
@@ -137,12 +137,12 @@ def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> 
         )
 
 
-def _refuse_unfit_aggregator(task: Task, model: VoteModel) -> None:
-    """Refuse an aggregator that the task cannot have, or that nothing is known about."""
-    only = task.aggregator
+def _refuse_unfit_mechanism(task: Task, model: VoteModel) -> None:
+    """Refuse a mechanism that the task cannot have, or that nothing is known about."""
+    only = task.mechanism
     if only == INTERACTIVE and model.source != "stand-in":
         raise ParameterError(
-            Parameter("aggregator"),
+            Parameter("mechanism"),
             " is 'interactive', and without a labelled table nothing tells how good the student is"
             " that it contradicts; give one with ",
             Parameter("like"),
@@ -151,13 +151,13 @@ def _refuse_unfit_aggregator(task: Task, model: VoteModel) -> None:
     # a promise without delta has Laplace noise alone
     if only not in (None, "laplace") and not task.delta > 0:
         raise ParameterError(
-            Parameter("aggregator"),
+            Parameter("mechanism"),
             f" is {only!r}, which needs a delta above 0; give one, such as 1e-6, or plan for"
             " 'laplace'.",
         )
     if only == TABLE and task.n_classes != 2:
         raise ParameterError(
-            Parameter("aggregator"),
+            Parameter("mechanism"),
             f" is {only!r}, which is for two classes, and the task has {task.n_classes}; plan for"
             " 'gaussian'.",
         )
@@ -172,7 +172,7 @@ def _left_out_sentences(evaluation: Evaluation) -> tuple[str, ...]:
             f"Fewer than {least} teachers were not evaluated: too little is known to tell of more"
             f" than {task.n_records // least} records each.",
         )
-    if evaluation.model.source != "stand-in" and task.aggregator is None:
+    if evaluation.model.source != "stand-in" and task.mechanism is None:
         left_out += (
             "Asking in rounds and interactive voting were not evaluated: without a labelled table"
             " nothing tells how good a student is between rounds.",
@@ -203,7 +203,7 @@ def _evaluated_candidates(evaluation: Evaluation, step: _Steps) -> list[Candidat
     best_settings = [one.setting for one in middle[:WINNERS]]
     # a table of chances is sharper than noise or not, as the votes are: tried beside the winners
     # alone, since it ranks settings as noise does
-    beside = evaluation.tables(best_settings) if evaluation.task.aggregator is None else []
+    beside = evaluation.tables(best_settings) if evaluation.task.mechanism is None else []
     winners = evaluation.tried([*best_settings, *beside], model.n_folds)
     # chosen among the winners alone: a mean over fewer folds may be high by luck
     best = best_of(winners)
@@ -243,7 +243,8 @@ def _possible_settings(settings: Sequence[Setting], evaluation: Evaluation) -> l
         and least <= setting.n_teachers <= most
         and setting.n_queries <= evaluation.task.n_public
         and (
-            setting.max_unstable is None or evaluation.noise.event(setting.max_unstable) is not None
+            setting.max_abstentions is None
+            or evaluation.noise.event(setting.max_abstentions) is not None
         )
         and evaluation.teaches(setting)
     ]

@@ -103,13 +103,13 @@ class Evaluation:
         key = (setting.n_teachers, self.task.n_records)
         if key not in self._rough:
             self._rough[key] = RoughForecast(self.model.votes(*key, 0))
-        if setting.aggregator == "laplace":
+        if setting.mechanism == "laplace":
             return forecast(self.model.votes(*key, 0), self.noise.laplace(setting))
-        if setting.aggregator in (TABLE, "confident"):
+        if setting.mechanism in (TABLE, "confident"):
             return forecast(self.model.votes(*key, 0), self.noise.terms(setting))
-        if setting.aggregator == INTERACTIVE:
+        if setting.mechanism == INTERACTIVE:
             return self._rough_interactive(setting, self._rough[key])
-        if setting.max_unstable is None:
+        if setting.max_abstentions is None:
             return self._rough[key].gaussian(
                 self.noise.sigma(setting), setting.n_queries, setting.release
             )
@@ -151,8 +151,8 @@ class Evaluation:
         }
         for k in self.teachers:
             for setting in self._forecast_settings(k, stops):
-                answers_all = setting.aggregator in ("gaussian", "laplace")
-                kind = setting.release if answers_all else setting.aggregator
+                answers_all = setting.mechanism in ("gaussian", "laplace")
+                kind = setting.release if answers_all else setting.mechanism
                 if self.teaches(setting):
                     kinds[kind].append((setting, self.rough(setting)))
         for forecasts in kinds.values():
@@ -164,9 +164,9 @@ class Evaluation:
         return list(chosen)
 
     def _forecast_settings(self, n_teachers: int, stops: tuple[int, ...]) -> Iterator[Setting]:
-        """Yield the settings that are ranked by a forecast: those of the aggregator that the task
+        """Yield the settings that are ranked by a forecast: those of the mechanism that the task
         asks for, else of all that are asked at random and stand for a kind of their own."""
-        only = self.task.aggregator
+        only = self.task.mechanism
         if only == INTERACTIVE:
             yield from self._interactive_settings([n_teachers])
         elif only == TABLE:
@@ -177,7 +177,7 @@ class Evaluation:
                 *stream_settings(self.task, n_teachers, self.noise, stops),
                 *confident_settings(self.task, n_teachers),
             ):
-                if only in (None, setting.aggregator):
+                if only in (None, setting.mechanism):
                     yield setting
 
     def _predicted_accuracy(self, outlook: Forecast, halfway: float) -> float:
@@ -226,7 +226,7 @@ class Evaluation:
         ]
         # the range of a share depends on how many points it was measured on
         known = min(len(sample.truth) for sample in samples)
-        if setting.aggregator == INTERACTIVE:  # what it answers follows from its students
+        if setting.mechanism == INTERACTIVE:  # what it answers follows from its students
             answered = self._counted_answers(setting, len(samples))
             labels = self._counted_accuracies(setting, len(samples))
         else:
@@ -278,7 +278,7 @@ class Evaluation:
     def active(self) -> list[Setting]:
         """Return the most promising settings of labels asked in rounds that can be simulated."""
         found: list[Setting] = []
-        if self.task.aggregator in (None, "gaussian", "laplace"):
+        if self.task.mechanism in (None, "gaussian", "laplace"):
             # where every point is asked, there is nothing to choose in rounds
             noisy = [
                 setting
@@ -292,7 +292,7 @@ class Evaluation:
                 replace(setting, strategy=ACTIVE)
                 for setting in self._best_by_length(noisy, ACTIVE_LENGTHS)
             ]
-        if self.task.aggregator is None:
+        if self.task.mechanism is None:
             interactive = [
                 setting
                 for setting in self._interactive_settings(self.teachers)
@@ -333,13 +333,13 @@ class Evaluation:
 def naive_settings(evaluation: Evaluation) -> list[Setting]:
     """Return what one would do without a plan: about 250 teachers, all public points.
 
-    None where it is another aggregator's.
+    None where it is another mechanism's.
     """
     k = min(evaluation.teachers, key=lambda teachers: abs(math.log(teachers / NAIVE_TEACHERS)))
     least, most = evaluation.model.teacher_range(evaluation.task.n_records)
     if len(evaluation.teachers) > 1:
         k = min(max(NAIVE_TEACHERS, least), most)
-    only = evaluation.task.aggregator
+    only = evaluation.task.mechanism
     kind = "gaussian" if evaluation.task.delta > 0 and only != "laplace" else "laplace"
     if only not in (None, kind):
         return []
@@ -355,7 +355,7 @@ def best_of(tried: Sequence[Tried]) -> Tried:
 
 
 def _plainness_rank(setting: Setting) -> tuple[bool, bool, int, int, bool]:
-    in_rounds, kind = setting.strategy != "passive", setting.aggregator
+    in_rounds, kind = setting.strategy != "passive", setting.mechanism
     sizes = setting.n_queries, setting.n_teachers
     return in_rounds, kind == INTERACTIVE, *sizes, kind == TABLE
 

@@ -157,7 +157,7 @@ def interactive_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
 def noisy_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
     """Yield settings that answer every query: under Gaussian noise, or under Laplace noise where
     delta is 0, which keeps no Gaussian noise, or that is asked for."""
-    gaussian = task.delta > 0 and task.aggregator != "laplace"
+    gaussian = task.delta > 0 and task.mechanism != "laplace"
     return (gaussian_settings if gaussian else laplace_settings)(task, n_teachers)
 
 
@@ -166,7 +166,7 @@ def stream_settings(
 ) -> Iterator[Setting]:
     """Yield sparse vectors or tables of abstentions, whichever answers less stable queries or is
     asked for, as long as can be evaluated, that unanimous teachers would pass."""
-    names = (task.aggregator,) if task.aggregator in STREAMS else STREAMS
+    names = (task.mechanism,) if task.mechanism in STREAMS else STREAMS
     for stop in stops:
         event = noise.event(stop, names) if stop <= task.n_public else None
         # the distance that is needed grows with T, so no larger T has an event that passes either
@@ -174,16 +174,16 @@ def stream_settings(
             return
         longest = min(task.n_public, LONGEST_STREAM)
         name = "abstention-table" if isinstance(event, TableStream) else "sparse-vector"
-        yield Setting(n_teachers, name, "labels", longest, max_unstable=stop)
+        yield Setting(n_teachers, name, "labels", longest, max_abstentions=stop)
 
 
 def table_setting(setting: Setting, task: Task) -> Setting | None:
     """Return labels by a table of chances in the place of labels under Gaussian noise; None where
     there is none."""
-    gaussian_labels = setting.aggregator == "gaussian" and setting.release == "labels"
+    gaussian_labels = setting.mechanism == "gaussian" and setting.release == "labels"
     if not gaussian_labels or task.n_classes != 2 or setting.n_teachers > MOST_TABLE_TEACHERS:
         return None
-    return replace(setting, aggregator=TABLE)
+    return replace(setting, mechanism=TABLE)
 
 
 class Noise:
@@ -209,14 +209,14 @@ class Noise:
         ParameterError
             If no noise keeps the budget.
         """
-        if setting.aggregator == "laplace":
+        if setting.mechanism == "laplace":
             return self.laplace(setting)
-        if setting.aggregator in THRESHOLDS:
+        if setting.mechanism in THRESHOLDS:
             return self._confident(setting, exact=False)
         shape = self._shape(setting)
-        if setting.aggregator == TABLE:
+        if setting.mechanism == TABLE:
             return Terms(table_labels(self.budget, shape, exact=False), shape, self.budget)
-        if setting.max_unstable is None:
+        if setting.max_abstentions is None:
             counts = setting.release == "counts"
             noise = NoisyVotes(scale=self.sigma(setting), release="counts" if counts else "labels")
             return Terms(noise, shape, self.budget)
@@ -226,11 +226,11 @@ class Noise:
     def calibrated(self, setting: Setting) -> Terms:
         """Return the mechanism that a run would use; that of `terms` where it takes long."""
         shape = self._shape(setting)
-        if setting.aggregator in THRESHOLDS:
+        if setting.mechanism in THRESHOLDS:
             return self._confident(setting, exact=True)
-        if setting.aggregator == TABLE and setting.n_queries <= SHORT_TABLE:
+        if setting.mechanism == TABLE and setting.n_queries <= SHORT_TABLE:
             return Terms(table_labels(self.budget, shape), shape, self.budget)
-        if setting.aggregator != "gaussian" or self._game_multiplications(setting) > SHORT_GAME:
+        if setting.mechanism != "gaussian" or self._game_multiplications(setting) > SHORT_GAME:
             return self.terms(setting)
         sharp = noisy_votes(self.budget, shape, release=setting.release)
         return Terms(sharp, shape, self.budget)
@@ -260,7 +260,7 @@ class Noise:
         ratio = math.sqrt(setting.n_queries / share / (shifts / (1 - share)))
         cost = game_work(GaussianChances(sigma=ratio * sigma), setting.n_queries)
         public: dict[str, Any] = {"method": "votes"}
-        if setting.aggregator == INTERACTIVE:
+        if setting.mechanism == INTERACTIVE:
             public["confidence"] = CONFIDENCE
         numbers: dict[str, Any] = {
             "threshold": setting.threshold,
@@ -274,12 +274,12 @@ class Noise:
             mechanism = ConfidentLabels(threshold_sigma=ratio * sigma, sigma=sigma, **numbers)
         return Terms(mechanism, shape, self.budget, public)
 
-    def event(self, max_unstable: int, names: tuple[str, ...] = STREAMS) -> Stream | None:
+    def event(self, max_abstentions: int, names: tuple[str, ...] = STREAMS) -> Stream | None:
         """Return the calibrated sparse vector or table, whichever answers less stable queries.
 
         None where there is none.
         """
-        found = [_calibrated_event(self.budget, name, max_unstable) for name in names]
+        found = [_calibrated_event(self.budget, name, max_abstentions) for name in names]
         return min((one for one in found if one is not None), key=needed_distance, default=None)
 
     def event_of(self, setting: Setting) -> Stream:
@@ -290,13 +290,13 @@ class Noise:
         ParameterError
             If no noise keeps the budget.
         """
-        assert setting.max_unstable is not None
-        event = _calibrated_event(self.budget, setting.aggregator, setting.max_unstable)
+        assert setting.max_abstentions is not None
+        event = _calibrated_event(self.budget, setting.mechanism, setting.max_abstentions)
         if event is None:
             raise ParameterError(
-                f"No {setting.aggregator} voting with ",
-                Parameter("max_unstable"),
-                f" {setting.max_unstable} keeps the budget.",
+                f"No {setting.mechanism} voting with ",
+                Parameter("max_abstentions"),
+                f" {setting.max_abstentions} keeps the budget.",
             )
         return event
 
@@ -347,13 +347,13 @@ def stated_noise(terms: Terms) -> float:
 
 
 @lru_cache(1024)
-def _calibrated_event(budget: PrivacyBudget, name: str, max_unstable: int) -> Stream | None:
+def _calibrated_event(budget: PrivacyBudget, name: str, max_abstentions: int) -> Stream | None:
     # kept, as is that there is none: a plan asks for the same few of them hundreds of times
     if not budget.delta > 0:
         return None
     calibrate = calibrate_sparse_vector if name == "sparse-vector" else calibrate_abstention_table
     try:
-        return calibrate(budget, max_unstable)
+        return calibrate(budget, max_abstentions)
     except ParameterError:
         return None
 

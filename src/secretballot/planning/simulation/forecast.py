@@ -90,7 +90,7 @@ def forecast(sample: VoteSample, terms: Terms) -> Forecast:
         )
     if terms.confidence is not None:
         raise ParameterError(
-            Parameter("aggregator"),
+            Parameter("mechanism"),
             " is interactive, and how many answers it gives depends on the student that it"
             " contradicts; simulate a run, or say how often that student agrees with the votes"
             " (forecast_interactive).",
@@ -106,7 +106,7 @@ def forecast(sample: VoteSample, terms: Terms) -> Forecast:
     if isinstance(mechanism, SparseVector | AbstentionTable):
         return forecast_stream(sample, mechanism.stream_event(), shape.n_queries)
     raise ParameterError(
-        Parameter("aggregator"),
+        Parameter("mechanism"),
         f" draws by {type(mechanism).__name__}; forecasts are for Gaussian, Laplace and confident"
         " voting, tables of chances, sparse vectors and tables of abstentions.",
     )

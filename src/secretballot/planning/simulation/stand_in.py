@@ -260,9 +260,9 @@ class StandInModel(VoteModel):
         """Return a seed of the setting's values."""
         # Python's own `hash` of strings differs from run to run
         names = zlib.crc32(
-            "/".join((setting.aggregator, setting.release, setting.strategy)).encode()
+            "/".join((setting.mechanism, setting.release, setting.strategy)).encode()
         )
-        numbers = (setting.n_teachers, setting.n_queries, setting.max_unstable or 0, n_records)
+        numbers = (setting.n_teachers, setting.n_queries, setting.max_abstentions or 0, n_records)
         return int(
             np.random.SeedSequence([self._seed, fold, 3, names, *numbers]).generate_state(1)[0]
         )

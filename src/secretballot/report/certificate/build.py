@@ -153,7 +153,7 @@ def certificate_of(
     follows : mapping, optional
         What follows from released integers and stands with the public settings.
     declaration : mapping, optional
-        ``unit``, ``unit_column``, ``neighbours``; further ``assumptions`` and ``not_protected``, as
+        ``unit``, ``unit_column``, ``relation``; further ``assumptions`` and ``not_protected``, as
         lists of sentences. Without it the unit is a record, added or removed, and the certificate
         says that nobody checked how the teachers came about.
     plan : mapping, optional
@@ -244,7 +244,7 @@ def account_fields(account: "AccountFacts") -> dict[str, Any]:
         "kind": account.composition,
         "dataset": account.dataset,
         "unit": account.guarantee.unit,
-        "neighbours": account.guarantee.relation,
+        "relation": account.guarantee.relation,
         "budget": account.budget.to_json(),
         "spent_after": dict(zip(("epsilon", "delta"), account.spent_after, strict=True)),
         "durable": account.durable,
@@ -320,7 +320,7 @@ class _Declaration(Part):
 
     unit: Unit = "record"
     unit_column: str | None = None
-    neighbours: Relation = "add-remove"
+    relation: Relation = "add-remove"
     assumptions: list[Sentence] | tuple[Sentence, ...] = ()
     not_protected: list[Sentence] | tuple[Sentence, ...] = ()
     sample: Any = None
@@ -341,7 +341,7 @@ def check_declaration(
     given: Mapping[str, Any] = {"assumptions": [UNSEEN_TEACHERS]}
     stated = _Declaration(**(given if declaration is None else declaration))
     unit, column = stated.unit, stated.unit_column
-    check_relation(unit, stated.neighbours)
+    check_relation(unit, stated.relation)
     if column is not None and unit != "user":
         raise ParameterError(
             Parameter("unit_column"),
@@ -352,7 +352,7 @@ def check_declaration(
         # a promise to users names what distinguishes them; ids without a name are called what the
         # parameter is called
         "unit_column": "units" if unit == "user" and column is None else column,
-        "neighbours": stated.neighbours,
+        "relation": stated.relation,
         "assumptions": [*standing_assumptions(mechanism, unit), *stated.assumptions],
         "not_protected": [*standing_limits(mechanism, unit), *stated.not_protected],
     }

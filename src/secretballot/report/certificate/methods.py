@@ -176,7 +176,7 @@ class _Sums(Settings):
         counted = [] if of_labels else [UNCOVERED]
         if self.n_records is None:
             counted = [RECORDS, UNCOVERED]
-        private = certificate.neighbours == "add-remove"
+        private = certificate.relation == "add-remove"
         if (self.n_records is None) != private or self.marks != counted:
             yield "The sums do not count records where their number is private, and only there."
         if (self.mark_weight == 0) != of_labels:
@@ -230,7 +230,7 @@ class TargetMoments(_SumsAlone):
     """Of a number."""
 
     method: Literal["record-moments-of-a-number"]
-    target_range: Range
+    bounds: Range
 
     def n_columns(self, certificate: Any) -> int:
         return 1
@@ -297,7 +297,7 @@ class NumberVotes(_Table):
 
     kinds = ("noisy-means", "vote-quantiles")
     method: Literal["votes-of-numbers"]
-    target_range: Range
+    bounds: Range
 
     def answers(self, mechanism: Mechanism, shape: VoteShape) -> Drawable:
         if shape.moved != shape.n_queries:

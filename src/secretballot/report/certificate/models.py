@@ -125,7 +125,7 @@ class Account(Part):
     kind: Literal["basic", "renyi"]
     dataset: Filled
     unit: Unit
-    neighbours: Relation
+    relation: Relation
     budget: Budget
     spent_after: Spent
     durable: bool
@@ -228,7 +228,7 @@ class Certificate(Drawn):
     purpose: str
     unit: Unit
     unit_column: Filled | None
-    neighbours: Relation
+    relation: Relation
     price: StatedPrice
     composition: Account
     assumptions: Sentences
@@ -255,7 +255,7 @@ class Certificate(Drawn):
         ParameterError
             If there is no such promise.
         """
-        return Guarantee(unit=self.unit, relation=self.neighbours)
+        return Guarantee(unit=self.unit, relation=self.relation)
 
     @property
     def total_price(self) -> tuple[float, float]:

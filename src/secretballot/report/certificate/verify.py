@@ -360,10 +360,10 @@ def _check_released(read: _Read) -> str:
 
 def _check_budget(read: _Read) -> str:
     certificate, account = read.certificate, read.certificate.composition
-    about = Guarantee(unit=account.unit, relation=account.neighbours)
+    about = Guarantee(unit=account.unit, relation=account.relation)
     if not read.terms.shape.guarantee.adds_to(about, by_teachers=read.terms.by_teachers):
         raise CertificateError(
-            f"The release is by {certificate.unit} under {certificate.neighbours!r}, and the"
+            f"The release is by {certificate.unit} under {certificate.relation!r}, and the"
             f" dataset's budget by {about.unit} under {about.relation!r}; the one does not add"
             " to the other."
         )

@@ -135,7 +135,7 @@ class Facts:
         terms = self.terms
         if self.kind != "numbers" or "rank" in terms:
             return None
-        low, high = terms["target_range"]
+        low, high = terms["bounds"]
         return float(terms["sigma"] / terms["n_teachers"] * (high - low) / (terms["n_classes"] - 1))
 
     @cached_property

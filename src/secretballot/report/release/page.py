@@ -112,7 +112,7 @@ def _picture_of_answers(released: ReleasedLabels | ReleasedTable, facts: Facts) 
     if isinstance(released, ReleasedLabels):
         return draw_votes(released)
     if facts.kind == "numbers":
-        bounds = facts.terms["target_range"]
+        bounds = facts.terms["bounds"]
         return draw_numbers("votes", released.values[:, 0], bounds, "released number")
     given = np.column_stack([one.labels for one in labels_of_table(released)])
     return draw_shares("votes", facts.terms["labels"], given.mean(axis=0))
@@ -140,7 +140,7 @@ def _draw_student(
         if facts.kind == "labels":
             picture = draw_shares("confidence", facts.terms["labels"], said.mean(axis=0))
         else:
-            bounds = facts.terms["target_range"]
+            bounds = facts.terms["bounds"]
             picture = draw_numbers("confidence", said, bounds, "predicted number")
     else:
         try:

@@ -151,7 +151,7 @@ def _add_answers(
         return name
 
     shares: str | None
-    bounds = getattr(student, "target_range", None)
+    bounds = getattr(student, "bounds", None)
     labels = getattr(student, "labels", None)
     if bounds is not None:
         if is_moments(student):

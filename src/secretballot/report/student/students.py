@@ -131,7 +131,7 @@ def moments_number(graph: Graph, student: Any, points: Points) -> str:
     sums = _linear(graph, add_basis(graph, student.basis, points), np.asarray(student.weights))
     shares = graph.plus(graph.quotient(sums, 1 << _LINE_SHIFT), PROBABILITY_UNIT // 2)
     shares = graph.clipped(shares, 0.0, float(PROBABILITY_UNIT))
-    low, high = student.target_range
+    low, high = student.bounds
     return graph.plus(graph.times(graph.times(shares, 1 / PROBABILITY_UNIT), high - low), low)
 
 

@@ -129,7 +129,7 @@ async function showDataset(name) {
 async function showBudget() {
   const budget = await json(`${here()}/budget`);
   const parts = [budgetBar(budget), terms([
-    ["May be spent", `epsilon ${down(budget.budget.epsilon)}, delta ${down(budget.budget.delta)}, for each ${budget.unit} (${budget.neighbours})`],
+    ["May be spent", `epsilon ${down(budget.budget.epsilon)}, delta ${down(budget.budget.delta)}, for each ${budget.unit} (${budget.relation})`],
     ["Spent or reserved", `epsilon ${up(budget.spent.epsilon)}, delta ${up(budget.spent.delta)}, in ${several(budget.releases, "release")}`],
     ["Left", `epsilon ${down(budget.remaining.epsilon)}, delta ${down(budget.remaining.delta)}`],
   ])];
