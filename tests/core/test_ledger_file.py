@@ -344,7 +344,7 @@ def test_reservation_that_this_version_cannot_read_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # one whose fields are others
-    monkeypatch.setattr(rows, "_purchase_in", rows.Closing.decode)
+    monkeypatch.setattr(rows, "purchase_in", rows.Closing.decode)
     assert "holds a reservation that this program cannot read" in refusal(path)
 
 

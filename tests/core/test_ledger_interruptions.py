@@ -258,7 +258,7 @@ class _UndoError(Exception):
 def unknown_end(ledger: sb.Ledger, patch: pytest.MonkeyPatch, *ends: bool | None) -> list[Any]:
     """Let the ends of the next transactions that write be unknown, done or not done; None is one
     that cannot even begin. Return those to come."""
-    store, coming = ledger._own_book._store, list(ends)
+    store, coming = ledger._own_book.store, list(ends)
     real: Callable[..., AbstractContextManager[Any]] = store.transaction
 
     @contextmanager
@@ -352,7 +352,7 @@ def test_two_absences_in_a_row_are_an_error_and_nothing_is_spent(
     ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # each look takes one transaction that ends as it should
-    store = ledger._own_book._store
+    store = ledger._own_book.store
     real, count = store.transaction, [0]
 
     @contextmanager

@@ -284,7 +284,7 @@ def test_nothing_of_a_transaction_stays_with_its_session(
 ) -> None:
     # a pooler may give the session to anybody next
     buy(ledger, "a")
-    ((connection, _, _),) = ledger._own_book._store._resting._kept
+    ((connection, _, _),) = ledger._own_book.store._resting._kept
     changed = "SELECT name FROM pg_settings WHERE source = 'session' AND name <> 'TimeZone'"
     left = {name for (name,) in connection.execute(changed)}
     assert left <= {"application_name", "client_encoding"}
@@ -417,7 +417,7 @@ def test_an_error_that_a_program_swallows_inside_stores_nothing(ledger: Ledger) 
     with ledger.reading(number) as page:
         assert page.parts() == [(b"a", b"1")]
     # the end itself says so, too, whatever came before it
-    store = ledger._own_book._store
+    store = ledger._own_book.store
 
     def end_broken() -> None:
         with store._begun("", "SELECT 1") as (connection, _), pytest.raises(psycopg.Error):
@@ -430,7 +430,7 @@ def test_a_connection_that_ended_at_rest_costs_nothing(
     postgres_server: PostgresServer, ledger: Ledger
 ) -> None:
     buy(ledger, "a")
-    ((connection, _, _),) = ledger._own_book._store._resting._kept
+    ((connection, _, _),) = ledger._own_book.store._resting._kept
     _end_session(postgres_server, connection.info.backend_pid)
     assert buy(ledger, "b") == 2
 
@@ -441,7 +441,7 @@ def test_connections_of_many_threads_come_to_rest_and_are_few(
     ledger = Ledger(place, dataset="registry", budget=BUDGET)
     with ThreadPoolExecutor(12) as pool:
         assert set(pool.map(lambda _: ledger.releases(), range(60))) == {0}
-    resting = ledger._own_book._store._resting._kept
+    resting = ledger._own_book.store._resting._kept
     assert 1 <= len(resting) <= postgres._KEPT
     pids = {connection.info.backend_pid for connection, _, _ in resting}
     ledger = resting = None
@@ -714,4 +714,4 @@ def test_the_budget_is_kept_and_refusals_leave_the_connection_in_order(ledger: L
     for number in range(3):
         with pytest.raises(BudgetError):
             buy(ledger, f"too much {number}")
-    assert len(ledger._own_book._store._resting._kept) == 1
+    assert len(ledger._own_book.store._resting._kept) == 1

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from secretballot.core.errors import (
     BudgetError,
@@ -29,7 +29,11 @@ from secretballot.core.ledger.urls import DatabasePlace, is_database
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.types import Guarantee
 
+if TYPE_CHECKING:
+    from secretballot.core.ledger.postgres import PostgresStore
+
 Place = Path | DatabasePlace
+Store: TypeAlias = "sqlite.SqliteStore | PostgresStore"
 
 # characters; more than a name has, since learners make several keys of one name
 LONGEST_REQUEST = 240
@@ -112,8 +116,9 @@ class LedgerEntry:
     @classmethod
     def of(cls, found: rows.Rows, first: rows.Row, last: rows.Row) -> Self:
         """Return an entry from the first and the last row of a reservation."""
-        purchase, intention = found.purchase(first), found.intention(first)
-        ended = found.closing(last) if last.kind == "close" else None
+        purchase = found.read(rows.purchase_in, first.terms)
+        intention = found.read(rows.Intention.decode, first.body)
+        ended = found.read(rows.Closing.decode, last.terms) if last.kind == "close" else None
         return cls(
             id=first.reservation,
             request=first.key.decode(),
@@ -128,7 +133,7 @@ class LedgerEntry:
             parts=last.number - (ended is not None),
             terms=intention.terms,
             facts=ended.facts if ended else None,
-            spent_after=found.spent_after(first),
+            spent_after=found.rule.spent(found.sums_of(first)),
         )
 
 
@@ -145,8 +150,8 @@ class _Book:
         Called with the position and the hash of the last row after every transaction that wrote.
     """
 
-    def __init__(self, store: rows.Store) -> None:
-        self.where, self._store = store.where, store
+    def __init__(self, store: Store) -> None:
+        self.where, self.store = store.where, store
         self.after_commit: dict[str, Callable[[int, str], object]] = {}
         self._lasting = 0  # rows that are known to survive a power cut
         with store.transaction(write=False) as transaction:
@@ -169,7 +174,7 @@ class _Book:
             If the account cannot be read or trusted.
         """
         known = self._seen  # taken before the transaction starts: never newer than what that sees
-        with self._store.transaction(write=False) as transaction:
+        with self.store.transaction(write=False) as transaction:
             found = self._rows(transaction, known)
             self._seen = found.seen
             yield found
@@ -190,7 +195,7 @@ class _Book:
         """
         known, found, began, ended = self._seen, None, 0, False
         try:
-            with self._store.transaction(write=True, closes=closes) as transaction:
+            with self.store.transaction(write=True, closes=closes) as transaction:
                 found = self._rows(transaction, known)
                 self._seen, began = found.seen, found.seen.position
                 yield found
@@ -218,7 +223,7 @@ class _Book:
         """
         stored = None
         try:
-            with self._store.transaction(write=True) as transaction:
+            with self.store.transaction(write=True) as transaction:
                 # an account that went on from what was seen before
                 stored = self._rows(transaction, self._seen).has(written.position, written.chain)
                 if stored:
@@ -243,21 +248,9 @@ class _Book:
             If nothing can be written.
         """
         if position > self._lasting:
-            with self._store.transaction(write=True) as transaction:
+            with self.store.transaction(write=True) as transaction:
                 transaction.confirm_earlier()
             self._lasting = max(position, self._lasting)
-
-    def check_all(self) -> None:
-        """Check every page and every row of the account, from the first one on.
-
-        Raises
-        ------
-        LedgerError
-            If it is damaged, or a row was edited, removed or added by hand.
-        """
-        with self.reading() as found:
-            self._store.check(found.transaction, pages=True)
-            found.check_all()
 
     def check_admitted(self, purchase: rows.Purchase, totals: Totals) -> Totals:
         """Return the sums with a purchase, or refuse it with `BudgetError`."""
@@ -690,7 +683,9 @@ class Ledger:
         LedgerError
             If the file is damaged, or a row was edited, removed or added by hand.
         """
-        self._own_book.check_all()
+        with self._own_book.reading() as found:
+            self._own_book.store.check(found.transaction, pages=True)
+            found.check_all()
 
     @repeated
     def head(self) -> tuple[int, str]:
@@ -952,7 +947,7 @@ def _name_of(place: Place | None) -> str:
     return place.name if isinstance(place, DatabasePlace) else str(place)
 
 
-def _store_at(place: Place | None) -> rows.Store:
+def _store_at(place: Place | None) -> Store:
     """Return what keeps an account in memory, a file, or a database, which needs a driver."""
     if not isinstance(place, DatabasePlace):
         return sqlite.SqliteStore(place)

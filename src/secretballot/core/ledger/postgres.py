@@ -222,32 +222,25 @@ class _LostError(psycopg.OperationalError):
     """A connection was lost before a transaction was to be stored."""
 
 
-class PostgresTransaction:
-    """A transaction of a connection.
+class PostgresTransaction(rows.Transaction):
+    """A transaction of a connection. It claims no room, which a database cannot be asked to keep;
+    and the lock on the row `head` is in the log, whose order is that of the commits, so that a
+    commit confirms all earlier ones."""
 
-    Parameters
-    ----------
-    connection : Connection
-        Inside a transaction.
-    head : (int, bytes) or None
-        Of the account.
-    """
-
-    def __init__(self, connection: Connection, head: tuple[int, bytes] | None) -> None:
-        self._connection, self.head = connection, head
+    connection: Connection
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """Run one statement."""
         # nothing but these marks: no statement of ours has a question mark or a % for itself
-        return self._connection.execute(statement.replace("?", "%s").encode(), values or None)
+        return self.connection.execute(statement.replace("?", "%s").encode(), values or None)
 
     def count(self) -> int:
         """Return the number of rows, by the one statement that reads all of a table."""
-        self._connection.patient = True
+        self.connection.patient = True
         try:
-            return int(self.execute("SELECT count(*) FROM entry").fetchone()[0])
+            return super().count()
         finally:
-            self._connection.patient = False
+            self.connection.patient = False
 
     def append(self, added: Sequence[rows.Row]) -> None:
         """Add rows, all in one statement; a trigger moves the head."""
@@ -255,16 +248,9 @@ class PostgresTransaction:
             self.execute(rows.INSERT, added[0])
         elif added:
             statement = f"COPY entry ({rows.COLUMNS}) FROM STDIN".encode()
-            with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            with self.connection.cursor() as cursor, cursor.copy(statement) as copy:
                 for row in added:
                     copy.write_row(row)
-
-    def claim_room(self, reservation: int, size: int) -> None:
-        """Take no space: a database cannot be asked to keep some."""
-
-    def confirm_earlier(self) -> None:
-        """Write nothing: the lock on the row `head` is in the log already, whose order is that of
-        the commits."""
 
 
 class PostgresStore:

@@ -19,11 +19,11 @@ import hashlib
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Annotated, Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from pydantic import Field, JsonValue, ValidationError, model_validator
 
@@ -157,85 +157,43 @@ def changed_tables(where: str) -> LedgerError:
     )
 
 
-class Transaction(Protocol):
+class Transaction:
     """A transaction that has begun; its end is the store's.
 
-    Attributes
+    A store (`SqliteStore`, `PostgresStore`) has `where`, by which messages call the account, and
+    raises `LedgerError` where it cannot be reached or trusted. Its `transaction` gives one of
+    these, which sees one state of the whole account. Beside one that may write, nobody else writes;
+    at its end it is durable, or nothing is changed.
+
+    Parameters
     ----------
+    connection
+        Of the driver, inside a transaction.
     head : (int, bytes) or None
         Position and SHA-256 of the last row when it began; None where that is gone.
     """
 
-    head: Any
+    def __init__(self, connection: Any, head: Any) -> None:
+        self.connection, self.head = connection, head
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """Run one statement."""
-        ...
+        return self.connection.execute(statement, values)
 
     def count(self) -> int:
         """Return the number of rows."""
-        ...
+        return int(self.execute("SELECT count(*) FROM entry").fetchone()[0])
 
-    def append(self, rows: "Sequence[Row]") -> None:
+    def append(self, added: "Sequence[Row]") -> None:
         """Add rows, each one place after the one before it, and move the head to the last."""
-        ...
+        raise NotImplementedError
 
     def claim_room(self, reservation: int, size: int) -> None:
         """Take space for an answer of `size` bytes to a reservation, where the database can."""
-        ...
 
     def confirm_earlier(self) -> None:
         """Let the end of this transaction be durable, and with it all that was committed before,
         though no row is added."""
-        ...
-
-
-class Store(Protocol):
-    """Where one account is kept; `where` is what messages call it.
-
-    Every method raises `LedgerError` where the account cannot be reached or trusted.
-    """
-
-    where: str
-
-    def exists(self) -> bool:
-        """Return whether something is there, so that no account is made."""
-        ...
-
-    def create(self, account: "Account") -> None:
-        """Make an account, complete or not at all; leave one that another program made
-        meanwhile."""
-        ...
-
-    def grant(self, role: str) -> None:
-        """Let a role of the database read the account and add rows, and do nothing else."""
-        ...
-
-    def transaction(
-        self, *, write: bool, closes: int | None = None
-    ) -> AbstractContextManager[Transaction]:
-        """Begin a transaction that sees one state of the whole account. Beside one that may write,
-        nobody else writes; at its end it is durable, or nothing is changed.
-
-        Parameters
-        ----------
-        write : bool
-        closes : int, optional
-            A reservation whose room is free in it.
-
-        Raises
-        ------
-        BrokenOffError
-            If it broke off and nothing was stored.
-        UnknownEndError
-            If it is not known whether it was stored.
-        """
-        ...
-
-    def check(self, transaction: Transaction, *, pages: bool) -> None:
-        """Refuse tables, keys or triggers that are not as this program makes them, and damaged
-        pages: of a small account always, of a large one if `pages`."""
-        ...
 
 
 _INHERITED: list[Any] = []  # neither used nor closed: what a fork has of its parent
@@ -249,7 +207,7 @@ class Resting:
 
     def __init__(self, store: object, most: int) -> None:
         self._most, self._kept = most, list[tuple[Any, int, Any]]()
-        weakref.finalize(store, _close_all, self._kept)
+        weakref.finalize(store, self.take, lambda _: False)
 
     def take(self, fits: Callable[[Any], bool]) -> Any:
         """Return a connection that was put here with a mark that fits, None where there is none;
@@ -271,15 +229,6 @@ class Resting:
             self._kept.append((connection, os.getpid(), mark))
         else:
             connection.close()
-
-
-def _close_all(kept: list[tuple[Any, int, Any]]) -> None:
-    for connection, process, _ in kept:
-        if process == os.getpid():
-            connection.close()
-        else:
-            _INHERITED.append(connection)
-    kept.clear()
 
 
 # --- what rows say ---
@@ -451,7 +400,7 @@ class Closing(_Said):
 
 
 # a ledger holds the same few purchases many times
-_purchase_in = functools.lru_cache(maxsize=4096)(Purchase.decode)
+purchase_in = functools.lru_cache(maxsize=4096)(Purchase.decode)
 _UNREADABLE = (SecretBallotError, TypeError, ValueError, LookupError, RecursionError)
 
 
@@ -510,7 +459,7 @@ class Rows:
         known: Progress | None = None,
     ) -> None:
         self.transaction, self.where = transaction, where
-        self._digest, self._rule = digest, rule
+        self._digest, self.rule = digest, rule
         self.seen = self._follow(known or self._start())
 
     def one(self, which: str, *values: Any) -> Row | None:
@@ -550,13 +499,6 @@ class Rows:
         closed = kind == "close"
         return number - closed, closed
 
-    def reserved(self, reservation: int) -> Row:
-        """Return the row of a reservation that is there."""
-        row = self.one("reservation = ? AND number = 0", reservation)
-        if row is None:
-            raise self._forged(self.seen.position)
-        return row
-
     def ends(self, start: int, end: int) -> list[tuple[Row, Row]]:
         """Return the first and the last row of the reservations with these numbers."""
         some = "reservation >= ? AND reservation <= ? AND number = 0"
@@ -564,10 +506,10 @@ class Rows:
             "SELECT (SELECT l.position FROM entry l WHERE l.reservation = f.reservation"
             f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {some}"
         )
-        places = [place for (place,) in self.transaction.execute(last, (start, end)).fetchall()]
-        marks = ", ".join("?" * len(places)) or "0"
-        firsts = self.all(f"{some} ORDER BY reservation", start, end)
-        lasts = self.all(f"position IN ({marks}) ORDER BY reservation", *places)
+        firsts, lasts = (
+            self.all(f"{which} ORDER BY reservation", start, end)
+            for which in (some, f"position IN ({last})")
+        )
         return list(zip(firsts, lasts, strict=True))
 
     def has(self, position: int, chain: bytes) -> bool:
@@ -580,29 +522,14 @@ class Rows:
 
     # --- what they say ---
 
-    def purchase(self, row: Row) -> Purchase:
-        """Return what a reservation holds.
+    def read(self, decode: Callable[[Any], Result], text: str | bytes) -> Result:
+        """Return what a text of a row says.
 
         Raises
         ------
         LedgerError
             If this program cannot read it.
         """
-        return self._read(_purchase_in, row.terms)
-
-    def intention(self, row: Row) -> Intention:
-        """Return what a reservation is for; errors are those of `purchase`."""
-        return self._read(Intention.decode, row.body)
-
-    def closing(self, row: Row) -> Closing:
-        """Return how a reservation ended; errors are those of `purchase`."""
-        return self._read(Closing.decode, row.terms)
-
-    def spent_after(self, row: Row) -> tuple[float, float]:
-        """Return what was spent just after a row."""
-        return self._rule.spent(self._sums_of(row))
-
-    def _read(self, decode: Callable[[Any], Result], text: str | bytes) -> Result:
         try:
             return decode(text)
         except _UNREADABLE as error:
@@ -636,7 +563,7 @@ class Rows:
         row = self.one("position = ?", before)
         if row is None:
             raise self._forged(before)
-        return Progress(before, row.chain, self._sums_of(row), row.sums)
+        return Progress(before, row.chain, self.sums_of(row), row.sums)
 
     def _follow(self, seen: Progress, ends: dict[int, int | None] | None = None) -> Progress:
         """Check every row after `seen` and return the new progress.
@@ -663,15 +590,17 @@ class Rows:
         """Return the progress after one row more, which has its link."""
         known, after = 1 <= row.reservation <= seen.totals.grants, seen
         if row.kind == "reserve":
-            purchase = self.purchase(row)
-            added = seen.totals.plus(self._rule.costs(purchase.events, purchase.price))
+            purchase = self.read(purchase_in, row.terms)
+            added = seen.totals.plus(self.rule.costs(purchase.events, purchase.price))
             known, after = row.reservation == added.grants, seen.with_totals(added)
-        elif row.kind == "close" and known and (used := self.closing(row).used) is not None:
-            after = seen.with_totals(self.after_closing(seen.totals, row.reservation, used))
+        elif row.kind == "close" and known:
+            used = self.read(Closing.decode, row.terms).used
+            if used is not None:
+                after = seen.with_totals(self.after_closing(seen.totals, row.reservation, used))
         totals = after.totals
         if row.sums != after.sums:
             # another version, or another machine's arithmetic, may have found it to cost more
-            totals = self._sums_of(row)
+            totals = self.sums_of(row)
             known = known and _cover(totals, after.totals)
         if row.position != seen.position + 1 or not known:
             raise self._forged(row.position)
@@ -686,15 +615,18 @@ class Rows:
         thing, and give nothing back. What is taken back is what the row added, whatever this
         version would add for it.
         """
-        row = self.reserved(reservation)
+        row = self.one("reservation = ? AND number = 0", reservation)
+        if row is None:
+            raise self._forged(self.seen.position)
         before = self.one("position = ?", row.position - 1)
-        earlier, later = self._sums_of(before) if before else Totals(), self._sums_of(row)
-        reserved = later.minus(earlier)
-        kept = self._rule.costs(used, self.purchase(row).price)
+        earlier = self.sums_of(before) if before else Totals()
+        reserved = self.sums_of(row).minus(earlier)
+        kept = self.rule.costs(used, self.read(purchase_in, row.terms).price)
         lower = Totals(1, min(kept.loss, reserved.loss), min(kept.failure, reserved.failure))
         return totals.minus(reserved).plus(lower)
 
-    def _sums_of(self, row: Row) -> Totals:
+    def sums_of(self, row: Row) -> Totals:
+        """Return what all reservations up to a row add up to."""
         try:
             grants, loss, failure = row.sums.split(" ")
             return Totals(int(grants), Fraction(loss), Fraction(failure))

@@ -183,7 +183,7 @@ def _file_at(path: Path) -> tuple[int, int]:
 # --- transactions ---
 
 
-class SqliteTransaction:
+class SqliteTransaction(rows.Transaction):
     """A transaction of a file, or of an account in memory, which has no journal.
 
     Parameters
@@ -195,7 +195,8 @@ class SqliteTransaction:
     """
 
     def __init__(self, connection: sqlite3.Connection, journal: Path | None, where: str) -> None:
-        self._connection, self._journal = connection, journal
+        super().__init__(connection, None)
+        self._journal = journal
         if self._value("PRAGMA application_id") != rows.APPLICATION_ID:
             raise LedgerError(
                 f"{where} is an SQLite file but no ledger; give the path of the ledger."
@@ -206,19 +207,11 @@ class SqliteTransaction:
         self.head = connection.execute("SELECT position, chain FROM head").fetchone()
 
     def _value(self, statement: str) -> Any:
-        return self._connection.execute(statement).fetchone()[0]
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run one statement."""
-        return self._connection.execute(statement, values)
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return int(self._value("SELECT count(*) FROM entry"))
+        return self.execute(statement).fetchone()[0]
 
     def append(self, added: Sequence[rows.Row]) -> None:
         """Add rows and move the head."""
-        self._connection.executemany(rows.INSERT, added)
+        self.connection.executemany(rows.INSERT, added)
         if added:
             last = added[-1]
             self.execute("UPDATE head SET position = ?, chain = ?", (last.position, last.chain))
