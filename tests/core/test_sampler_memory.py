@@ -31,12 +31,6 @@ def test_a_mark_behind_a_link_is_none(mark: Path) -> None:
     assert not has_passed("this one")
 
 
-@pytest.mark.parametrize("content", [b"", b"this on", b"this one and more", b"\xff" * 8])
-def test_a_mark_that_says_something_else_is_none(mark: Path, content: bytes) -> None:
-    mark.write_bytes(content)
-    assert not has_passed("this one")
-
-
 def test_what_is_no_file_is_no_mark_and_keeps_nobody_waiting(mark: Path) -> None:
     mark.unlink()
     mark.mkdir()

@@ -21,6 +21,7 @@ Proofs: `docs/explanation/prices.md`, section 15.
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,8 +31,9 @@ from secretballot.core.label_games import (
     RESOLUTION,
     Grid,
     block_of,
+    blocks_of,
+    joined_blocks,
     law_values,
-    profile_losses,
 )
 from secretballot.core.losses import Losses, count_losses
 from secretballot.core.types import BoolArray, FloatArray, IntArray
@@ -366,10 +368,19 @@ def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> Flo
     return found
 
 
-def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
-    """Return whether each law of the lattice is dominated by a mixture of a cell's laws."""
+def _all_settled(
+    sigma: float,
+    edge: int,
+    deep: int,
+    open_ones: Callable[[IntArray, IntArray, int], BoolArray],
+) -> bool:
+    """Return whether all points of the lattice of two noises are settled.
+
+    `open_ones` takes the first points of squares and their side, and returns which are not settled
+    as a whole: these are cut in four.
+    """
     side = 1
-    while side < FIRST_SIDE * noise.sigma:
+    while side < FIRST_SIDE * sigma:
         side *= 2
     starts = np.arange(-edge, edge + 1, side)
     u, w = (axis.ravel() for axis in np.meshgrid(starts, starts, indexing="ij"))
@@ -377,17 +388,24 @@ def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
         # where both are far below, a point on the rim stands for all of the same difference
         near = (np.maximum(u, w) + side - 1 >= -deep) & (np.maximum(u, w) <= edge)
         u, w = u[near], w[near]
-        chosen = ~_squares_held(mesh, noise, u, w, side)
-        if side == 1 and chosen.any():
-            return False
+        chosen = open_ones(u, w, side)
         if side == 1 or not chosen.any():
-            return True
+            return not chosen.any()
         side //= 2
         u, w = u[chosen], w[chosen]
         u, w = (
             np.concatenate([u, u + side, u, u + side]),
             np.concatenate([w, w, w + side, w + side]),
         )
+
+
+def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
+    """Return whether each law of the lattice is dominated by a mixture of a cell's laws."""
+
+    def open_ones(u: IntArray, w: IntArray, side: int) -> BoolArray:
+        return ~_squares_held(mesh, noise, u, w, side)
+
+    return _all_settled(noise.sigma, edge, deep, open_ones)
 
 
 def _squares_held(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
@@ -467,30 +485,18 @@ def _moment_excesses(log_ratio: FloatArray, orders: FloatArray) -> tuple[FloatAr
 def _moments_above(sigma: float, orders: FloatArray) -> FloatArray:
     """Return bounds on the largest moment of each order, less 1, over all integers u and w."""
     noise = Noise(sigma)
-    edge, deep, side = math.ceil(SEARCH_FAR * sigma), math.ceil(SEARCH_DEEP * sigma), 1
-    while side < FIRST_SIDE * sigma:
-        side *= 2
-    starts = np.arange(-edge, edge + 1, side)
-    u, w = (axis.ravel() for axis in np.meshgrid(starts, starts, indexing="ij"))
+    edge, deep = math.ceil(SEARCH_FAR * sigma), math.ceil(SEARCH_DEEP * sigma)
     best = np.zeros(len(orders))
-    while True:
-        # where both are far below, a square on the rim stands for all votes of the same difference
-        near = np.maximum(u, w) + side - 1 >= -deep
-        u, w = u[near], w[near]
+
+    def open_ones(u: IntArray, w: IntArray, side: int) -> BoolArray:
         kept = []
         for start in range(0, len(u), SEARCH_SQUARES):
             part = slice(start, start + SEARCH_SQUARES)
             upper = _bounds_of_squares(noise, u[part], w[part], side, orders, best)
             kept.append((upper > best * (1 + SEARCH_TOLERANCE)).any(axis=1))
-        chosen = np.concatenate(kept)
-        if side == 1 or not chosen.any():
-            break
-        side //= 2
-        u, w = u[chosen], w[chosen]
-        u, w = (
-            np.concatenate([u, u + side, u, u + side]),
-            np.concatenate([w, w, w + side, w + side]),
-        )
+        return np.concatenate(kept)
+
+    _all_settled(sigma, edge, deep, open_ones)
     return best * ((1 + SEARCH_TOLERANCE) * (1 + SEARCH_FLOAT_ERROR)) + noise.left_out(
         edge, deep, orders
     )
@@ -573,20 +579,13 @@ def class_losses(
     laws = covering_laws(sigma)
     if laws is None:
         return None
-    size = min(block, queries)
-    count, left = divmod(queries, size)
-    grid = Grid.of_step(LOSS_OF_SIGMA / sigma, size, resolution)
-    played = [labels for labels in (left, size) if labels]
-    values = law_values(laws.chance.T, laws.log_ratio.T, grid, played)
+
+    grid, after = blocks_of(LOSS_OF_SIGMA / sigma, queries, block, resolution)
+    found = law_values(laws.chance.T, laws.log_ratio.T, grid, after)
     # at a value of at most 1, whatever stands beside the laws adds no more than its probability
-    listed = [
-        profile_losses(
-            np.minimum(1.0, value + labels * LEFT_OUT), grid, count_losses(sigma, 2 * labels)
-        )
-        for labels, value in zip(played, values, strict=True)
-    ]
-    total = listed[-1] * count
-    return total + listed[0] if left else total
+    values = [np.minimum(1.0, one + n * LEFT_OUT) for one, n in zip(found, after, strict=True)]
+    least = [count_losses(sigma, 2 * labels) for labels in after]
+    return joined_blocks(queries, after, values, grid, least)
 
 
 def class_renyi(sigma: float, orders: FloatArray) -> FloatArray:

@@ -26,11 +26,12 @@ from secretballot.core.label_games import (
     MIN_SIGMA,
     Grid,
     VoteCurve,
+    blocks_of,
     corners_around,
+    joined_blocks,
     log_ratios_of,
     lowered_logarithm,
     pairs_at,
-    profile_losses,
 )
 from secretballot.core.losses import Losses, discrete_gaussian_pmf
 from secretballot.core.renyi import moment_above
@@ -211,7 +212,7 @@ def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[Flo
 
 def joint_work(groups: tuple[Group, ...], queries: int) -> float:
     """Return about how many multiplications the game of a block takes; infinite where there is
-    none."""
+    none, as of no groups."""
     step = _usual_step(groups)
     if not 1e-6 <= step <= 1.0:
         return math.inf
@@ -237,13 +238,8 @@ def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:
     Source : docs/explanation/prices.md, section 12, on Papernot et al. 2018, Algorithms 1 and 2.
     Rounding : upward (convex interpolation, polygons around the pairs, groups of votes).
     """
-    size = min(BLOCK, queries)
-    count, left = divmod(queries, size)
-    grid = Grid.of_step(_usual_step(groups), size, RESOLUTION)
-    values = _values(groups, grid, [n for n in (left, size) if n])
-    listed = [profile_losses(value, grid, None) for value in values]
-    total = listed[-1] * count
-    return total + listed[0] if left else total
+    grid, after = blocks_of(_usual_step(groups), queries, BLOCK, RESOLUTION)
+    return joined_blocks(queries, after, _values(groups, grid, after), grid)
 
 
 def joint_renyi(

@@ -386,7 +386,7 @@ class Confident(Event):
         )
 
     def losses(self) -> Losses:
-        if self._is_played():
+        if confident_games.joint_work(self.groups(), self.queries) < math.inf:
             return confident_games.joint_losses(self.groups(), self.queries)
         asked, labels = self.parts()
         return asked.losses() + labels.losses()
@@ -402,16 +402,11 @@ class Confident(Event):
         return found
 
     def work(self) -> float:
-        if self._is_played():
-            return confident_games.joint_work(self.groups(), self.queries)
-        return sum(part.work() for part in self.parts())
+        whole = confident_games.joint_work(self.groups(), self.queries)
+        return whole if whole < math.inf else sum(part.work() for part in self.parts())
 
     def renyi_work(self) -> float:
         return sum(part.renyi_work() for part in self.parts())
-
-    def _is_played(self) -> bool:
-        groups = self.groups()
-        return bool(groups) and confident_games.joint_work(groups, self.queries) < math.inf
 
 
 class _Parts(Event):

@@ -457,28 +457,38 @@ def label_losses(
     """
     sigma = chances.sigma if isinstance(chances, GaussianChances) else None
     curve = vote_curve(chances) if isinstance(chances, GaussianChances) else _table_corners(chances)
-    size = min(block, queries)
-    count, left = divmod(queries, size)
-    grid = Grid.of_step(_step_of(chances), size, resolution)
+    grid, after = blocks_of(_step_of(chances), queries, block, resolution)
     chance = np.stack([curve.p, curve.rest])
-    played = [labels for labels in (left, size) if labels]
-    values = law_values(chance, log_ratios_of(curve), grid, played, curve.outer)
-    listed = []
-    for labels, value in zip(played, values, strict=True):
-        # no more than the counts that the labels are read off, which corners can exceed for a few
-        counts = None if sigma is None else count_losses(sigma, labels)
-        listed.append(profile_losses(value, grid, counts))
-    total = listed[-1] * count
-    return total + listed[0] if left else total
+    values = law_values(chance, log_ratios_of(curve), grid, after, curve.outer)
+    # no more than the counts that the labels are read off, which corners can exceed for a few
+    least = [] if sigma is None else [count_losses(sigma, labels) for labels in after]
+    return joined_blocks(queries, after, values, grid, least)
 
 
-def profile_losses(value: FloatArray, grid: Grid, least: Losses | None) -> Losses:
-    """Return the losses whose profile lies on or above a game's value, or another bound, at every
-    x. `value` has shape (grid.size,)."""
-    found = value[grid.below :]
-    if least is not None:
-        found = np.minimum(found, least.delta(grid.h * np.arange(float(len(found)))))
-    return Losses.of_values(np.minimum.accumulate(found), grid.h)
+def blocks_of(step: float, queries: int, block: int, resolution: float) -> tuple[Grid, list[int]]:
+    """Return the grid of a game of at most `block` queries that lose `step` nats each, and after
+    how many queries it is read: those of the last block, if they are fewer, and of all others."""
+    size = min(block, queries)
+    return Grid.of_step(step, size, resolution), [n for n in (queries % size, size) if n]
+
+
+def joined_blocks(
+    queries: int,
+    after: Sequence[int],
+    values: Sequence[FloatArray],
+    grid: Grid,
+    least: Sequence[Losses] = (),
+) -> Losses:
+    """Return the losses of all blocks, from a game's values after the numbers of `blocks_of`, or
+    other bounds; `least` are losses that dominate as many, if any are known. Their profiles lie on
+    or above these at every x."""
+    found = [value[grid.below :] for value in values]
+    if least:
+        at = grid.h * np.arange(float(len(found[0])))
+        found = [np.minimum(one, by.delta(at)) for one, by in zip(found, least, strict=True)]
+    blocks = [Losses.of_values(np.minimum.accumulate(one), grid.h) for one in found]
+    total = blocks[-1] * (queries // after[-1])
+    return total + blocks[0] if len(after) > 1 else total
 
 
 def label_renyi(chances: Chances, orders: FloatArray) -> FloatArray:

@@ -15,7 +15,6 @@ import functools
 import importlib.metadata
 import os
 import secrets
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -429,26 +428,11 @@ def _draw_noise(distribution: str, scale: float, size: int) -> IntArray:
 def _draw_in_threads(sampler: _Sampler, size: int) -> IntArray:
     """Fill `size` draws chunk by chunk; OpenDP releases the interpreter lock while it draws."""
     result = np.empty(size, dtype=np.int64)
-    starts = iter(range(0, size, _CHUNK))
-    stop = threading.Event()
-    lock = threading.Lock()
-
-    def fill() -> None:
-        # each thread takes the next chunk, so that all are busy to the end
-        while not stop.is_set():
-            with lock:
-                start = next(starts, None)
-            if start is None:
-                return
-            end = min(start + _CHUNK, size)
-            result[start:end] = sampler(end - start)
-
+    starts = range(0, size, _CHUNK)
+    sizes = [min(_CHUNK, size - start) for start in starts]
     workers = min(_MAX_THREADS, os.cpu_count() or 1)
     with ThreadPoolExecutor(workers, thread_name_prefix="secretballot-noise") as pool:
-        try:
-            for future in [pool.submit(fill) for _ in range(workers)]:
-                future.result()
-        finally:
-            # after an error or an interrupt nobody waits for draws that nobody will use
-            stop.set()
+        # after an error or an interrupt `map` lets go of the draws that nobody will use
+        for start, drawn in zip(starts, pool.map(sampler, sizes), strict=True):
+            result[start : start + _CHUNK] = drawn
     return result

@@ -26,7 +26,6 @@ import platform
 import re
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -197,8 +196,6 @@ def _p_value(count: NDArray[np.integer], trials: int, probability: float) -> Flo
     return np.asarray(np.minimum(1.0, 2 * np.minimum(lower, upper)), dtype=np.float64)
 
 
-# never through a link, and a pipe keeps nobody waiting
-_AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 CHECK_VERSION = 1  # of the check itself: another number forgets every mark
 
 
@@ -236,45 +233,27 @@ def identity_of(version: str, package: Path) -> str:
 def has_passed(identity: str) -> bool:
     """Return whether a sampler of this identity has passed its check before, by this user's
     marks."""
-    expected = identity.encode()
     try:
-        handle = os.open(_mark_file(identity), os.O_RDONLY | _AS_IT_IS)
-        try:
-            return _is_own_file(os.fstat(handle)) and os.read(handle, len(expected) + 1) == expected
-        finally:
-            os.close(handle)
+        found = os.lstat(_mark_file(identity))
     except (OSError, RuntimeError):  # no home folder is a RuntimeError
         return False
-
-
-def _is_own_file(found: os.stat_result) -> bool:
-    """Return whether it is an ordinary file of this user.
-
-    The folder may be one that others can write, too.
-    """
+    # the folder may be one that others can write, too
     return stat.S_ISREG(found.st_mode) and (os.name == "nt" or found.st_uid == os.geteuid())
 
 
 def remember(identity: str) -> None:
-    """Leave a mark that a sampler of this identity has passed.
+    """Leave a mark that a sampler of this identity has passed: an empty file.
 
     Where none can be written, the next process checks.
     """
     with suppress(OSError, RuntimeError):
         mark = _mark_file(identity)
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=mark.parent, prefix=f".{mark.name}-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(identity)
-            Path(draft).replace(mark)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
+        mark.touch(mode=0o600, exist_ok=False)
 
 
 def _mark_file(identity: str) -> Path:
-    return _cache_folder() / f"sampler-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
+    return _cache_folder() / f"sampler-{hashlib.sha256(identity.encode()).hexdigest()}"
 
 
 def _cache_folder() -> Path:
