@@ -8,7 +8,7 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
@@ -282,13 +282,17 @@ def wrong(name: str, value: object, wanted: str) -> ParameterError:
     return ParameterError(name_part(name), f" is {shown(value)}; it must be {wanted}.")
 
 
-def as_float(name: str, value: object) -> float:
+def _checked(name: str, value: object, wanted: str, holds: Callable[[float], bool]) -> float:
+    """Return `value` as a float of which a condition holds, which must be false of nan."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise wrong(name, value, "a number")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
         raise wrong(name, value, "a number below 1e308") from None
+    if not holds(number):
+        raise wrong(name, value, wanted)
+    return number
 
 
 def check_positive(name: str, value: object) -> float:
@@ -299,10 +303,7 @@ def check_positive(name: str, value: object) -> float:
     ParameterError
         If it is no number, not positive, infinite or nan.
     """
-    number = as_float(name, value)
-    if not (number > 0 and math.isfinite(number)):
-        raise wrong(name, value, "a positive, finite number")
-    return number
+    return _checked(name, value, "a positive, finite number", lambda x: 0 < x < math.inf)
 
 
 def check_finite(name: str, value: object) -> float:
@@ -313,10 +314,7 @@ def check_finite(name: str, value: object) -> float:
     ParameterError
         If it is no number, infinite or nan.
     """
-    number = as_float(name, value)
-    if not math.isfinite(number):
-        raise wrong(name, value, "a finite number")
-    return number
+    return _checked(name, value, "a finite number", math.isfinite)
 
 
 def check_probability(name: str, value: object) -> float:
@@ -327,12 +325,7 @@ def check_probability(name: str, value: object) -> float:
     ParameterError
         If it is no number strictly between 0 and 1.
     """
-    number = as_float(name, value)
-    if not 0 < number < 1:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must lie strictly between 0 and 1."
-        )
-    return number
+    return _checked(name, value, "strictly between 0 and 1", lambda x: 0 < x < 1)
 
 
 def check_delta(name: str, value: object) -> float:
@@ -343,10 +336,7 @@ def check_delta(name: str, value: object) -> float:
     ParameterError
         If it is no number of at least 0 and less than 1.
     """
-    number = as_float(name, value)
-    if not 0 <= number < 1:
-        raise wrong(name, value, "at least 0 and less than 1")
-    return number
+    return _checked(name, value, "at least 0 and less than 1", lambda x: 0 <= x < 1)
 
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:

@@ -19,6 +19,7 @@ from secretballot.core.errors import (
     LONGEST_WORDS,
     Parameter,
     ParameterError,
+    check_relation,
     plain_line,
     shown,
 )
@@ -117,8 +118,7 @@ class Guarantee(Model):
 
     @model_validator(mode="after")
     def _check_relation(self) -> Self:
-        if self.unit == "label" and self.relation != "replace-one":
-            raise ParameterError("Labels are replaced; they do not come and go.")
+        check_relation(self.unit, self.relation)
         return self
 
     def adds_to(self, account: "Guarantee", *, by_teachers: bool) -> bool:
