@@ -112,6 +112,10 @@ class Mechanism(Model, ABC):
             raise ParameterError("RelabelledSample prices a secret sample, and nothing else does.")
         return self._event(shape)
 
+    def _told(self, *names: str) -> dict[str, Any]:
+        """Return fields that an event has under the same names."""
+        return {name: getattr(self, name) for name in names}
+
     def draw(self, shape: Shape, opened: Opened, noise: Noise, state: State) -> Drawn:
         """Draw the next answers, fewer than asked for where the mechanism stops.
 
@@ -251,12 +255,10 @@ class ConfidentLabels(Mechanism):
                 " most one answer a query."
             )
         return events.Confident(
-            threshold_sigma=self.threshold_sigma,
-            sigma=self.sigma,
+            **self._told("threshold_sigma", "sigma", "threshold"),
             queries=shape.moved,
             answers=min(self.max_answers, shape.moved),
             n_classes=shape.n_classes,
-            threshold=self.threshold,
             n_teachers=shape.n_teachers,
         )
 
@@ -322,12 +324,8 @@ class SparseVector(_Stream):
         return True
 
     def stream_event(self) -> events.SparseStream:
-        return events.SparseStream(
-            threshold_scale=self.threshold_scale,
-            query_scale=self.query_scale,
-            threshold=self.threshold,
-            abstentions=self.max_abstentions,
-        )
+        noise = self._told("threshold_scale", "query_scale", "threshold")
+        return events.SparseStream(**noise, abstentions=self.max_abstentions)
 
     def _passed(self, distances: IntArray, noise: Noise, state: State) -> tuple[BoolArray, State]:
         used, secret = state
@@ -365,12 +363,8 @@ class AbstentionTable(_Stream):
     weights: Weights
 
     def stream_event(self) -> events.TableStream:
-        event = events.TableStream(
-            order=self.order,
-            charge=self.charge,
-            false_answer=self.false_answer,
-            abstentions=self.max_abstentions,
-        )
+        table = self._told("order", "charge", "false_answer")
+        event = events.TableStream(**table, abstentions=self.max_abstentions)
         if not _are_kept(event, self.weights):
             raise ParameterError("The weights break an inequality that is stated of their table.")
         return event
@@ -416,10 +410,8 @@ class RelabelledSample(Mechanism):
             raise ParameterError("A relabelled sample is one of records, of two classes.")
         return events.Sampled(
             stream=self.stream.stream_event(),
-            sampled=sample.sampled,
-            out_of=sample.out_of,
             relation=shape.guarantee.relation,
-            relabel_epsilon=sample.relabel_epsilon,
+            **sample.model_dump(include={"sampled", "out_of", "relabel_epsilon"}),
         )
 
     def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
