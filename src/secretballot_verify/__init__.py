@@ -39,6 +39,8 @@ WAIT = "wait"  # no verdict: what follows takes long
 _CODES = {REFUSED: 4, UNDECIDED: 5, CONFIRMED: 0}
 _MAX_LABELS = 250 * 10**6  # bytes
 _MAX_TOTAL = 2 * 10**9
+_MOST_ROWS = 25_000 * 2**16  # of a public pool
+_PAGE = 1 << 13  # queries, in 1 kB
 _FILES = re.compile(
     r"README\.txt|model-card\.md|(?:labels|answers)\.csv|schema\.json"
     r"|student\.onnx|report\.html"
@@ -150,8 +152,8 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     # than the rows say
     stated, found = hashlib.sha256(first.encode("utf-8", "surrogatepass")), hashlib.sha256()
     index = {name: place for place, name in enumerate(names)}
-    asked = Asked()
-    answered, abstained, problem = 0, 0, ""
+    asked: dict[int, int] = {}  # a bit for each query, in pages
+    count, answered, abstained, problem = 0, 0, 0, ""
     stops = mechanism["kind"] not in certificate.ANSWERS_SOME
     try:
         rows = csv.reader(lines_of(os.path.join(folder, "labels.csv"), longest, found))
@@ -162,12 +164,16 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
             told = ["", "true"] if silent else [label, "false"]
             line = row_of([query, *told, *counts]) + "\n"
             stated.update(line.encode("utf-8", "surrogatepass"))
-            asked.add(query)
+            count += 1
+            require(0 <= query < _MOST_ROWS, "labels.csv names a row of no public pool.")
+            page, bit = asked.get(query // _PAGE, 0), 1 << query % _PAGE
+            require(not page & bit, "labels.csv names a query twice.")
+            asked[query // _PAGE] = page | bit
             if silent:
                 abstained += 1
                 continue
             answered += 1
-            place = f"Row {asked.count} of labels.csv"
+            place = f"Row {count} of labels.csv"
             given = len(counts) == columns and (
                 not columns or index[label] == label_of(counts, released["n_teachers"])
             )
@@ -177,13 +183,13 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
             require(goes_on, f"{place} is answered after the stream had stopped.")
             certificate.check_range(counts, document)
     except (csv.Error, ValueError, LookupError):
-        problem = f"Row {asked.count + 1} of labels.csv is no row of a release."
+        problem = f"Row {count + 1} of labels.csv is no row of a release."
     # raised after the handler, as the error at hand may quote the file
     require(not problem, problem)
     require(stated.hexdigest() == found.hexdigest(), "labels.csv is not as a release writes it.")
-    counted_rows = (asked.count, answered) == (released["queries"], released["answered"])
+    counted_rows = (count, answered) == (released["queries"], released["answered"])
     require(counted_rows, "labels.csv holds another number of rows or answers than is stated.")
-    return f"labels.csv holds {asked.count} rows, {answered} answered, as a release writes them."
+    return f"labels.csv holds {count} rows, {answered} answered, as a release writes them."
 
 
 def check_answers(document: dict[str, Any], folder: str) -> str:
@@ -244,28 +250,6 @@ def lines_of(path: str, longest: int, digest: Any) -> Iterator[str]:
     rest += decode(b"", final=True)
     if rest:
         yield rest
-
-
-class Asked:
-    """The queries of labels.csv: how many there are, and which, in a bit for each."""
-
-    PAGE = 1 << 16  # queries, in 8 kB
-    MOST = 25_000 * PAGE
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._pages: dict[int, bytearray] = {}
-
-    def add(self, query: int) -> None:
-        """Take one query more, or refuse one that was named before or is no row of a public
-        pool."""
-        self.count += 1
-        require(0 <= query < self.MOST, "labels.csv names a row of no public pool.")
-        number, place = divmod(query, self.PAGE)
-        page = self._pages.setdefault(number, bytearray(self.PAGE // 8))
-        bit = 1 << place % 8
-        require(not page[place // 8] & bit, "labels.csv names a query twice.")
-        page[place // 8] |= bit
 
 
 def label_of(counts: list[int], n_teachers: int) -> int:

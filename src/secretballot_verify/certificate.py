@@ -184,6 +184,10 @@ def is_range(value: Any) -> bool:
     return a_list(a_number(-math.inf), 2, 2)(value) and 0 < value[1] - value[0] < math.inf
 
 
+def is_truth(value: object) -> bool:
+    return isinstance(value, bool)
+
+
 is_count, _AT_LEAST_ONE, _COUNTED = a_count(), a_count(1), a_count(1, _MOST)
 _IS_EPSILON, _IS_DELTA = a_number(5e-324), a_number(0, 1 - 2.0**-53)
 _IS_SCALE, _IS_LOSS = a_float(1e-6, 1e12), a_float(2.0**-39, 1e6)
@@ -221,7 +225,7 @@ FIELDS: dict[str, Any] = {
         "relation": _RELATION,
         "budget": _PROMISE,
         "spent_after": dict.fromkeys(("epsilon", "delta"), a_number(0)),
-        "durable": lambda value: isinstance(value, bool),
+        "durable": is_truth,
         "reservation": _AT_LEAST_ONE,
     },
     "assumptions": _ARE_SENTENCES,
@@ -282,25 +286,55 @@ ANSWERS_SOME = (CONFIDENT, "stable-value")
 _ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 _MOMENTS = ("record-moments", "record-moments-of-a-number", "record-moments-of-labels")
 TABLES = ("votes-of-labels", "votes-of-numbers")
-_SUMMED = {
-    *("residual_units", "mark_weight", "marks", "expected_uncovered", "n_records", "basis"),
-    *("basis_sha256", "weights", "covered_only"),
+_SUMMED: dict[str, Any] = {
+    "residual_units": a_list(a_count(1, 2**20)),
+    "mark_weight": is_count,
+    **dict.fromkeys(("marks", "weights"), _IS_LIST),
+    "expected_uncovered": a_number(0, 1),
+    "n_records": or_none(_AT_LEAST_ONE),
+    "basis": lambda value: is_object(value) and is_sentence(value.get("name")),
+    "basis_sha256": is_digest,
+    "covered_only": a_list(is_truth),
 }
-#: By method: kinds of mechanisms, public settings, and those that may be missing.
-_METHODS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
-    "votes": (("noisy-votes", "table-labels", *ANSWERS_SOME, *_ABSTAINS), set(), {"confidence"}),
-    "record-votes": (("noisy-votes",), set(), {"expected_uncovered"}),
-    "record-moments": (("noisy-sums",), _SUMMED, {"start", "class_weights"}),
-    "record-moments-of-a-number": (("noisy-sums",), _SUMMED | {"bounds"}, set()),
-    "record-moments-of-labels": (("noisy-sums",), _SUMMED | {"labels"}, set()),
-    "votes-of-labels": (("noisy-votes",), {"labels", "ballot", "most_named"}, set()),
-    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"bounds"}, set()),
-    "exponential-choice": (("exponential-choice",), {"n_candidates"}, set()),
-    "stability-quantile": (("stability-quantile",), set(), set()),
+_MORE_OF_CLASSES: dict[str, Any] = {
+    "start?": {"certificate": is_digest, "weights": _IS_LIST},
+    "class_weights?": a_list(a_number(5e-324)),
+}
+#: By method: kinds of mechanisms, and public settings.
+_METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "votes": (
+        ("noisy-votes", "table-labels", *ANSWERS_SOME, *_ABSTAINS),
+        {"confidence?": _IS_SHARE},
+    ),
+    "record-votes": (("noisy-votes",), {"expected_uncovered?": a_number(0, 1)}),
+    "record-moments": (("noisy-sums",), {**_SUMMED, **_MORE_OF_CLASSES}),
+    "record-moments-of-a-number": (("noisy-sums",), {**_SUMMED, "bounds": is_range}),
+    "record-moments-of-labels": (("noisy-sums",), {**_SUMMED, "labels": are_names}),
+    "votes-of-labels": (
+        ("noisy-votes",),
+        {
+            "labels": are_names,
+            "ballot": one_of("labels", "sets"),
+            "most_named": or_none(_AT_LEAST_ONE),
+        },
+    ),
+    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"bounds": is_range}),
+    "exponential-choice": (("exponential-choice",), {"n_candidates": _AT_LEAST_ONE}),
+    "stability-quantile": (("stability-quantile",), {}),
 }
 #: Methods whose outcome is no label.
 _WITHOUT_CLASSES = {*_MOMENTS, *TABLES} - {"record-moments"}
-_STREAM_SHAPE: dict[str, dict[str, Rule]] = {
+_KINDS: dict[str, dict[str, Rule]] = {
+    "noisy-votes": {
+        "noise": one_of("gaussian", "laplace"),
+        "scale": _IS_SCALE,
+        "release": one_of("labels", "counts"),
+    },
+    "table-labels": {"weights": a_list(_AT_LEAST_ONE, 1, 10_000)},
+    "confident-labels": {
+        **dict.fromkeys(("threshold", "max_answers"), _COUNTED),
+        **dict.fromkeys(("threshold_sigma", "sigma"), _IS_SCALE),
+    },
     "sparse-vector": {
         **dict.fromkeys(("threshold_scale", "query_scale"), _IS_SCALE),
         "threshold": a_count(0, 10**15),
@@ -316,19 +350,6 @@ _STREAM_SHAPE: dict[str, dict[str, Rule]] = {
         ),
         "max_abstentions": _COUNTED,
     },
-}
-_KINDS: dict[str, dict[str, Rule]] = {
-    "noisy-votes": {
-        "noise": one_of("gaussian", "laplace"),
-        "scale": _IS_SCALE,
-        "release": one_of("labels", "counts"),
-    },
-    "table-labels": {"weights": a_list(_AT_LEAST_ONE, 1, 10_000)},
-    "confident-labels": {
-        **dict.fromkeys(("threshold", "max_answers"), _COUNTED),
-        **dict.fromkeys(("threshold_sigma", "sigma"), _IS_SCALE),
-    },
-    **_STREAM_SHAPE,
     "relabelled-sample": {"stream": is_object},
     "stable-value": {"scale": _IS_SCALE, "threshold": a_count(0, 10**15)},
     "noisy-means": {"sigma": _IS_SCALE},
@@ -409,7 +430,7 @@ def check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
         check_model(mechanism["stream"], "The stream")
         check_shape(sample, _SAMPLE, "shape.sample")
         require(sample["sampled"] <= sample["out_of"], "More was sampled than there is.")
-        asked = mechanism["stream"]["kind"] in _STREAM_SHAPE and shape["n_classes"] == 2
+        asked = mechanism["stream"]["kind"] in _ABSTAINS[:2] and shape["n_classes"] == 2
         require(asked, "A relabelled sample is asked a stream, of two classes.")
         require(shape["guarantee"]["unit"] != "user", "A relabelled sample is of single records.")
     check_abstentions(mechanism.get("stream", mechanism))
@@ -558,19 +579,13 @@ def check_mechanism(document: dict[str, Any]) -> str:
 
 def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
     """Refuse settings of no known method, or of another one."""
-    kinds, needed, optional = _METHODS.get(public["method"], ((), set(), set()))
+    kinds, fields = _METHODS.get(public["method"], ((), {}))
     require(mechanism["kind"] in kinds, f"{shown(public['method'])} has no such mechanism.")
-    found = set(public) - {"method"}
-    candidates = public["method"] == "exponential-choice"  # whatever describes candidates may stand
-    fits = needed <= found and (candidates or found <= needed | optional)
-    require(fits, "The public settings lack or add a field.")
-    if candidates:
-        require(_AT_LEAST_ONE(public["n_candidates"]), "The choice states no candidates.")
-    elif "confidence" in public:
-        share = mechanism["kind"] == CONFIDENT and _IS_SHARE(public["confidence"])
-        require(share, "The settings state a confidence that is no probability.")
-    elif "expected_uncovered" in public:
-        require(a_number(0, 1)(public["expected_uncovered"]), "The uncovered share is no share.")
+    if public["method"] == "exponential-choice":  # whatever describes candidates may stand
+        fields = {**dict.fromkeys(public, lambda _: True), **fields}
+    check_shape(public, {"method": is_sentence, **fields}, "public")
+    told = "confidence" not in public or mechanism["kind"] == CONFIDENT
+    require(told, "Confident labels alone state a confidence.")
 
 
 def check_moments(document: dict[str, Any]) -> None:
@@ -581,12 +596,13 @@ def check_moments(document: dict[str, Any]) -> None:
     require(len(set(sigmas)) == 1 and stages <= 100, "The stages differ, or are too many.")
     weight, of_labels = public["mark_weight"], document["unit"] == "label"
     require(not of_labels or public["method"] == "record-moments", "Private labels have classes.")
-    marked = is_count(weight) and (weight == 0) == of_labels
-    require(marked, "What counts a record adds nothing, or something where none is counted.")
+    require(
+        (weight == 0) == of_labels,
+        "What counts a record adds nothing, or adds where none is.",
+    )
     of_public_number = [] if of_labels else ["uncovered"]
     counted = marks == (["records", "uncovered"] if stated is None else of_public_number)
     require(counted, "The sums count records where their number is public, or do not.")
-    require(or_none(_AT_LEAST_ONE)(stated), "The number of records is none.")
     secret = (stated is None) == (document["relation"] == "add-remove")
     require(secret, "The number of records is private where one comes or goes, and only there.")
     # a record that is replaced moves a sum by twice its longest vector
@@ -595,22 +611,14 @@ def check_moments(document: dict[str, Any]) -> None:
     require(light, "A mark adds more than a quarter of the bound.")
     weights = coordinates - len(marks)
     require(weights > 0 and weights % columns_of(document) == 0, "The coordinates fit no columns.")
-    basis = public["basis"]
-    named = (
-        is_object(basis) and is_sentence(basis.get("name")) and is_digest(public["basis_sha256"])
-    )
-    require(named, "The basis is not named, or its digest is none.")
     check_lists(public["weights"], stages, weights, "weights")
     if "start" in public:
         require(not of_labels, "Sums of labels have no stage that could start from something.")
-        check_shape(public["start"], {"certificate": is_digest, "weights": _IS_LIST}, "The start")
         check_lists([public["start"]["weights"]], 1, weights, "weights of the start")
-    of_each = a_list(a_number(5e-324), len(classes), len(classes))
-    require(of_each(public.get("class_weights", [1] * len(classes))), "A class has no weight.")
-    covered = a_list(lambda one: isinstance(one, bool), stages, stages)(public["covered_only"])
-    require(covered, "The stages do not say which records they are about.")
-    units = a_list(a_count(1, 2**20), stages, stages)(public["residual_units"])
-    require(units, "The residual units are not one integer up to 2^20 for each stage.")
+    weighted = len(public.get("class_weights", classes)) == len(classes)
+    require(weighted, "A class has no weight.")
+    of_each = {len(public["covered_only"]), len(public["residual_units"])} == {stages}
+    require(of_each, "The settings are not one of each for each stage.")
 
 
 def check_lists(values: Any, rows: int, columns: int, name: str) -> None:
@@ -626,18 +634,14 @@ def columns_of(document: dict[str, Any]) -> int:
     Raises
     ------
     WrongError
-        If labels of points stand beside targets that have none, or these are none.
+        If labels of points stand beside targets that have none.
     """
     public, released = document["public"], document["released"]
     if public["method"] == "record-moments":
         classes = len(released["classes"])
         return 1 if classes == 2 else classes
     require(not released["queries"], "Sums were paid for, and no labels of points.")
-    if public["method"] == "record-moments-of-labels":
-        require(are_names(public["labels"]), "The labels are no list of names.")
-        return len(public["labels"])
-    require(is_range(public["bounds"]), "The range of the numbers is none.")
-    return 1
+    return len(public["labels"]) if "labels" in public else 1
 
 
 def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
@@ -654,7 +658,6 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
     alone = not (released["queries"] or released["answered"] or "plan" in document)
     require(alone, "The answers are one table, without rounds, and list no labels.")
     if public["method"] == "votes-of-numbers":
-        require(is_range(public["bounds"]), "The range of the numbers is none.")
         require(shape["moved"] == queries, "A teacher may change its number at every point.")
         steps = shape["n_classes"] - 1
         if mechanism["kind"] == "vote-quantiles":
@@ -662,12 +665,10 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
         far = 40 * (mechanism["sigma"] + 1)
         return queries, 1, -far, teachers * steps + far
     labels, cap = public["labels"], public["most_named"]
-    require(one_of("labels", "sets")(public["ballot"]), "The ballot is unknown.")
     sets = public["ballot"] == "sets"
     least, most = (2, 8) if sets else (1, 10_000)
-    require(are_names(labels) and least <= len(labels) <= most, "The labels are no list of names.")
-    capped = cap is None or (not sets and a_count(1, len(labels))(cap))
-    require(capped, "The cap on the labels of a teacher is none.")
+    require(least <= len(labels) <= most, "There are too many labels, or too few.")
+    require(cap is None or (not sets and cap <= len(labels)), "The cap on the labels is none.")
     # two sets of one teacher differ in no more labels than there are, or than both name together
     rows = 1 if sets else len(labels)
     moved = min(rows, 2 * cap) if cap is not None else rows

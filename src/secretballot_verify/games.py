@@ -905,16 +905,13 @@ def table_corners(weights: list[int], n_teachers: int, share: float) -> list[Pai
     edge, last = 0, len(hull) - 2
     while edge < last:
         ahead = edge + 1
-        # floats say which edges to leave out; where two lines meet is exact
-        while ahead < last and slopes[edge] > slopes[ahead + 1]:
-            fall = slopes[edge] - slopes[ahead + 1]
-            along = gaps[ahead + 1] - slopes[ahead + 1] * (across[ahead + 1] - across[edge])
-            along = (along - gaps[edge]) / fall
-            place = bisect_right(across, across[edge] + along, edge + 1, ahead + 2) - 1
-            inside = across[edge] - across[place] + along
-            below = gaps[place] + slopes[min(place, last)] * inside
-            if not gaps[edge] + slopes[edge] * along <= (1 + share) * below:
-                break
+        # Two lines meet above the chord between their edges by at most a quarter of how much they
+        # turn times how far these lie apart, of which the hull makes up about half. Floats say
+        # which edges to leave out; where two lines meet is exact.
+        while ahead < last and (
+            (slopes[edge] - slopes[ahead + 1]) * (across[ahead + 1] - across[edge + 1])
+            <= 8 * share * min(gaps[edge + 1], gaps[ahead + 1])
+        ):
             ahead += 1
         alone = ahead == edge + 1
         ends = hull[edge : edge + 2] + hull[ahead : ahead + 2]

@@ -273,11 +273,10 @@ def _locked_draft(path: Path) -> tuple[int, Path]:
     while True:
         # mkstemp opens with mode 0600
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        if fcntl is None:
-            return handle, Path(name)
-        # a file system without locks has no sweepers either: they cannot lock
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        if fcntl is not None:
+            # a file system without locks has no sweepers either: they cannot lock
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
         if os.fstat(handle).st_nlink:
             return handle, Path(name)
         os.close(handle)

@@ -238,7 +238,8 @@ def release(
     if entry is None:
         own.check_admitted(check)
         made = own.made(private, [])
-        own.reserve(room=own.n_stages * own.part_bytes(own.rows_of_stage))
+        empty = own.encoded(0, np.zeros((0, own.n_columns), dtype=np.int64))
+        own.reserve(room=own.n_stages * (MARK_BYTES + len(empty)))
     while (entry := own.reserved()).state == "reserved":
         with ledger.reading(entry.id) as page:
             stages = [own.decoded(body) for _, body in page.parts()]
@@ -365,7 +366,12 @@ class AnswerStream:
 
     def find(self, questions: Sequence[bytes]) -> Answers:
         """Return the stored answers; it costs nothing and draws nothing."""
-        return self._answers(questions, *self._found(questions))
+        stored, left = self._found(questions)
+        given = np.array([question in stored for question in questions], dtype=np.bool_)
+        values = np.zeros((len(questions), self._own.n_columns), dtype=np.int64)
+        for row in np.flatnonzero(given).tolist():
+            values[row] = self._own.decoded(stored[questions[row]]).rows[0]
+        return Answers(values, given, left)
 
     def answer(self, private: Votes | Scores, questions: Sequence[bytes]) -> Answers:
         """Answer questions: those asked before from the ledger, new ones with fresh noise as long
@@ -445,12 +451,11 @@ class AnswerStream:
         n_rows = given.n_queries if isinstance(given, VoteShape) else 1
         if n_rows != n_questions:
             raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
-        same = given == paid
         if isinstance(given, VoteShape) and isinstance(paid, VoteShape):
             # in each new row a teacher moves one vote at most, and it was paid for in all of them
             size = {"n_queries": paid.n_queries, "moved": paid.moved}
-            same = given.model_copy(update=size) == paid
-        if not same:
+            given = given.model_copy(update=size)
+        if given != paid:
             raise ParameterError(
                 "The votes or scores are not those that the reservation was made for: another unit,"
                 " relation, number of teachers or of classes, or another sample; ask the teachers"
@@ -467,15 +472,6 @@ class AnswerStream:
         if stops_at is not None and last and not self._own.decoded(last).used < stops_at:
             return 0
         return self.planned - page.count
-
-    def _answers(
-        self, questions: Sequence[bytes], stored: dict[bytes, bytes], left: int
-    ) -> Answers:
-        given = np.array([question in stored for question in questions], dtype=np.bool_)
-        values = np.zeros((len(questions), self._own.n_columns), dtype=np.int64)
-        for row in np.flatnonzero(given).tolist():
-            values[row] = self._own.decoded(stored[questions[row]]).rows[0]
-        return Answers(values, given, left)
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
@@ -711,10 +707,6 @@ class _Request:
         except LedgerError:
             if self.reserved().state != "committed":
                 raise
-
-    def part_bytes(self, rows: int) -> int:
-        """Return the size of what is stored of so many answers, whatever they are."""
-        return MARK_BYTES + 8 * (2 + rows * self.n_columns)
 
     def encoded(self, used: int, rows: IntArray) -> bytes:
         """Return what a row of the ledger holds after its mark, with room for all that may be."""
