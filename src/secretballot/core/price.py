@@ -13,7 +13,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -38,13 +38,14 @@ from secretballot.core.events import (
     charged_losses,
 )
 from secretballot.core.losses import Losses, Profile, fold
-from secretballot.core.renyi import ORDERS, delta_of, epsilon_of, log_factor, lost_epsilon
+from secretballot.core.renyi import ORDERS, delta_of, log_factor, lost_epsilon
 from secretballot.core.types import FloatArray
 
 SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
 MOST_KINDS = 200  # of events whose losses are folded; of more, divergences alone are added
 MOST_JOINT = 20  # kinds of events in a list that is priced with some of them whole as well
 GAME_WORK = 1.3e10  # multiplications that the games of one list may take, two whole ones
+MOST_EPSILON = 1e15  # nats; beyond, no price is looked for
 RENYI_WORK = 4e7  # numbers handled for divergences of labels, some seconds
 # places in `ORDERS` around the best, at which divergences of labels are searched; fewer where that
 # takes long
@@ -295,38 +296,45 @@ def price(
 
 
 def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
-    pure = _pure_loss(kinds)
-    if pure is not None and delta == 0 and not _failure_of(kinds) > 0:
+    pure, failure = _pure_loss(kinds), _failure_of(kinds)
+    if pure is not None and delta == 0 and not failure > 0:
         return Price(_float_above(pure), 0.0, "pure", _source("pure"))
     target = check_probability("delta", delta)
-    # less what prices are rounded up by
-    left = (target - 1e-300) / (1 + SLACK) - _failure_of(kinds)
-    found = {"renyi": epsilon_of(*_divergences(kinds, None, target), left) * (1 + SLACK)}
-    if pure is not None and left >= 0:
-        found["pure"] = _float_above(pure)
-    found["losses"] = min(
-        (_epsilon_of(profile, top, target) for profile, top in _profiles(kinds)), default=math.inf
-    )
-    method = min(found, key=lambda name: found[name])
-    best, step = found[method], 1e-9
+    divergences = _divergences(kinds, None, target)
+
+    def keeps(epsilon: float) -> bool:
+        return _price_at_epsilon(kinds, epsilon, divergences).delta <= target
+
+    low, high = 0.0, 1.0 if pure is None else _float_above(pure)
+    while not keeps(high):
+        if high > MOST_EPSILON:
+            return Price(math.inf, target, "losses", _source("losses"))
+        low, high = high, 2 * high
+    if keeps(low):
+        high = low
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if keeps(middle) else (middle, high)
     # what is reserved at this price must pass `delta_upper`, whose orders follow the epsilon
-    while math.isfinite(best) and not _price_at_epsilon(kinds, best).delta <= target:
-        best, step = max(best * (1 + step), step * 1e-9), 2 * step
-    return Price(best, target, method, _source(method))
+    found, step = _price_at_epsilon(kinds, high), 1e-9
+    while not found.delta <= target:
+        found = _price_at_epsilon(kinds, max(found.epsilon * (1 + step), step * 1e-9))
+        step *= 2
+    return replace(found, delta=target)
 
 
-def _price_at_epsilon(kinds: Kinds, epsilon: float) -> Price:
+def _price_at_epsilon(
+    kinds: Kinds, epsilon: float, divergences: tuple[FloatArray, FloatArray] | None = None
+) -> Price:
     pure = _pure_loss(kinds)
     at, failure = np.array([epsilon]), _failure_of(kinds)
     if pure is not None and pure <= Fraction(epsilon) and not failure > 0:
         return Price(epsilon, 0.0, "pure", _source("pure"))
-    by_renyi = delta_of(*_divergences(kinds, epsilon, None), at)[0]
+    by_renyi = delta_of(*(divergences or _divergences(kinds, epsilon, None)), at)[0]
     found = {"renyi": round_up(float(by_renyi) + failure)}
     if pure is not None and epsilon >= 0:
         found["pure"] = round_up(_response_delta(pure, epsilon) + failure)
-    found["losses"] = min(
-        (round_up(float(profile(at)[0])) for profile, _ in _profiles(kinds)), default=1.0
-    )
+    found["losses"] = min((round_up(float(one(at)[0])) for one in _profiles(kinds)), default=1.0)
     method = min(found, key=lambda name: found[name])
     return Price(epsilon, min(1.0, found[method]), method, _source(method))
 
@@ -349,30 +357,11 @@ def _float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def _profiles(kinds: Kinds) -> list[tuple[Profile, float]]:
-    """Return bounds on delta at each epsilon, with one from which on they stay: of all losses
-    together, and of a sample alone read off at the epsilon itself, not between places of a grid."""
-    totals = _total_losses(kinds)
-    found: list[tuple[Profile, float]] = [(one.delta, max(one.top, one.h)) for one in totals]
+def _profiles(kinds: Kinds) -> list[Profile]:
+    """Return bounds on delta at each epsilon: of all losses together, and of a sample alone read
+    off at the epsilon itself, not between places of a grid."""
+    found: list[Profile] = [one.delta for one in _total_losses(kinds)]
     if len(kinds) == 1 and isinstance(kinds[0][0], Sampled) and kinds[0][1] == 1:
-        profile, top = kinds[0][0].profile()
-        found.append((lambda at: np.where(at >= 0, profile(np.maximum(at, 0.0)), 1.0), top))
+        profile, _ = kinds[0][0].profile()
+        found.append(lambda at: np.where(at >= 0, profile(np.maximum(at, 0.0)), 1.0))
     return found
-
-
-def _epsilon_of(profile: Profile, top: float, delta: float) -> float:
-    """Return the least epsilon >= 0, rounded up, at which a profile keeps a delta; infinite if
-    none."""
-
-    def holds(at: float) -> bool:
-        return round_up(float(profile(np.array([at]))[0])) <= delta
-
-    low, high = 0.0, top
-    if holds(low):
-        return low
-    if not holds(high):
-        return math.inf
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high

@@ -48,14 +48,6 @@ def lost_epsilon(orders: FloatArray, delta: float) -> FloatArray:
     return found
 
 
-def epsilon_of(divergences: FloatArray, orders: FloatArray, delta: float) -> float:
-    """Return the smallest epsilon >= 0 at `delta` that bounds on Renyi divergences give."""
-    if not delta > 0:
-        return math.inf
-    found = float((divergences + lost_epsilon(orders, delta)).min())
-    return math.inf if math.isnan(found) else max(0.0, found)
-
-
 def response(epsilon: float, orders: FloatArray) -> FloatArray:
     """Return the divergence of randomised response, the worst of all epsilon-DP mechanisms.
 
