@@ -73,7 +73,7 @@ class Pairs:
         p, q = self._upper_tail(t), self._upper_tail(t - 1)
         return p, q, self._upper_tail(1 - t), self._upper_tail(2 - t)
 
-    def corners(self, fine: float, queries: int) -> list[Pair]:
+    def corners(self, queries: int, fine: float) -> list[Pair]:
         """Return corners; lines lie `fine` deviations apart in the middle, where labels tell
         most, wider outside."""
         wide = 0.35 * min(1.0, queries / 100)  # of few labels the pairs farther out count too

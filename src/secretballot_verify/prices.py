@@ -491,14 +491,27 @@ def label_price(
         one = one_label_price(map(pairs.at, votes), epsilon)
         return one._replace(lower=min(one.lower, upper) * (1 - ERROR), upper=min(one.upper, upper))
     lower = min(upper, games.attack_delta(pairs, queries, epsilon, sigma))
-    precision = precision_of(upper if promised is None else promised)
+    first, sizes = Price(lower, upper, method), ((0.08, 1), (0.04, 2), (0.02, 2))
+    corners = partial(pairs.corners, queries)
+    return played(corners, sizes, first, queries, epsilon, promised)
+
+
+def played(
+    corners: Callable[[float], list[games.Pair]],
+    sizes: Iterable[tuple[float, int]],
+    price: Price,
+    queries: int,
+    epsilon: float,
+    promised: float | None,
+) -> Price:
+    """Return a price of labels of two classes that ever finer games refine: of corners as fine as
+    the first number of a size says, and of so many times the usual cells."""
+    precision = precision_of(price.upper if promised is None else promised)
 
     def game(fine: float, finer: int) -> float:
-        cells = finer * cells_of(queries)
-        return game_delta(pairs.corners(fine, queries), queries, epsilon, cells, precision)
+        return game_delta(corners(fine), queries, epsilon, finer * cells_of(queries), precision)
 
-    finer_ones = [("a game", partial(game, *at)) for at in ((0.08, 1), (0.04, 2), (0.02, 2))]
-    return refined(Price(lower, upper, method), promised, finer_ones)
+    return refined(price, promised, [("a game", partial(game, *size)) for size in sizes])
 
 
 def class_labels_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
@@ -547,17 +560,8 @@ def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -
     middle, step = len(pairs) // 2, max(1, len(pairs) // 30)
     asked = [*range(max(0, middle - 3), middle), *range(middle, len(pairs), step)]
     lower = min(upper, max(repeated_delta(pairs[i], queries, epsilon) for i in asked))
-    precision = precision_of(upper if promised is None else promised)
-
-    def game(share: float, finer: int) -> float:
-        corners, cells = (
-            games.table_corners(weights, teachers, share),
-            finer * cells_of(queries),
-        )
-        return game_delta(corners, queries, epsilon, cells, precision)
-
-    finer_ones = [("a game", partial(game, *at)) for at in ((3e-4, 1), (1e-4, 2))]
-    return refined(Price(lower, upper, method), promised, finer_ones)
+    corners, sizes = partial(games.table_corners, weights, teachers), ((3e-4, 1), (1e-4, 2))
+    return played(corners, sizes, Price(lower, upper, method), queries, epsilon, promised)
 
 
 def confident_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
@@ -586,27 +590,22 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
         lower = max(lower, repeated_delta(even_vote(second), answers, epsilon) * (1 - ERROR))
     precision = precision_of(upper if promised is None else promised)
 
+    if binary:
+        both = partial(games.passing_delta, event, epsilon, precision)
+        finer_ones = [("a game of both", partial(both, fine)) for fine in (0.16, 0.08)]
+        return refined(Price(lower, upper, "as noisy counts, composed"), promised, finer_ones)
+
     def composed(fine: float, finer: int) -> float:
         # labels first, as far as the answers about the threshold may lead
         if max(first, second) > 1e5 or asked > 20_000:
             raise UndecidedError("Such games are not played here.")
-        outer = Pairs(first, None).corners(fine, asked)
-        far = 4 * games.spread_of(outer, asked)
-        if binary:
-            inner = Pairs(second, None).corners(fine, answers)
-            far += 4 * games.spread_of(inner, answers)
-            cells = finer * cells_of(answers)
-            labels = games.game_profile(inner, answers, (far, far + epsilon), cells, precision)
-        else:
-            far += 5 * games.spread_of_classes(second, answers)
-            labels = games.class_game_profile(second, answers, (far, far + epsilon), precision)
+        outer = Pairs(first, None).corners(asked, fine)
+        far = 4 * games.spread_of(outer, asked) + 5 * games.spread_of_classes(second, answers)
+        labels = games.class_game_profile(second, answers, (far, far + epsilon), precision)
         return game_delta(outer, asked, epsilon, finer * cells_of(asked), precision, labels)
 
-    both = partial(games.passing_delta, event, epsilon, precision)
     kept = partial(games.classes_delta, second, answers, epsilon, promised, (first, asked))
     # a coarse game first: a finer one takes longer
     finer_ones = [("divergences that all votes keep", kept)]
-    if binary:
-        finer_ones = [("a game of both", partial(both, fine)) for fine in (0.16, 0.08)]
     finer_ones += [("games, composed", partial(composed, *at)) for at in ((0.08, 1), (0.04, 2))]
     return refined(Price(lower, upper, "as noisy counts, composed"), promised, finer_ones)

@@ -38,7 +38,6 @@ from secretballot.core.exponential import (
     drawn_flip,
     drawn_index,
     drawn_range,
-    least_quotient,
 )
 from secretballot.core.sampler import (
     draws_wrong_noise,
@@ -378,25 +377,6 @@ def check_scale(name: str, value: object) -> float:
             " sums.",
         )
     return scale
-
-
-def least_scale(sensitivity: int, epsilon: float) -> float:
-    """Return the smallest float `scale` with sensitivity / scale <= epsilon in exact arithmetic.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, or the scale would be below 1e-6, which promises
-        nothing, or above 2^40.
-    """
-    moved, loss = check_count("sensitivity", sensitivity), check_positive("epsilon", epsilon)
-    if not 2.0**-40 * moved <= loss <= 1e6 * moved:
-        raise ParameterError(
-            Parameter("epsilon"),
-            f" is {shown(epsilon)}; it must lie between 2^-40 and 1e6 times {moved}, how far the"
-            " data may move.",
-        )
-    return least_quotient(moved, loss)
 
 
 def _drawn_uniformly(bits: int, size: int, random_bytes: Callable[[int], bytes]) -> IntArray:

@@ -117,37 +117,29 @@ class KeyedHashPartition:
         DataError
             As `assign` does.
         """
-        column = _as_column(unit_ids)
+        column, places = _as_column(unit_ids), None
+        values: Iterable[object] = column.tolist()
         if column.dtype.kind in "iuf":
-            distinct, places = np.unique(column, return_inverse=True)
-            return self._hashes_of(distinct, column)[places]
-        return self._hashes_of(column.tolist(), column)
-
-    def _hashes_of(self, ids: Iterable[object], column: npt.NDArray[Any]) -> UnsignedArray:
+            values, places = np.unique(column, return_inverse=True)
         known: dict[object, bytes] = {}
         hashes = []
         try:
-            for value in ids:
+            for value in values:
                 # Equal values of different types may differ in being exact, so only plain ones
                 # share an entry.
                 key = value if value.__class__ in (int, str) else (value.__class__, value)
                 if key not in known:
                     known[key] = self._hash_of(value)
                 hashes.append(known[key])
-        except TypeError:  # an unhashable value, such as a list
+        except TypeError:  # missing, unfit, or unhashable, such as a list
             _refuse_ids(column)
-        if b"" in known.values():
-            _refuse_ids(column)
-        return np.frombuffer(b"".join(hashes), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+        found = np.frombuffer(b"".join(hashes), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+        return found if places is None else found[places]
 
     def _hash_of(self, value: object) -> bytes:
-        """Return the hash of one id, or nothing where the id is missing or unfit."""
-        try:
-            canonical = canonical_id(value)
-        except TypeError:
-            return b""
+        canonical = canonical_id(value)
         if canonical is None:
-            return b""
+            raise TypeError("an id is missing")
         keyed = self._hash.copy()
         keyed.update(canonical)
         return keyed.digest()

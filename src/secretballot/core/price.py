@@ -168,9 +168,9 @@ def _pure_loss(kinds: Kinds) -> Fraction | None:
 
 @functools.lru_cache(maxsize=256)
 def _total_losses(kinds: Kinds) -> tuple[Losses, ...]:
-    """Return losses that dominate all events together: by games of labels, by what these are read
-    off, and by divergences of streams and draws. None where events are of too many kinds, or of
-    tables of abstentions alone, whose losses follow from their divergences."""
+    """Return losses that dominate all events together, and those by divergences of streams and
+    draws. None where events are of too many kinds, or of tables of abstentions alone, whose losses
+    follow from their divergences."""
     if len(kinds) > MOST_KINDS or all(isinstance(event, TableStream) for event, _ in kinds):
         return ()
     work, played = 0.0, []
@@ -180,8 +180,6 @@ def _total_losses(kinds: Kinds) -> tuple[Losses, ...]:
         work += event.work()
         played.append((event if work <= GAME_WORK else event.rough(), count))
     found = [[(cached_losses(event), count) for event, count in played]]
-    if work > 0:
-        found.append([(cached_losses(event.rough()), count) for event, count in played])
     if any(isinstance(event, BoundedRange | SparseStream) for event, _ in played):
         found.append([(charged_losses(event), count) for event, count in played])
     return tuple(map(fold, found))
@@ -332,7 +330,8 @@ def _price_at_epsilon(
         return Price(epsilon, 0.0, "pure", _source("pure"))
     by_renyi = delta_of(*(divergences or _divergences(kinds, epsilon, None)), at)[0]
     found = {"renyi": round_up(float(by_renyi) + failure)}
-    if pure is not None and epsilon >= 0:
+    # of an epsilon that is looked for, decimals are not given up for less than anybody sees
+    if pure is not None and epsilon >= (float(pure) if divergences else 0.0):
         found["pure"] = round_up(_response_delta(pure, epsilon) + failure)
     found["losses"] = min((round_up(float(one(at)[0])) for one in _profiles(kinds)), default=1.0)
     method = min(found, key=lambda name: found[name])

@@ -29,12 +29,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from secretballot.core.renyi import response_excess
 from secretballot.core.types import FloatArray
+
+if TYPE_CHECKING:
+    from secretballot.core.events import SparseStream, TableStream
 
 NEAR_ONE = 1e-3  # relative; powers nearer to 1 than this are not divided by what is left
 LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
@@ -48,25 +51,12 @@ _CONTEXT = Context(prec=60, Emin=-(10**9), Emax=10**9, traps=Context().traps)
 _CLEAR = Decimal(10) ** -44
 
 
-class Stream(Protocol):
-    """The noise of a sparse vector and its threshold."""
-
-    @property
-    def threshold_scale(self) -> float: ...
-
-    @property
-    def query_scale(self) -> float: ...
-
-    @property
-    def threshold(self) -> int: ...
-
-
-def epoch_loss(event: Stream) -> float:
+def epoch_loss(event: "SparseStream") -> float:
     """Return the privacy loss e0 of the pattern of one epoch, whose threshold noise is fresh."""
     return 1 / event.threshold_scale + 2 / event.query_scale
 
 
-def one_vote_charges(event: Stream, abstentions: int, orders: FloatArray) -> FloatArray:
+def one_vote_charges(event: "SparseStream", abstentions: int, orders: FloatArray) -> FloatArray:
     """Return bounds on the divergences of a stream, its threshold noise given.
 
     Infinite where answers would have to be charged too.
@@ -90,7 +80,7 @@ def laplace_above(value: float, scale: float) -> float:
     return 1 - math.exp(value / scale) / (1 + r)
 
 
-def false_answer(event: Stream, distance: int = 0) -> float:
+def false_answer(event: "SparseStream", distance: int = 0) -> float:
     """Return the probability that one query at `distance` passes the noisy threshold.
 
     P0 at distance 0.
@@ -166,20 +156,7 @@ class Inequalities:
             return abstains.exp() + answers.exp() <= self._limit
 
 
-class Table(Protocol):
-    """What is said of a table of abstentions."""
-
-    @property
-    def order(self) -> float: ...
-
-    @property
-    def charge(self) -> float: ...
-
-    @property
-    def false_answer(self) -> float: ...
-
-
-def keeps_inequalities(table: Table, weights: Iterable[int]) -> bool:
+def keeps_inequalities(table: "TableStream", weights: Iterable[int]) -> bool:
     """Return whether weights of an answer keep what is said of their table, in sixty digits.
 
     They are of 2^62, at distances 0, 1, ...; the last holds for all beyond.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_positive
-from secretballot.core.noise import least_scale
+from secretballot.core.exponential import least_quotient
 from secretballot.core.releasing import noise_source
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import is_exact
@@ -73,7 +73,7 @@ def relabel(
     """
     check_class(hypotheses)
     # a replaced record moves mistakes both ways
-    scale = least_scale(2, check_positive("relabel_epsilon", relabel_epsilon))
+    scale = least_quotient(2, check_positive("relabel_epsilon", relabel_epsilon))
     # Intervals have as many labellings as pairs of points: they are drawn by their two ends, which
     # needs no list of them.
     labellings = hypotheses.dichotomies(X)
