@@ -69,9 +69,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Forget, before and after, that this process and this user have checked the sampler."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(sampler_memory, "_cache_folder", lambda: tmp_path / "cache")
-    room._ready_once.cache_clear()
+    room.ready_sampler.cache_clear()
     yield
-    room._ready_once.cache_clear()
+    room.ready_sampler.cache_clear()
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_sampler_of_another_scale_leaves_the_ledger_untouched(ledger, monkeypa
     for way in PATHS.values():
         assert "draws wrong noise on this machine (of " in refused(way, ledger)
     monkeypatch.undo()
-    room._ready_once.cache_clear()
+    room.ready_sampler.cache_clear()
     PATHS["batch"](ledger)
     assert len(ledger.history()) == 1
 
@@ -146,7 +146,7 @@ def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) 
         return stream_of(GAUSSIAN, ledger, ["no", "yes"], vault=tmp_path / "v")
 
     opened().answer(COUNTS, [b"a", b"b"])
-    room._ready_once.cache_clear()
+    room.ready_sampler.cache_clear()
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.14.0")
     assert opened().find([b"a", b"b"]).given.all()
 
@@ -157,13 +157,13 @@ def test_a_check_that_was_passed_is_remembered_and_another_installation_is_check
     checked: list[int] = []
     monkeypatch.setattr(room, "first_failure", lambda *_: checked.append(1))
     for _ in range(2):
-        room._ready_once.cache_clear()
+        room.ready_sampler.cache_clear()
         room.ready_sampler()
     assert len(checked) == 1
     monkeypatch.setattr(
         room, "identity_of", lambda version, package: f"{version} {package} touched"
     )
-    room._ready_once.cache_clear()
+    room.ready_sampler.cache_clear()
     room.ready_sampler()
     assert len(checked) == 2
     marks = list((tmp_path / "cache").iterdir())
@@ -177,7 +177,7 @@ def test_where_no_mark_can_be_written_every_process_checks(monkeypatch, tmp_path
     checked: list[int] = []
     monkeypatch.setattr(room, "first_failure", lambda *_: checked.append(1))
     for _ in range(2):
-        room._ready_once.cache_clear()
+        room.ready_sampler.cache_clear()
         room.ready_sampler()
         room.ready_sampler()
     assert len(checked) == 2

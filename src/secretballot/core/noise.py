@@ -59,6 +59,7 @@ _MAX_UNIFORM_BITS = 62
 _Sampler = Callable[[int], IntArray]
 
 
+@functools.cache  # an error is not kept: the next call tries again
 def ready_sampler() -> None:
     """Load the sampler, draw from it, and check it on its first use on this machine.
 
@@ -75,11 +76,6 @@ def ready_sampler() -> None:
         If OpenDP is missing or broken, has a version that is known to draw wrong noise, or fails
         the check.
     """
-    _ready_once()
-
-
-@functools.cache  # an error is not kept: the next call tries again
-def _ready_once() -> None:
     try:
         version = importlib.metadata.version("opendp")
     except importlib.metadata.PackageNotFoundError:
@@ -278,10 +274,7 @@ class ExactNoise(Noise):
         Time and memory grow with the sort of the candidates and one product of some hundred bits
         per distinct score within about 100 scales of the best.
         """
-        values = check_candidates(scores)
-        return drawn_index(
-            values.max() - values, Fraction(check_scale("scale", scale)), secrets.randbits
-        )
+        return drawn_index(*_gaps_and_scale(scores, scale), secrets.randbits)
 
     def flipped_index(self, scores: IntArray, scale: float) -> int:
         """Draw an index by permute-and-flip: of the candidates in random order, the first whose
@@ -298,10 +291,7 @@ class ExactNoise(Noise):
 
         Source: McKenna, Sheldon 2020, arXiv:2010.12603, Algorithm 1.
         """
-        values = check_candidates(scores)
-        return drawn_flip(
-            values.max() - values, Fraction(check_scale("scale", scale)), secrets.randbits
-        )
+        return drawn_flip(*_gaps_and_scale(scores, scale), secrets.randbits)
 
     def exponential_range(
         self, starts: IntArray, ends: IntArray, scale: float
@@ -348,6 +338,11 @@ class ExactNoise(Noise):
                 f" have shape {lasts.shape}; give one for each of the {len(firsts)} starts.",
             )
         return drawn_range(firsts, lasts, Fraction(check_scale("scale", scale)), secrets.randbits)
+
+
+def _gaps_and_scale(scores: IntArray, scale: float) -> tuple[IntArray, Fraction]:
+    values = check_candidates(scores)
+    return values.max() - values, Fraction(check_scale("scale", scale))
 
 
 def entropy_bytes(n: int) -> bytes:
