@@ -237,7 +237,7 @@ def test_a_standby_that_was_not_waited_for_is_no_certainty(
         ((pid,),) = postgres_server.run(waits)
         postgres_server.run(f"SELECT pg_cancel_backend({pid})")
 
-    monkeypatch.setattr(postgres, "SILENCE_S", 1.0)  # a look at it waits for a standby, too
+    monkeypatch.setattr(postgres, "SILENCE_S", 3.0)  # a look at it waits for a standby, too
     # warnings that a role does not want to see are seen all the same
     postgres_server.run("ALTER ROLE postgres SET client_min_messages = 'error'")
     ledger = Ledger.open_existing(str(ledger.place))
@@ -317,8 +317,7 @@ def far(proxy: PostgresProxy, place: str, ledger: Ledger) -> Ledger:
 @pytest.fixture(params=["closed", "hangs"])
 def hang(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether a connection that breaks is left open; then it is given up soon."""
-    for name in ("LOOK_S", "SILENCE_S"):
-        monkeypatch.setattr(postgres, name, 0.8)
+    monkeypatch.setattr(postgres, "SILENCE_S", 1.6)
     return bool(request.param == "hangs")
 
 

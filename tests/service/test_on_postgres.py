@@ -17,8 +17,7 @@ from secretballot.service.app import application
 def test_a_database_that_hangs_is_refused_and_comes_back(
     postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("LOOK_S", "SILENCE_S"):
-        monkeypatch.setattr(postgres, name, 0.8)
+    monkeypatch.setattr(postgres, "SILENCE_S", 1.6)
     proxy = PostgresProxy(postgres_server)
     place = made_place(tmp_path, ledger_at=proxy.url(f"service_{uuid.uuid4().hex[:12]}"))
     key = place.key()

@@ -35,8 +35,7 @@ from secretballot.core.ledger import rows
 from secretballot.core.ledger.urls import DatabasePlace
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
-# how long one statement waits for a lock, and how much longer a server may be silent, in seconds
-LOOK_S, SILENCE_S = 2.0, 4.0
+SILENCE_S = 6.0  # how long a server may be silent beside such a wait, in seconds
 # a program that hangs inside a transaction must not keep all others out for longer, in seconds
 IDLE_S = 120.0
 _KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests at most, in seconds
@@ -191,11 +190,18 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     ----------
     name : str
         By which the server knows it, and no other one.
-    patient : bool
-        Whether a statement may take as long as other programs' locks.
     """
 
-    name, patient = "", False
+    name, _patient = "", False
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Let statements take as long as other programs' locks."""
+        self._patient = True
+        try:
+            yield
+        finally:
+            self._patient = False
 
     def wait(self, gen: PQGen[Any], *rest: Any, **more: Any) -> Any:
         """Wait for the server as the driver does, for so long as it says anything."""
@@ -207,7 +213,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             while True:
                 # nothing, several times a second, where the socket is not ready
                 ready = yield wanted
-                limit = SILENCE_S + (WAIT_S if self.patient else LOOK_S)
+                limit = SILENCE_S + WAIT_S * self._patient
                 if ready:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > limit:
@@ -236,11 +242,8 @@ class PostgresTransaction(rows.Transaction):
 
     def count(self) -> int:
         """Return the number of rows, by the one statement that reads all of a table."""
-        self.connection.patient = True
-        try:
+        with self.connection.patience():
             return super().count()
-        finally:
-            self.connection.patient = False
 
     def append(self, added: Sequence[rows.Row]) -> None:
         """Add rows, all in one statement; a trigger moves the head."""
@@ -365,12 +368,14 @@ class PostgresStore:
     def _begun(self, kind: str, first: str) -> Iterator[tuple[Connection, Any]]:
         """Begin a transaction and commit it at the end, or roll it back.
 
-        `first` is the statement that comes first in it, and is begun again while others hold what
-        it needs; its first row comes with the connection.
+        `first` is the statement that comes first in it, and waits while others hold what it needs;
+        its first row comes with the connection.
         """
         with rows.in_words(psycopg.Error, self._refusal):
-            connection, found = self._ready_connection(kind, first)
+            connection = self._begun_connection(kind)
             try:
+                with connection.patience():
+                    found = connection.execute(first.encode()).fetchone()
                 yield connection, found
                 if kind.endswith("READ ONLY"):
                     connection.execute("COMMIT")
@@ -379,21 +384,6 @@ class PostgresStore:
             except BaseException as error:
                 self._let_go(connection, error)
             self._put_to_rest(connection)
-
-    def _ready_connection(self, kind: str, first: str) -> tuple[Connection, Any]:
-        until = time.monotonic() + WAIT_S
-        while True:
-            connection = self._begun_connection(kind)
-            try:
-                return connection, connection.execute(first.encode()).fetchone()
-            except errors.LockNotAvailable as error:
-                # waited for in parts, since a long wait looks like a connection that hangs
-                if time.monotonic() > until:
-                    self._let_go(connection, error)
-                _roll_back(connection, error)
-                self._put_to_rest(connection)
-            except BaseException as error:
-                self._let_go(connection, error)
 
     def _let_go(self, connection: Connection, error: BaseException) -> NoReturn:
         """Roll back, and raise the error as what it means for the transaction."""
@@ -513,7 +503,7 @@ def _begin_transaction(connection: Connection, place: DatabasePlace, kind: str, 
     account."""
     settings = {
         "search_path": f'"{place.schema}", pg_temp',  # pg_catalog comes first, temporary names last
-        "lock_timeout": f"{min(LOOK_S, WAIT_S) * 1000:.0f}",
+        "lock_timeout": f"{WAIT_S * 1000:.0f}",
         "idle_in_transaction_session_timeout": f"{IDLE_S * 1000:.0f}",
         # the server, too, notices in half a minute that a machine is gone, and takes back its hold
         "tcp_keepalives_idle": "10",
