@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.datasets.cells import numbers_of, texts_of
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import class_indices, frame_of, read_table, unit_ids
+from secretballot.data.cells import numbers_of, texts_of
+from secretballot.data.frames import class_indices, frame_of, unit_ids
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.teachers import KeyedHashPartition, TeacherEnsemble
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from secretballot.datasets.cells import texts_of
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table, table_blocks
+from secretballot.data.cells import texts_of
+from secretballot.data.reading import read_table, table_blocks
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 
 NUMBER = {"kind": "numeric", "median": 0, "center": 0, "scale": 1, "indicator": True}
@@ -31,7 +31,8 @@ MISSING, STRANGE = "missing", "strange"
 #: Declared kind, text of the cell, value of its first encoded columns.
 CASES: list[tuple[Any, str, Any]] = [
     *((NUMBER, text, value) for text, value in [
-        ("41", 41), (" 41 ", 41), ("+1.50", 1.5), ("-0", 0), ("-0.0", 0), ("1e3", 1000), (".5", 0.5),
+        ("41", 41), (" 41 ", 41), ("+1.50", 1.5), ("-0", 0), ("-0.0", 0), ("1e3", 1000),
+        (".5", 0.5),
         ("1_000", 1000), ("1E-3", 0.001), ("1e30", 1e30), ("1e31", STRANGE), ("1e400", STRANGE),
         ("inf", STRANGE), ("1,5", STRANGE), ("1 000", STRANGE), ("0x10", STRANGE), ("5 %", STRANGE),
         ("12a", STRANGE), ("٣", 3), ("True", STRANGE),
@@ -64,7 +65,8 @@ CASES: list[tuple[Any, str, Any]] = [
         ("01:00", 3600), ("1 days 00:00:01", 86401), ("P1D", 86400), ("60", STRANGE), ("", MISSING),
     ]),
     *((VECTOR, text, value) for text, value in [
-        ("[1, 2]", (1, 2)), ("[1,nan]", STRANGE), ("[1]", STRANGE), ("1, 2", STRANGE), ("", MISSING),
+        ("[1, 2]", (1, 2)), ("[1,nan]", STRANGE), ("[1]", STRANGE), ("1, 2", STRANGE),
+        ("", MISSING),
     ]),
     *((WORDS, text, value) for text, value in [
         ("Heart, 2020!", (1, 1, 0)), ("hearts", STRANGE), ("HEART\u0301", STRANGE), ("", MISSING),

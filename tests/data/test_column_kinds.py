@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secretballot.datasets.columns import (
+from secretballot.data.columns import (
     BooleanColumn,
     CategoricalColumn,
     DateColumn,
@@ -23,10 +23,10 @@ from secretballot.datasets.columns import (
     OddCells,
     TextColumn,
 )
-from secretballot.datasets.declared_columns import declared_column
-from secretballot.datasets.inferred_columns import InferredColumn, inferred_column
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table
+from secretballot.data.declared import declared_column
+from secretballot.data.inferred import InferredColumn, inferred_column
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 
 N = 120

@@ -2,7 +2,7 @@
 
 import pytest
 
-from secretballot.datasets.near_misses import near_categories, near_numbers
+from secretballot.data.near_misses import near_categories, near_numbers
 
 INCOMES = ("<=50K", ">50K")
 WARDS = ("north", "south", "north-east", "7")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reference_data import reference
-from secretballot.datasets import (
+from secretballot.data import (
     ADULT_CLASSES,
     ADULT_SCHEMA,
     ADULT_TARGET,
@@ -14,7 +14,7 @@ from secretballot.datasets import (
     mnist,
     mnist_votes,
 )
-from secretballot.datasets.schema import Schema
+from secretballot.data.schema import Schema
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secretballot.datasets import schema as schema_module
-from secretballot.datasets.columns import CategoricalColumn, NumericColumn
-from secretballot.datasets.schema import Schema
+from secretballot.data import schema as schema_module
+from secretballot.data.columns import CategoricalColumn, NumericColumn
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 
 PUBLIC = pd.DataFrame(

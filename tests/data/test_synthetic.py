@@ -4,7 +4,7 @@ was asked."""
 import numpy as np
 import pytest
 
-from secretballot.datasets import synthetic_massart
+from secretballot.data import synthetic_massart
 from secretballot.exceptions import ParameterError
 
 POINTS = np.random.default_rng(0).random((100_000, 1))

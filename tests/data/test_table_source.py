@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from secretballot._places import is_url, place_of, shown_place, table_name
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.table_source import TableFile, source_of
-from secretballot.datasets.tables import estimated_rows, read_table, table_blocks
+from secretballot.data.reading import estimated_rows, read_table, table_blocks
+from secretballot.data.schema import Schema
+from secretballot.data.sources import TableFile, source_of
 from secretballot.exceptions import DataError
 
 pytest.importorskip("pyarrow")

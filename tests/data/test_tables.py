@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot._arrow import frame_of_arrow
-from secretballot.datasets import tables
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import check_columns, class_indices, read_table, unit_ids
+from secretballot.data import reading as tables
+from secretballot.data.frames import check_columns, class_indices, frame_of_arrow, unit_ids
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 
 SECRET = "s3cr3t-cell"

@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from secretballot.datasets.declared_columns import declared_column
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table
-from secretballot.datasets.text_columns import HashedTextColumn, WeightedTextColumn
-from secretballot.datasets.words import is_word, words_in
+from secretballot.data.columns import HashedTextColumn, WeightedTextColumn, is_word, words_in
+from secretballot.data.declared import declared_column
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 
 WORDS = ["pain", "fever", "cough", "rash", "since", "today", "knee", "no", "some", "left"]
@@ -87,7 +86,7 @@ def test_a_schema_is_complete_and_the_same_in_two_processes() -> None:
     assert [len(one.feature_names) for one in schema.columns] == [7, 33, 5]
     program = (
         "import hashlib, json, sys, pandas as pd\n"
-        "from secretballot.datasets.schema import Schema\n"
+        "from secretballot.data.schema import Schema\n"
         "declared, cells = json.loads(sys.stdin.read())\n"
         "schema = Schema.from_json(declared, public=pd.DataFrame(cells))\n"
         "matrix = schema.encode(pd.DataFrame(cells))\n"

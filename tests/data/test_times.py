@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secretballot._times import duration_seconds, iso_text, time_seconds
-from secretballot.datasets.cells import texts_of
+from secretballot.data.cells import texts_of
 
 NOON = 12 * 3600
 LEAP_DAY = 18321 * 86400  # 2020-02-29

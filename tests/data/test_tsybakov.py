@@ -4,7 +4,7 @@ threshold is known."""
 import numpy as np
 import pytest
 
-from secretballot.datasets import TsybakovThresholds
+from secretballot.data import TsybakovThresholds
 
 LAWS = [
     TsybakovThresholds(tau, threshold, scale, noise, left)

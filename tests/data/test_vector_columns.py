@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot.datasets.cells import texts_of, vectors_of
-from secretballot.datasets.columns import VectorColumn
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.table_source import source_of
-from secretballot.datasets.tables import read_table, table_blocks
+from secretballot.data.cells import texts_of, vectors_of
+from secretballot.data.columns import VectorColumn
+from secretballot.data.reading import read_table, table_blocks
+from secretballot.data.schema import Schema
+from secretballot.data.sources import source_of
 from secretballot.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")

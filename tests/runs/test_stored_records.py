@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import secretballot as sb
-from secretballot.datasets.columns import OddCells
-from secretballot.datasets.schema import Schema
+from secretballot.data.columns import OddCells
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs import tables as run_tables
 from secretballot.runs.account import place_of_account
@@ -166,7 +166,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
         raise Killed
 
     for place in (
-        "secretballot.teachers.stored_table.TableWriter.finish",
+        "secretballot.data.stored.TableWriter.finish",
         "secretballot.runs.records._fitted_learner",
     ):
         with monkeypatch.context() as patch:

@@ -13,8 +13,9 @@ from secretballot._validation import HYPOTHESES, RELATIONS, check_choice, check_
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import is_local_file
+from secretballot.data.reading import is_local_file
+from secretballot.data.schema import Schema
+from secretballot.data.stored import forget_table
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
@@ -56,7 +57,6 @@ from secretballot.runs.tables import (
     metrics_on_test,
     read_inputs,
 )
-from secretballot.teachers.stored_table import forget_table
 
 _DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
 

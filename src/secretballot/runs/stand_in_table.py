@@ -8,18 +8,16 @@ import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
-from secretballot.datasets.cells import is_missing, texts_of
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import (
-    check_columns,
+from secretballot.data.cells import is_missing, texts_of
+from secretballot.data.frames import check_columns, check_named, class_indices
+from secretballot.data.reading import (
     check_file,
-    check_named,
-    class_indices,
     estimated_rows,
     is_local_file,
     read_table,
     table_blocks,
 )
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.report.wording import count_text
 from secretballot.runs.progress import Watch

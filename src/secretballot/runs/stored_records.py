@@ -15,16 +15,17 @@ import pandas as pd
 from secretballot._typing import UnsignedArray
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.table_source import Place, source_of
-from secretballot.datasets.tables import check_columns, class_indices, table_blocks, unit_ids
+from secretballot.data.frames import check_columns, class_indices, unit_ids
+from secretballot.data.reading import table_blocks
+from secretballot.data.schema import Schema
+from secretballot.data.sources import Place, source_of
+from secretballot.data.stored import StoredTable, TableWriter, forget_table
 from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, misfits, settle_misfits
-from secretballot.teachers.stored_table import StoredTable, TableWriter, forget_table
 
 ROLE = "private file"
 BLOCK_ROWS = 2**16
@@ -253,7 +254,7 @@ def store_table(
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> rows = pd.DataFrame({"age": range(20, 80), "ill": ["no", "yes"] * 30})
     >>> rows.to_csv(folder / "private.csv", index=False)
-    >>> schema = sb.datasets.Schema.infer(pd.DataFrame({"age": ["30", "50", "70"]}))
+    >>> schema = sb.data.Schema.infer(pd.DataFrame({"age": ["30", "50", "70"]}))
     >>> sb.store_table(folder / "private.csv", folder / "vault",
     ...     schema=schema, target="ill", classes=["no", "yes"])
     StoredTable(n_columns=1, classes=['no', 'yes'], unit='record', records=<private>)

@@ -15,9 +15,10 @@ import pandas as pd
 from secretballot._naming import name_columns, name_rows
 from secretballot._typing import AnyArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
-from secretballot.datasets.cells import texts_of
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import class_indices, read_table, unit_ids
+from secretballot.data.cells import texts_of
+from secretballot.data.frames import class_indices, unit_ids
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.target_cells import number_of

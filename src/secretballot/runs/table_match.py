@@ -11,11 +11,10 @@ import pandas as pd
 
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._validation import shown
-from secretballot.datasets.cells import OddCells, texts_of
-from secretballot.datasets.columns import CategoricalColumn, Column
-from secretballot.datasets.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
-from secretballot.datasets.schema import Encoding, Schema
-from secretballot.datasets.text_columns import HashedTextColumn, TextColumn
+from secretballot.data.cells import OddCells, texts_of
+from secretballot.data.columns import CategoricalColumn, Column, HashedTextColumn, TextColumn
+from secretballot.data.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
+from secretballot.data.schema import Encoding, Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.progress import Watch
 

@@ -11,7 +11,7 @@ from secretballot._validation import RELATIONS, check_choice, check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.datasets.table_source import source_of
+from secretballot.data.sources import source_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.multi_label import PATEMultiLabelClassifier
 from secretballot.learners.pate.regressor import PATERegressor

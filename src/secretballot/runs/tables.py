@@ -17,24 +17,20 @@ from secretballot._naming import name_columns
 from secretballot._places import shown_place
 from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
-from secretballot.datasets.cells import LARGEST_NUMBER, coded_texts, texts_of, vectors_of, whole
-from secretballot.datasets.columns import Column, NumericColumn, VectorColumn
-from secretballot.datasets.inferred_columns import known_texts
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.table_source import source_of
-from secretballot.datasets.tables import (
-    GROWTH,
+from secretballot.data.cells import LARGEST_NUMBER, coded_texts, texts_of, vectors_of, whole
+from secretballot.data.columns import Column, HashedTextColumn, NumericColumn, VectorColumn
+from secretballot.data.frames import (
     check_columns,
-    check_file,
     check_named,
     class_indices,
-    estimated_rows,
-    is_local_file,
     memory_bytes,
-    read_table,
     unit_ids,
 )
-from secretballot.datasets.text_columns import HashedTextColumn
+from secretballot.data.inferred import known_texts
+from secretballot.data.reading import GROWTH, check_file, estimated_rows, is_local_file, read_table
+from secretballot.data.schema import Schema
+from secretballot.data.sources import source_of
+from secretballot.data.tally import fits_a_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.private_rows import PrivateRows
@@ -52,7 +48,6 @@ from secretballot.runs.table_match import (
     settle_misfits,
 )
 from secretballot.teachers.records import unit_numbers
-from secretballot.teachers.tally import fits_a_file
 
 #: A table on disk; a str where it is a URL.
 TablePlace = Path | str
@@ -386,7 +381,7 @@ def check_files(tables: RunTables) -> None:
 
 
 def table_digest(place: TablePlace) -> str:
-    """Return the digest of a table's files, as `table_source.TableSource.digest` has it.
+    """Return the digest of a table's files, as `sources.TableSource.digest` has it.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from secretballot._typing import Classifier, CountArray, IntArray
 from secretballot._validation import check_count, name_part
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
+from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import one_thread
 from secretballot.teachers.counting import Poll, counted_votes
@@ -24,7 +25,6 @@ from secretballot.teachers.linear import LinearStack
 from secretballot.teachers.margins import vote_margins
 from secretballot.teachers.rows import as_csr, as_table, n_rows
 from secretballot.teachers.store import TeacherStore
-from secretballot.teachers.tally import check_classes
 from secretballot.teachers.training import Recipe, Shards, ShardSource, trained
 
 Progress = Callable[[int, int], None]

@@ -13,10 +13,16 @@ import numpy as np
 import pytest
 
 from secretballot.core.partition import KeyedHashPartition, shards_of_digests
+from secretballot.data.stored import (
+    StoredShards,
+    StoredTable,
+    TableWriter,
+    dealt_shards,
+    forget_shards,
+    forget_table,
+)
 from secretballot.exceptions import DataError
-from secretballot.teachers import stored_table
-from secretballot.teachers.stored_shards import StoredShards, dealt_shards, forget_shards
-from secretballot.teachers.stored_table import StoredTable, TableWriter, forget_table
+from secretballot.data import stored as stored_table
 from secretballot.teachers.training import Shards
 
 N, K = 500, 7
@@ -199,9 +205,7 @@ def test_shards_on_disk_are_those_in_memory(
     tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = stored(tmp_path, unit="person")
-    monkeypatch.setattr(
-        "secretballot.teachers.stored_shards._DEALT_BYTES", at_once * table.row_type.itemsize
-    )
+    monkeypatch.setattr("secretballot.data.stored._DEALT_BYTES", at_once * table.row_type.itemsize)
 
     def by_unit(units: Any, first: int, count: int) -> np.ndarray:
         return shards_of_digests(units, 200)

@@ -8,18 +8,30 @@ import pandas as pd
 
 from secretballot._times import DATE_FORMATS, DATE_PARTS, time_seconds
 from secretballot._validation import shown
-from secretballot.datasets.cells import LARGEST_NUMBER, is_missing, numbers_of, texts_of, whole
-from secretballot.datasets.columns import (
+from secretballot.data.cells import LARGEST_NUMBER, is_missing, numbers_of, texts_of, whole
+from secretballot.data.columns import (
+    HASHED_PLACES,
+    MOST_TERMS,
+    MOST_WEIGHT,
+    MOST_WORDS,
+    TEXT_ENCODINGS,
+    WEIGHT_UNIT,
     BooleanColumn,
     CategoricalColumn,
     Column,
     DateColumn,
     DurationColumn,
+    HashedTextColumn,
     IgnoredColumn,
     NumericColumn,
+    TextColumn,
     VectorColumn,
+    WeightedTextColumn,
+    WordsColumn,
+    folded,
+    is_word,
 )
-from secretballot.datasets.inferred_columns import (
+from secretballot.data.inferred import (
     date_column,
     duration_column,
     known_texts,
@@ -28,18 +40,6 @@ from secretballot.datasets.inferred_columns import (
     vector_column,
     weighted_column,
 )
-from secretballot.datasets.text_columns import (
-    HASHED_PLACES,
-    MOST_TERMS,
-    MOST_WEIGHT,
-    TEXT_ENCODINGS,
-    WEIGHT_UNIT,
-    HashedTextColumn,
-    TextColumn,
-    WeightedTextColumn,
-    WordsColumn,
-)
-from secretballot.datasets.words import MOST_WORDS, folded, is_word
 from secretballot.exceptions import DataError
 
 #: What the schema may say of a free text: a width without a list of words, weights with one.

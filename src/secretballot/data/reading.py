@@ -1,15 +1,12 @@
-"""Tables as they lie on disk or in memory, the columns they must share, and the two columns with a
-duty.
+"""Read files as frames: CSV as text, cell by cell, and Parquet by the types of its columns.
 
-Files are read as text, cell by cell: no type is ever guessed from a private file. Messages name
-columns, counts and row numbers, never a cell. Rows are counted from 0, without the header, as in
-the released labels.
+No type is ever guessed from a private file. Messages name columns, counts and row numbers, never a
+cell. Rows are counted from 0, without the header, as in the released labels.
 """
 
 import codecs
 import contextlib
 import csv
-import difflib
 import io
 import math
 import os
@@ -22,16 +19,18 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from secretballot._arrow import as_arrow, frame_of_arrow
-from secretballot._csv_lines import lines_of
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._places import is_url
-from secretballot._typing import AnyArray, IntArray, ObjectArray
-from secretballot._validation import shown
-from secretballot.datasets.cells import coded, is_missing, texts_of, whole
-from secretballot.datasets.near_misses import near_classes
-from secretballot.datasets.table_source import Place, TableFile, reason_unread, source_of
-from secretballot.exceptions import DataError
+from secretballot._typing import AnyArray, ObjectArray
+from secretballot._validation import (
+    shown,
+)
+from secretballot.data.cells import texts_of
+from secretballot.data.frames import frame_of_arrow, memory_bytes, with_text_names
+from secretballot.data.sources import Place, TableFile, reason_unread, source_of
+from secretballot.exceptions import (
+    DataError,
+)
 
 DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
@@ -73,7 +72,7 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     Returns
     -------
     pandas.DataFrame, shape (n_rows, n_columns)
-        Texts (CSV) or typed cells (Parquet, see `datasets.arrow`), index 0, 1, ...
+        Texts (CSV) or typed cells (Parquet, see `data.arrow`), index 0, 1, ...
 
     Raises
     ------
@@ -116,7 +115,7 @@ def table_blocks(
     Parameters
     ----------
     place : path, URL or pyarrow.dataset.Dataset
-        As `table_source.source_of` takes it. Each file has the types of its own columns; what the
+        As `sources.source_of` takes it. Each file has the types of its own columns; what the
         names of its folders say ("year=2020") are columns of texts.
     role : str
         What the messages call it.
@@ -293,166 +292,6 @@ def is_local_file(place: Place) -> bool:
     return not os.path.isdir(place)
 
 
-def check_columns(
-    frame: pd.DataFrame,
-    expected: Sequence[str],
-    *,
-    role: str,
-    source: str = "the public file",
-    aside: Iterable[str] = (),
-    extra_allowed: bool = False,
-) -> None:
-    """Refuse a table whose columns are not the expected ones.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The table.
-    expected : sequence of str
-        Names of the feature columns, in any order.
-    role : str
-        What the message calls the table.
-    source : str
-        Where the expectation comes from.
-    aside : iterable of str
-        Columns that may be there and are no features: target, unit, ignored ones.
-    extra_allowed : bool
-        Whether further columns are left out in silence.
-
-    Raises
-    ------
-    DataError
-        If columns are missing or extra. Extra names are shown only where nothing is missing: in a
-        file without a header the "names" are the cells of its first record.
-    """
-    found = [str(name) for name in frame.columns]
-    present, known = set(found), {*expected, *aside}
-    missing = [name for name in expected if name not in present]
-    extra = [name for name in found if name not in known]
-    # with no column in common the header is at fault, not one column: one message says so
-    if missing and len(missing) == len(expected):
-        raise DataError(
-            f"The {role} has none of the {len(expected)} feature columns of {source}; "
-            "check that its first line is a header with the same names."
-        )
-    if missing:
-        also = f" (and has {len(extra)} that {source} lacks)" if extra else ""
-        raise DataError(
-            f"The {role} lacks {name_columns(missing)} of {source}{also}; "
-            "give both files the same feature columns, or leave columns out of both with --drop."
-        )
-    if extra and not extra_allowed:
-        raise DataError(
-            f"The {role} has {name_columns(extra)} that {source} lacks; "
-            "give both files the same feature columns, or leave columns out with --drop."
-        )
-
-
-def class_indices(
-    frame: pd.DataFrame,
-    target: str,
-    classes: Sequence[object],
-    *,
-    role: str,
-    first_row: int | None = None,
-) -> IntArray:
-    """Return the class of every row as an index into the declared classes.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame, shape (n_rows, n_columns)
-        The table.
-    target : str
-        Column that holds the class.
-    classes : sequence, shape (n_classes,)
-        Declared classes; a cell is of the class whose text it carries ("1" and "1.0" are one text).
-    role : str
-        What the messages call the table.
-    first_row : int, optional
-        Place of the first row in a table of which these are a block.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_rows,)
-
-    Raises
-    ------
-    DataError
-        If the column is absent, or a row has no class or none of the declared; rows are named,
-        labels not.
-    """
-    check_named(frame, target, "its label column with --target", role=role)
-    # each distinct label is looked up once, as columns are long and labels few
-    codes, distinct = coded(texts_of(frame[target]))
-    empty = np.array([is_missing(text) for text in distinct], dtype=bool)
-    places = {whole(str(name)): place for place, name in enumerate(classes)}
-    index = np.array([places.get(text, -1) for text in distinct], dtype=np.int64)
-    # a missing label is told before an undeclared one: it needs another fix
-    rows = np.flatnonzero((empty & (index < 0))[codes])
-    if rows.size:
-        raise DataError(
-            f"The {role} has {rows.size} rows without a label in column {shown(target)}"
-            f" ({_rows_of_block(rows, frame, first_row)}); label them or take them out."
-        )
-    rows = np.flatnonzero((index < 0)[codes])
-    if rows.size:
-        near = near_classes(texts_of(frame[target].iloc[rows]), classes)
-        raise DataError(
-            f"The {role} has {rows.size} rows whose label in column {shown(target)} is none of the"
-            f" {len(places)} declared classes ({_rows_of_block(rows, frame, first_row)}){near};"
-            " declare every class with --classes, or take the rows out."
-        )
-    return np.asarray(index[codes], dtype=np.int64)
-
-
-def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> None:
-    """Refuse a table without a column that was named.
-
-    Raises
-    ------
-    DataError
-        If it is absent; `what` says what to name, and how.
-    """
-    if column not in frame.columns:
-        near = difflib.get_close_matches(column, map(str, frame.columns), 1)
-        meant = f" (did you mean {shown(near[0])}?)" if near else ""
-        has = name_columns([str(name) for name in frame.columns])
-        raise DataError(
-            f"The {role} has no column {shown(column)}{meant}; name {what}. It has {has}."
-        )
-
-
-def unit_ids(
-    frame: pd.DataFrame, column: str, *, role: str, first_row: int | None = None
-) -> ObjectArray:
-    """Return the unit (person, household, account) every row belongs to, as text; `first_row` as
-    for `class_indices`.
-
-    Raises
-    ------
-    DataError
-        If the column is absent or a row names no unit.
-    """
-    check_named(frame, column, "the column of unit ids with --unit", role=role)
-    ids = texts_of(frame[column])
-    rows = np.flatnonzero([is_missing(text) for text in ids])
-    if rows.size:
-        raise DataError(
-            f"The {role} has {rows.size} rows without a unit in column {shown(column)}"
-            f" ({_rows_of_block(rows, frame, first_row)}); give every row the id of its unit, or"
-            " take the rows out."
-        )
-    return ids
-
-
-def _rows_of_block(rows: Iterable[int], frame: pd.DataFrame, first_row: int | None) -> str:
-    """Return a phrase that names rows of a table, or of a block that begins at `first_row`."""
-    if first_row is None:
-        return name_rows(rows)
-    named = name_rows(first_row + row for row in rows)
-    return f"{named}; of the first {first_row + len(frame):,} rows that were read"
-
-
 def estimated_rows(place: Place, *, role: str = "file") -> int:
     """Return about how many rows a table has, without reading it: as many as Parquet files say, or
     as the length of the first lines of a CSV file tells.
@@ -523,11 +362,6 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file", whole: bool 
     return start
 
 
-def memory_bytes() -> int:
-    """Return the size of this machine's memory in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def _parquet_module(where: str) -> Any:
     """Return pyarrow's module for Parquet files."""
     try:
@@ -556,7 +390,7 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
         )
     if table is None:
         raise DataError(f"{where} begins like Parquet but cannot be read as such; write it anew.")
-    return _with_text_names(frame_of_arrow(table, where))
+    return with_text_names(frame_of_arrow(table, where))
 
 
 def _parquet_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
@@ -575,7 +409,7 @@ def _blocks_of_parquet(content: IO[bytes], where: str, rows: int) -> Iterator[pd
         batches, arrow = file.iter_batches(batch_size=rows), file.schema_arrow
     if batches is None or arrow is None:
         raise unread
-    yield _with_text_names(frame_of_arrow(arrow.empty_table(), where))
+    yield with_text_names(frame_of_arrow(arrow.empty_table(), where))
     while True:
         # the cells of a damaged file must not ride on an exception's context
         table: Any = unread
@@ -586,7 +420,7 @@ def _blocks_of_parquet(content: IO[bytes], where: str, rows: int) -> Iterator[pd
             raise unread
         if table is None:
             return
-        yield _with_text_names(frame_of_arrow(table, where))
+        yield with_text_names(frame_of_arrow(table, where))
 
 
 def _claimed_cells(about: Any) -> int:
@@ -743,30 +577,31 @@ def _check_names(names: Sequence[str], where: str) -> None:
         )
 
 
-def frame_of(table: Any, *, role: str = "table") -> pd.DataFrame:
-    """Return a pandas frame with text names and a fresh index from a pandas, polars or pyarrow
-    table.
+def lines_of(file: Iterable[str], where: str) -> Iterator[str]:
+    """Yield the lines of a text file that was opened with ``newline=""``.
 
-    Polars and Arrow tables are converted cell by cell; a pandas frame is taken with the types that
-    it has.
+    Parameters
+    ----------
+    file : iterable of str
+        Lines with their ends.
+    where : str
+        What a message calls the file.
 
     Raises
     ------
     DataError
-        If the object is no frame.
+        If a carriage return ends a line in a file whose first line ends otherwise, or the other way
+        round: a stray one inside a record would make two records of it, which may reach two
+        teachers.
     """
-    if not isinstance(table, pd.DataFrame):
-        arrow = as_arrow(table)
-        if arrow is not None:
-            return _with_text_names(frame_of_arrow(arrow, f"The {role}"))
-        if not hasattr(table, "to_pandas"):
+    alone: bool | None = None
+    for number, line in enumerate(file, start=1):
+        ended = line.endswith(("\r", "\n"))
+        if alone is None:
+            alone = line.endswith("\r")
+        if ended and line.endswith("\r") != alone:
             raise DataError(
-                f"The {role} is a {type(table).__name__}; give a pandas or polars frame or a path."
+                f"{where} has a line that does not end as its first line does (line {number}); take"
+                " carriage returns out of the cells."
             )
-        table = table.to_pandas()
-    return _with_text_names(table.reset_index(drop=True))
-
-
-def _with_text_names(frame: pd.DataFrame) -> pd.DataFrame:
-    frame.columns = [str(name).strip() for name in frame.columns]
-    return frame
+        yield line

@@ -13,9 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._csv_lines import lines_of
 from secretballot._typing import CountArray
 from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice
+from secretballot.core.private import Votes
+from secretballot.data.reading import lines_of
+from secretballot.data.tally import (
+    blocks_of,
+    check_classes,
+    check_counts,
+    count_votes,
+    guarantee_of,
+)
 from secretballot.exceptions import (
     Argument,
     DataError,
@@ -23,7 +31,6 @@ from secretballot.exceptions import (
     ParameterError,
     SecretBallotError,
 )
-from secretballot.teachers.tally import blocks_of, check_classes, check_counts, count_votes
 
 _BLOCK_CELLS = 2**20
 _COLUMNS_NAMED = 5
@@ -389,3 +396,43 @@ def _parquet_blocks(path: Path, n_columns: int) -> Iterator[npt.NDArray[Any]]:
             for place, column in enumerate(batch.columns):
                 block[:, place] = column.to_pylist()
             yield block
+
+
+def read_votes(
+    path: str | os.PathLike[str],
+    kind: str | None = None,
+    classes: object = None,
+    n_teachers: int | None = None,
+    header: str | None = None,
+    *,
+    unit: str = "record",
+    relation: str = "add-remove",
+) -> Votes:
+    """Read votes or counts from a `.npy`, `.csv` or `.parquet` file.
+
+    Parameters
+    ----------
+    path : path
+        Rows are queries; columns are teachers (votes) or classes (counts).
+    kind : {"votes", "counts"}, optional
+        What the file holds. Without it the public shape decides, or the file is refused.
+    classes : list, optional
+        The class values; needed for votes.
+    n_teachers : int, optional
+        The number of teachers that the file must agree with.
+    header : {"yes", "no"}, optional
+        Whether the first line of a CSV file names its columns. Without it a line in which no
+        cell could be a vote or count is a header, one in which all could be is data, and any
+        other is refused.
+    unit, relation
+        As for `votes_of_teachers`.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, its kind cannot be told, or its content does not fit.
+    ParameterError
+        If `kind` or `classes` is out of its range.
+    """
+    counts, values, _ = read_counts(Path(path), kind, classes, n_teachers, header)
+    return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)

@@ -18,17 +18,17 @@ from scipy import sparse
 
 from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot._validation import shown
-from secretballot.datasets.cells import OddCells
-from secretballot.datasets.columns import (
+from secretballot.data.cells import OddCells
+from secretballot.data.columns import (
     CategoricalColumn,
     Column,
     FeatureColumn,
     IgnoredColumn,
+    TextColumn,
 )
-from secretballot.datasets.declared_columns import declared_column
-from secretballot.datasets.inferred_columns import inferred_column
-from secretballot.datasets.tables import check_columns, frame_of, memory_bytes
-from secretballot.datasets.text_columns import TextColumn
+from secretballot.data.declared import declared_column
+from secretballot.data.frames import check_columns, frame_of, memory_bytes
+from secretballot.data.inferred import inferred_column
 from secretballot.exceptions import DataError
 
 FORMAT = "secretballot/schema"
@@ -55,7 +55,7 @@ class Encoding:
     Examples
     --------
     >>> import pandas as pd
-    >>> schema = sb.datasets.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
+    >>> schema = sb.data.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
     >>> encoding = schema.encoding(pd.DataFrame({"ward": ["north", "N", "N"]}))
     >>> encoding.unseen, round(encoding.strange_share("ward"), 2)
     ({'ward': array([1, 2])}, 0.67)
@@ -101,7 +101,7 @@ class Schema:
     --------
     >>> import pandas as pd
     >>> public = pd.DataFrame({"seen": ["2020-02-28", "2020-03-02"], "dose": ["1.5", "2.5"]})
-    >>> schema = sb.datasets.Schema.infer(public)
+    >>> schema = sb.data.Schema.infer(public)
     >>> schema.feature_names
     ('seen', 'seen=month', 'seen=weekday', 'dose')
     >>> schema.encode(public)[:, 3].tolist()

@@ -9,7 +9,7 @@ import pytest
 
 from secretballot import read_votes
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers import vote_files
+from secretballot.data import vote_files
 
 VOTES = np.array([[0, 1, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 1, 1, 1]])
 COUNTS = np.array([[2, 3], [4, 1], [0, 5]])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from itertools import islice
 
-from secretballot.datasets.cells import whole
+from secretballot.data.cells import whole
 
 Fold = Callable[[str], str]
 

@@ -2,25 +2,30 @@
 
 Every column is fixed by public cells or by what the user declares. Encoding looks at one cell at a
 time, in two steps: what it says is kept in few bytes (`compact`), and that becomes the columns of
-the matrix (`widen`). A table that does not fit in memory is kept between the two.
+the matrix (`widen`). A table that does not fit in memory is kept between the two. Of a free text a
+bit is kept for each term, whatever the encoding, so that a cell takes as many bytes as any other.
 """
 
+import functools
+import hashlib
 import math
+import re
+import sys
+import unicodedata
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from secretballot._times import (
-    DATE_PARTS,
-    SECONDS_A_DAY,
-    duration_seconds,
-    iso_text,
-    time_seconds,
-)
+from secretballot._times import DATE_PARTS, SECONDS_A_DAY, duration_seconds, iso_text, time_seconds
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
-from secretballot.datasets.cells import (
+from secretballot.data.cells import (
     LARGEST_NUMBER,
     Holds,
     OddCells,
@@ -30,7 +35,6 @@ from secretballot.datasets.cells import (
     texts_of,
     vectors_of,
 )
-from secretballot.datasets.text_columns import TextColumn
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
 _NO_DATE = np.iinfo(np.int64).min
@@ -387,6 +391,281 @@ class IgnoredColumn:
         return {"kind": "ignored", "reason": self.reason}
 
 
+#: How a column of free text can be encoded; the first one is the default.
+TEXT_ENCODINGS = ("words", "tfidf", "hashed")
+#: Weights of words are multiples of this, so that sums of their squares are exact integers: a
+#: length that is rounded once is the same for a cell alone and among others.
+WEIGHT_UNIT = 0.001
+#: Of one word; the squares of all weights of a column add up to less than 2**63.
+MOST_WEIGHT = 1000.0
+#: Encoded columns of one column of text, at most.
+MOST_TERMS = 2**16
+#: Places that words are hashed to unless the schema says how many.
+HASHED_PLACES = 1024
+_CELLS_AT_ONCE = 2**22  # entries of a table of cells and terms that are held at a time
+
+
+@dataclass(frozen=True)
+class TextColumn(ABC):
+    """A column of free text: one encoded column for each term, and one for cells without any.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    """
+
+    name: str
+
+    holds: ClassVar[Holds] = "words"
+
+    @property
+    @abstractmethod
+    def terms(self) -> tuple[str, ...]:
+        """Names of the encoded columns, after the name of the column, without the last one."""
+
+    @abstractmethod
+    def places_of(self, text: str) -> set[int]:
+        """Return the places of the terms that a text has."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (*(f"{self.name}={term}" for term in self.terms), f"{self.name}=(no word)")
+
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of what is kept of a cell: one bit for each encoded column."""
+        return np.dtype((np.uint8, (-(-(len(self.terms) + 1) // 8),)))
+
+    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+        """Return which terms the cells have, as bits, shape (n_rows, n_bytes), and which cells are
+        missing or strange."""
+        codes, distinct = coded_texts(cells)
+        missing = np.array([is_missing(text) for text in distinct], dtype=bool)
+        without = np.empty(len(distinct), dtype=bool)
+        bits = np.empty((len(distinct), self.compact_type.shape[0]), dtype=np.uint8)
+        for rows in _row_blocks(len(distinct), len(self.terms) + 1):
+            known = [
+                set[int]() if missing[row] else self.places_of(distinct[row])
+                for row in range(rows.start, rows.stop)
+            ]
+            table = np.zeros((len(known), len(self.terms) + 1), dtype=bool)
+            for row, places in enumerate(known):
+                table[row, list(places)] = True
+            table[:, -1] = without[rows] = [not places for places in known]
+            bits[rows] = np.packbits(table, axis=1)
+        strange: IntArray = np.flatnonzero((without & ~missing)[codes]).astype(np.int64)
+        return bits[codes], OddCells(strange, int(missing[codes].sum()))
+
+    def widen(self, kept: AnyArray, out: FloatArray) -> None:
+        """Fill `out`, shape (n_rows, n_terms + 1), from what `compact` returned."""
+        for rows in _row_blocks(len(kept), out.shape[1]):
+            self._widen_some(np.unpackbits(kept[rows], axis=1, count=out.shape[1]), out[rows])
+
+    def _widen_some(self, has: AnyArray, out: FloatArray) -> None:
+        out[:] = has
+
+
+@dataclass(frozen=True)
+class WordsColumn(TextColumn):
+    """A column of free text: whether a cell has each word of a public vocabulary.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    words : tuple of str
+        Public vocabulary, in lower case.
+    """
+
+    words: tuple[str, ...]
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The words."""
+        return self.words
+
+    @cached_property
+    def _word_places(self) -> dict[str, int]:
+        return {word: place for place, word in enumerate(self.words)}
+
+    def places_of(self, text: str) -> set[int]:
+        """Return the places of the words that a text has."""
+        return {self._word_places[word] for word in words_in(text) if word in self._word_places}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+        return {"kind": "text", "words": list(self.words)}
+
+
+@dataclass(frozen=True)
+class WeightedTextColumn(WordsColumn):
+    """The same with a public weight for each word, and each cell brought to length 1: rare words
+    count for more, and words of a short cell for more than those of a long one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    words : tuple of str
+        Public vocabulary, in lower case.
+    weights : tuple of float
+        Of the words; multiples of `WEIGHT_UNIT`, at most `MOST_WEIGHT`.
+    """
+
+    weights: tuple[float, ...]
+
+    def _widen_some(self, has: AnyArray, out: FloatArray) -> None:
+        units = np.rint(np.array(self.weights) / WEIGHT_UNIT).astype(np.int64)
+        entries = has[:, :-1] * units
+        squares = (entries * units).sum(axis=1)  # exact: of integers, each below 2**63 together
+        out[:, :-1] = entries / np.sqrt(np.maximum(squares, 1))[:, None]
+        out[:, -1] = has[:, -1]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+        return {
+            "kind": "text",
+            "encoding": "tfidf",
+            "words": list(self.words),
+            "weights": list(self.weights),
+        }
+
+
+@dataclass(frozen=True)
+class HashedTextColumn(TextColumn):
+    """A column of free text without a vocabulary: each word goes to one of a public number of
+    places by a public hash, and a cell tells which places it has words in.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    width : int
+        Number of places.
+    bigrams : bool
+        Whether two words that follow on each other are hashed, too.
+    """
+
+    width: int
+    bigrams: bool = False
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The numbers of the places."""
+        return tuple(str(place) for place in range(self.width))
+
+    def places_of(self, text: str) -> set[int]:
+        """Return the places of the words of a text."""
+        return {self._hashed_place(term) for term in terms_in(text, bigrams=self.bigrams)}
+
+    def _hashed_place(self, term: str) -> int:
+        # any string can be encoded in this way, lone surrogates too
+        content = term.encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(content, digest_size=8).digest()
+        return int.from_bytes(digest, "big") % self.width
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+        return {
+            "kind": "text",
+            "encoding": "hashed",
+            "width": self.width,
+            "bigrams": self.bigrams,
+        }
+
+
+def _row_blocks(n_rows: int, width: int) -> Iterator[slice]:
+    """Yield rows in blocks of which a table with so many columns takes little memory."""
+    step = max(1, _CELLS_AT_ONCE // width)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(n_rows, start + step))
+
+
+#: Words kept of a column of free text unless the schema says how many, the most frequent ones.
+MOST_WORDS = 300
+#: A word must stand in so many public cells, or it tells of none but them.
+_FEWEST_CELLS = 2
+#: A word that stands in a larger share of the public cells tells them from no others.
+_LARGEST_SHARE = 0.95
+_WORD = re.compile(r"[^\W_]+")
+
+
+def folded(text: str) -> str:
+    """Return a text as its words are compared: without regard to case, accents composed."""
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def words_in(text: str) -> set[str]:
+    """Return the words of a text, each once: letters and digits that stand together, with their
+    combining marks, without regard to case."""
+    return set(_listed_words(text))
+
+
+def _listed_words(text: str) -> list[str]:
+    whole = folded(text)
+    return (_WORD if whole.isascii() else _marked_word()).findall(whole)
+
+
+@functools.cache
+def _marked_word() -> re.Pattern[str]:
+    """Return the pattern of a word whose letters may have marks: many languages write vowels so."""
+    every = map(chr, range(sys.maxunicode + 1))
+    marks = "".join(one for one in every if unicodedata.category(one).startswith("M"))
+    return re.compile(rf"[^\W_](?:[^\W_]|[{marks}])*")
+
+
+def terms_in(text: str, *, bigrams: bool) -> set[str]:
+    """Return the words of a text, each once, and the pairs of words that follow on each other
+    where these are wanted, with a space between."""
+    words = _listed_words(text)
+    pairs = map(" ".join, pairwise(words)) if bigrams else ()
+    return {*words, *pairs}
+
+
+def is_word(text: str) -> bool:
+    """Return whether a string is one word, as `words_in` finds it."""
+    return words_in(text) == {text}
+
+
+def frequent_words(texts: Iterable[str], most: int = MOST_WORDS) -> tuple[str, ...]:
+    """Return the words that stand in most of some public texts, sorted, at most so many."""
+    listed = list(texts)
+    counts = Counter(word for text in listed for word in words_in(text) if len(word) > 1)
+    kept = [
+        word
+        for word, count in counts.items()
+        if count >= _FEWEST_CELLS and count <= _LARGEST_SHARE * len(listed)
+    ]
+    return tuple(sorted(sorted(kept, key=lambda word: (-counts[word], word))[:most]))
+
+
+def word_weights(words: Sequence[str], texts: Iterable[str]) -> FloatArray:
+    """Return how much each word tells, by the share of some public texts that have it.
+
+    Inverse document frequency, ln((1 + texts) / (1 + texts with the word)) + 1, as scikit-learn's
+    TfidfVectorizer has it: at least 1, and more the rarer a word is.
+
+    Parameters
+    ----------
+    words : sequence of str
+    texts : iterable of str
+
+    Returns
+    -------
+    ndarray of float, shape (n_words,)
+    """
+    listed = [words_in(text) for text in texts]
+    counts = Counter(word for found in listed for word in found)
+    having = np.array([counts[word] for word in words], dtype=np.float64)
+    return np.asarray(np.log((1 + len(listed)) / (1 + having)) + 1, dtype=np.float64)
+
+
 FeatureColumn = (
     NumericColumn
     | CategoricalColumn
@@ -396,4 +675,6 @@ FeatureColumn = (
     | TextColumn
     | VectorColumn
 )
+
+
 Column = FeatureColumn | IgnoredColumn

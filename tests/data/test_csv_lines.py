@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 import secretballot as sb
-from secretballot._csv_lines import lines_of
-from secretballot.datasets.tables import read_table
+from secretballot.data.reading import lines_of, read_table
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

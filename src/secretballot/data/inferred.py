@@ -15,7 +15,7 @@ import pandas as pd
 from secretballot._times import SECONDS_A_DAY, duration_seconds, time_seconds
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
-from secretballot.datasets.cells import (
+from secretballot.data.cells import (
     coded,
     is_missing,
     numbers_of,
@@ -23,7 +23,8 @@ from secretballot.datasets.cells import (
     vector_width,
     vectors_of,
 )
-from secretballot.datasets.columns import (
+from secretballot.data.columns import (
+    MOST_WORDS,
     BooleanColumn,
     CategoricalColumn,
     Column,
@@ -32,10 +33,12 @@ from secretballot.datasets.columns import (
     IgnoredColumn,
     NumericColumn,
     VectorColumn,
+    WeightedTextColumn,
+    WordsColumn,
+    frequent_words,
     part_of_dates,
+    word_weights,
 )
-from secretballot.datasets.text_columns import WeightedTextColumn, WordsColumn
-from secretballot.datasets.words import MOST_WORDS, frequent_words, word_weights
 
 #: A column holds numbers, dates or lengths of time where at least this share of its public cells
 #: do; the others count as missing.
