@@ -15,7 +15,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -37,17 +37,88 @@ from secretballot.data.cells import (
 )
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
-_NO_DATE = np.iinfo(np.int64).min
+NO_DATE = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
-class NumericColumn:
-    """A column of numbers: the public median where nothing is known, then centred and scaled.
+class Column:
+    """A column of a table.
 
     Parameters
     ----------
     name : str
         Name of the column.
+    """
+
+    name: str
+
+    kind: ClassVar[str]
+    holds: ClassVar[Holds]
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON: its kind, and all that it is fixed by."""
+        parts = {
+            part.name: getattr(self, part.name) for part in fields(self) if part.name != "name"
+        }
+        plain = {key: list(v) if isinstance(v, tuple) else v for key, v in parts.items()}
+        return {"kind": self.kind, **plain}
+
+
+@dataclass(frozen=True)
+class IgnoredColumn(Column):
+    """A column that is no feature; `reason` says why, for the person who runs the program."""
+
+    reason: str = "declared so"
+
+    kind: ClassVar[str] = "ignored"
+    holds: ClassVar[Holds] = "categories"
+
+
+class FeatureColumn(Column, ABC):
+    """A column that is encoded."""
+
+    @property
+    @abstractmethod
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of what is kept of a cell."""
+
+    @abstractmethod
+    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+        """Return what the cells say, shape (n_rows, ...), and which of them are missing or
+        strange."""
+
+    @abstractmethod
+    def widen(self, kept: AnyArray, out: FloatArray) -> None:
+        """Fill `out`, shape (n_rows, n_features), from what `compact` returned."""
+
+
+class _ColumnOfTexts(FeatureColumn):
+    """A column whose cells are read as texts, each distinct one once."""
+
+    @abstractmethod
+    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+        """Return what is kept of texts, shape (n_texts, ...), and which of them say nothing that
+        the column has a place for."""
+
+    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+        codes, texts = coded_texts(cells)
+        kept, unread = self._read(texts)
+        missing = np.array([is_missing(text) for text in texts], dtype=bool)
+        strange: IntArray = np.flatnonzero((unread & ~missing)[codes]).astype(np.int64)
+        return kept[codes], OddCells(strange, int((unread & missing)[codes].sum()))
+
+
+@dataclass(frozen=True)
+class NumericColumn(FeatureColumn):
+    """A column of numbers: the public median where nothing is known, then centred and scaled.
+
+    Parameters
+    ----------
     median : float
         Stands in for a missing number.
     center, scale : float
@@ -58,7 +129,6 @@ class NumericColumn:
         Whether texts with a decimal comma are numbers as well.
     """
 
-    name: str
     median: float
     center: float = 0.0
     scale: float = 1.0
@@ -97,32 +167,24 @@ class NumericColumn:
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
-        return {
-            "kind": self.kind,
-            "median": self.median,
-            "center": self.center,
-            "scale": self.scale,
-            "indicator": self.indicator,
-            **({"decimal": ","} if self.decimal_comma else {}),
-        }
+        document = super().to_json()
+        return document | ({"decimal": ","} if document.pop("decimal_comma") else {})
 
 
 @dataclass(frozen=True)
-class CategoricalColumn:
+class CategoricalColumn(_ColumnOfTexts):
     """A column of categories: one encoded column for each, and one for "other" (unseen and missing
     ones).
 
     Parameters
     ----------
-    name : str
-        Name of the column.
     categories : tuple of str
         Public categories, without "other".
     """
 
-    name: str
     categories: tuple[str, ...]
 
+    kind: ClassVar[str] = "categorical"
     holds: ClassVar[Holds] = "categories"
 
     @property
@@ -143,39 +205,24 @@ class CategoricalColumn:
         """Type of what is kept of a cell: the place of its category, the last one for "other"."""
         return np.min_scalar_type(len(self.categories))
 
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
-        """Return places of categories, shape (n_rows,), and which cells in "other" are missing or
-        strange."""
+    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
         places, other = self.spellings, len(self.categories)
-        codes, distinct = coded_texts(cells)
-        place = np.array([places.get(text, other) for text in distinct], dtype=self.compact_type)
-        unseen = place == other
-        nothing = np.array([is_missing(text) for text in distinct], dtype=bool)
-        strange: IntArray = np.flatnonzero((unseen & ~nothing)[codes]).astype(np.int64)
-        return place[codes], OddCells(strange, int((unseen & nothing)[codes].sum()))
+        kept = np.array([places.get(text, other) for text in texts], dtype=self.compact_type)
+        return kept, kept == other
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, n_categories + 1), from what `compact` returned."""
         out[:] = 0.0
         out[np.arange(len(kept)), kept] = 1.0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        return {"kind": "categorical", "categories": list(self.categories)}
-
 
 @dataclass(frozen=True)
 class BooleanColumn(CategoricalColumn):
-    """A column of truth values, as programs write them: True, true, TRUE and the like.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    """
+    """A column of truth values, as programs write them: True, true, TRUE and the like."""
 
     categories: tuple[str, ...] = ("False", "True")
 
+    kind: ClassVar[str] = "boolean"
     holds: ClassVar[Holds] = "truth values"
 
     @property
@@ -189,7 +236,7 @@ class BooleanColumn(CategoricalColumn):
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
-        return {"kind": "boolean"}
+        return {"kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -210,13 +257,11 @@ class DurationColumn(NumericColumn):
 
 
 @dataclass(frozen=True)
-class DateColumn:
+class DateColumn(_ColumnOfTexts):
     """A column of days or points in time: days from the public median, and parts of the date.
 
     Parameters
     ----------
-    name : str
-        Name of the column.
     median : int
         Stands in for a missing date; seconds since 1970-01-01.
     scale : float
@@ -229,13 +274,13 @@ class DateColumn:
         How days are written, one of `DATE_FORMATS`; ISO 8601 is always read.
     """
 
-    name: str
     median: int
     scale: float = 1.0
     parts: tuple[str, ...] = ()
     indicator: bool = False
     style: str = "iso"
 
+    kind: ClassVar[str] = "date"
     holds: ClassVar[Holds] = "dates"
 
     @property
@@ -244,28 +289,19 @@ class DateColumn:
         missing = ("missing",) if self.indicator else ()
         return (self.name, *(f"{self.name}={part}" for part in (*self.parts, *missing)))
 
-    def seconds(self, cells: "pd.Series[Any]") -> tuple[IntArray, BoolArray]:
-        """Return the cells in seconds since 1970-01-01, and which of them hold no date; these are 0
-        seconds."""
-        codes, distinct = coded_texts(cells)
-        read = [time_seconds(text, self.style) for text in distinct]
-        values = np.array([value or 0 for value in read], dtype=np.int64)
-        unknown = np.array([value is None for value in read], dtype=bool)
-        return np.asarray(values[codes], dtype=np.int64), np.asarray(unknown[codes], dtype=bool)
-
     @property
     def compact_type(self) -> np.dtype[Any]:
-        """Type of what is kept of a cell: its seconds since 1970, and `_NO_DATE` without a date."""
+        """Type of what is kept of a cell: its seconds since 1970, and `NO_DATE` without a date."""
         return np.dtype(np.int64)
 
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
-        """Return what the cells say, shape (n_rows,), and which of them are missing or strange."""
-        seconds, unknown = self.seconds(cells)
-        return np.where(unknown, _NO_DATE, seconds), _odd_cells(cells, unknown)
+    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+        read = (time_seconds(text, self.style) for text in texts)
+        kept = np.array([NO_DATE if one is None else one for one in read], dtype=np.int64)
+        return kept, kept == NO_DATE
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, n_features), from what `compact` returned."""
-        unknown = kept == _NO_DATE
+        unknown = kept == NO_DATE
         seconds = np.where(unknown, self.median, kept)
         days = (seconds / SECONDS_A_DAY - self.median / SECONDS_A_DAY) / self.scale
         np.clip(days, -LARGEST_NUMBER, LARGEST_NUMBER, out=out[:, 0])
@@ -277,14 +313,8 @@ class DateColumn:
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
-        return {
-            "kind": "date",
-            "format": self.style,
-            "median": iso_text(self.median),
-            "scale": self.scale,
-            "parts": list(self.parts),
-            "indicator": self.indicator,
-        }
+        document = super().to_json() | {"median": iso_text(self.median)}
+        return {"kind": self.kind, "format": document.pop("style"), **document}
 
 
 def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
@@ -315,24 +345,22 @@ def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class VectorColumn:
+class VectorColumn(FeatureColumn):
     """A column of vectors, such as embeddings or the pixels of images: centred by the public mean
     of each place, scaled by one public number, so that distances keep their proportions.
 
     Parameters
     ----------
-    name : str
-        Name of the column.
     center : tuple of float
         One for each place; a vector of which nothing is known is encoded as this one.
     scale : float
         Positive.
     """
 
-    name: str
     center: tuple[float, ...]
     scale: float = 1.0
 
+    kind: ClassVar[str] = "vector"
     holds: ClassVar[Holds] = "vectors"
 
     @property
@@ -360,35 +388,12 @@ class VectorColumn:
         encoded = (kept.astype(np.float64) - np.array(self.center)) / self.scale
         np.clip(np.nan_to_num(encoded, nan=0.0), -LARGEST_NUMBER, LARGEST_NUMBER, out=out)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        return {"kind": "vector", "center": list(self.center), "scale": self.scale}
-
 
 def _odd_cells(cells: "pd.Series[Any]", unknown: BoolArray) -> OddCells:
     """Return which of the cells that could not be read say something, and how many say nothing."""
     rows: IntArray = np.flatnonzero(unknown).astype(np.int64)
     unread = np.array([not is_missing(text) for text in texts_of(cells.iloc[rows])], dtype=bool)
     return OddCells(rows[unread], int(rows.size - unread.sum()))
-
-
-@dataclass(frozen=True)
-class IgnoredColumn:
-    """A column that is no feature; `reason` says why, for the person who runs the program."""
-
-    name: str
-    reason: str = "declared so"
-
-    holds: ClassVar[Holds] = "categories"
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the encoded columns: none."""
-        return ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        return {"kind": "ignored", "reason": self.reason}
 
 
 #: How a column of free text can be encoded; the first one is the default.
@@ -405,18 +410,11 @@ HASHED_PLACES = 1024
 _CELLS_AT_ONCE = 2**22  # entries of a table of cells and terms that are held at a time
 
 
-@dataclass(frozen=True)
-class TextColumn(ABC):
-    """A column of free text: one encoded column for each term, and one for cells without any.
+class TextColumn(_ColumnOfTexts):
+    """A column of free text: one encoded column for each term, and one for cells without any."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    """
-
-    name: str
-
+    kind: ClassVar[str] = "text"
+    encoding: ClassVar[str]
     holds: ClassVar[Holds] = "words"
 
     @property
@@ -428,10 +426,6 @@ class TextColumn(ABC):
     def places_of(self, text: str) -> set[int]:
         """Return the places of the terms that a text has."""
 
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
@@ -442,25 +436,24 @@ class TextColumn(ABC):
         """Type of what is kept of a cell: one bit for each encoded column."""
         return np.dtype((np.uint8, (-(-(len(self.terms) + 1) // 8),)))
 
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
-        """Return which terms the cells have, as bits, shape (n_rows, n_bytes), and which cells are
-        missing or strange."""
-        codes, distinct = coded_texts(cells)
-        missing = np.array([is_missing(text) for text in distinct], dtype=bool)
-        without = np.empty(len(distinct), dtype=bool)
-        bits = np.empty((len(distinct), self.compact_type.shape[0]), dtype=np.uint8)
-        for rows in _row_blocks(len(distinct), len(self.terms) + 1):
+    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+        without = np.empty(len(texts), dtype=bool)
+        bits = np.empty((len(texts), self.compact_type.shape[0]), dtype=np.uint8)
+        for rows in _row_blocks(len(texts), len(self.terms) + 1):
             known = [
-                set[int]() if missing[row] else self.places_of(distinct[row])
-                for row in range(rows.start, rows.stop)
+                set[int]() if is_missing(text) else self.places_of(text) for text in texts[rows]
             ]
             table = np.zeros((len(known), len(self.terms) + 1), dtype=bool)
             for row, places in enumerate(known):
                 table[row, list(places)] = True
             table[:, -1] = without[rows] = [not places for places in known]
             bits[rows] = np.packbits(table, axis=1)
-        strange: IntArray = np.flatnonzero((without & ~missing)[codes]).astype(np.int64)
-        return bits[codes], OddCells(strange, int(missing[codes].sum()))
+        return bits, without
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+        encoding = {} if self.encoding == TEXT_ENCODINGS[0] else {"encoding": self.encoding}
+        return {"kind": self.kind, **encoding, **super().to_json()}
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, n_terms + 1), from what `compact` returned."""
@@ -477,13 +470,13 @@ class WordsColumn(TextColumn):
 
     Parameters
     ----------
-    name : str
-        Name of the column.
     words : tuple of str
         Public vocabulary, in lower case.
     """
 
     words: tuple[str, ...]
+
+    encoding: ClassVar[str] = "words"
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -498,10 +491,6 @@ class WordsColumn(TextColumn):
         """Return the places of the words that a text has."""
         return {self._word_places[word] for word in words_in(text) if word in self._word_places}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        return {"kind": "text", "words": list(self.words)}
-
 
 @dataclass(frozen=True)
 class WeightedTextColumn(WordsColumn):
@@ -510,8 +499,6 @@ class WeightedTextColumn(WordsColumn):
 
     Parameters
     ----------
-    name : str
-        Name of the column.
     words : tuple of str
         Public vocabulary, in lower case.
     weights : tuple of float
@@ -520,21 +507,14 @@ class WeightedTextColumn(WordsColumn):
 
     weights: tuple[float, ...]
 
+    encoding: ClassVar[str] = "tfidf"
+
     def _widen_some(self, has: AnyArray, out: FloatArray) -> None:
         units = np.rint(np.array(self.weights) / WEIGHT_UNIT).astype(np.int64)
         entries = has[:, :-1] * units
         squares = (entries * units).sum(axis=1)  # exact: of integers, each below 2**63 together
         out[:, :-1] = entries / np.sqrt(np.maximum(squares, 1))[:, None]
         out[:, -1] = has[:, -1]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        return {
-            "kind": "text",
-            "encoding": "tfidf",
-            "words": list(self.words),
-            "weights": list(self.weights),
-        }
 
 
 @dataclass(frozen=True)
@@ -544,8 +524,6 @@ class HashedTextColumn(TextColumn):
 
     Parameters
     ----------
-    name : str
-        Name of the column.
     width : int
         Number of places.
     bigrams : bool
@@ -555,6 +533,8 @@ class HashedTextColumn(TextColumn):
     width: int
     bigrams: bool = False
 
+    encoding: ClassVar[str] = "hashed"
+
     @property
     def terms(self) -> tuple[str, ...]:
         """The numbers of the places."""
@@ -562,22 +542,15 @@ class HashedTextColumn(TextColumn):
 
     def places_of(self, text: str) -> set[int]:
         """Return the places of the words of a text."""
-        return {self._hashed_place(term) for term in terms_in(text, bigrams=self.bigrams)}
+        words = _listed_words(text)
+        pairs = map(" ".join, pairwise(words)) if self.bigrams else ()
+        return {self._hashed_place(term) for term in (*words, *pairs)}
 
     def _hashed_place(self, term: str) -> int:
         # any string can be encoded in this way, lone surrogates too
         content = term.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(content, digest_size=8).digest()
         return int.from_bytes(digest, "big") % self.width
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        return {
-            "kind": "text",
-            "encoding": "hashed",
-            "width": self.width,
-            "bigrams": self.bigrams,
-        }
 
 
 def _row_blocks(n_rows: int, width: int) -> Iterator[slice]:
@@ -620,14 +593,6 @@ def _marked_word() -> re.Pattern[str]:
     return re.compile(rf"[^\W_](?:[^\W_]|[{marks}])*")
 
 
-def terms_in(text: str, *, bigrams: bool) -> set[str]:
-    """Return the words of a text, each once, and the pairs of words that follow on each other
-    where these are wanted, with a space between."""
-    words = _listed_words(text)
-    pairs = map(" ".join, pairwise(words)) if bigrams else ()
-    return {*words, *pairs}
-
-
 def is_word(text: str) -> bool:
     """Return whether a string is one word, as `words_in` finds it."""
     return words_in(text) == {text}
@@ -664,17 +629,3 @@ def word_weights(words: Sequence[str], texts: Iterable[str]) -> FloatArray:
     counts = Counter(word for found in listed for word in found)
     having = np.array([counts[word] for word in words], dtype=np.float64)
     return np.asarray(np.log((1 + len(listed)) / (1 + having)) + 1, dtype=np.float64)
-
-
-FeatureColumn = (
-    NumericColumn
-    | CategoricalColumn
-    | BooleanColumn
-    | DateColumn
-    | DurationColumn
-    | TextColumn
-    | VectorColumn
-)
-
-
-Column = FeatureColumn | IgnoredColumn

@@ -1,14 +1,16 @@
 """What a column is, as the user declares it in a schema; public cells say what is left open."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from secretballot._times import DATE_FORMATS, DATE_PARTS, time_seconds
 from secretballot._validation import shown
-from secretballot.data.cells import LARGEST_NUMBER, is_missing, numbers_of, texts_of, whole
+from secretballot.data.cells import LARGEST_NUMBER, numbers_of, whole
 from secretballot.data.columns import (
     HASHED_PLACES,
     MOST_TERMS,
@@ -42,13 +44,121 @@ from secretballot.data.inferred import (
 )
 from secretballot.exceptions import DataError
 
-#: What the schema may say of a free text: a width without a list of words, weights with one.
+Fixed = TypeVar("Fixed", bound=Column)
+
+
+class _Part(NamedTuple):
+    """What a schema may say of a column under one key.
+
+    Attributes
+    ----------
+    fits : callable
+        Whether a value from JSON may be given.
+    rule : str
+        What it must be, for messages.
+    read : callable
+        Returns the value as columns have it.
+    """
+
+    fits: Callable[[Any], bool]
+    rule: str
+    read: Callable[[Any], Any]
+
+
+def _is_number(value: Any, low: float = -LARGEST_NUMBER, high: float = LARGEST_NUMBER) -> bool:
+    usable = isinstance(value, int | float) and not isinstance(value, bool)
+    return usable and low <= value <= high
+
+
+def _is_one_of(names: tuple[str, ...], value: Any) -> bool:
+    return isinstance(value, str) and value in names
+
+
+def _is_list(fits: Callable[[Any], bool], value: Any, least: int = 1) -> bool:
+    return isinstance(value, list) and least <= len(value) and all(map(fits, value))
+
+
+_NUMBER = _Part(_is_number, "a number", float)
+_SCALE = _Part(lambda value: _is_number(value) and value > 0, "a positive number", float)
+_TRUTH = _Part(lambda value: isinstance(value, bool), "true or false", bool)
+_NUMBERS = {"median": _NUMBER, "center": _NUMBER, "scale": _SCALE, "indicator": _TRUTH}
+_WIDTH = _Part(
+    lambda value: isinstance(value, int) and _is_number(value, 1, MOST_TERMS),
+    f"an integer from 1 to {MOST_TERMS}",
+    int,
+)
+#: What the schema may say of a column of each kind, beside the kind and a reason.
+_PARTS: dict[str, dict[str, _Part]] = {
+    "numeric": {
+        **_NUMBERS,
+        "decimal": _Part(partial(_is_one_of, (".", ",")), '"." or ","', str),
+    },
+    "duration": _NUMBERS,
+    "date": {
+        "format": _Part(
+            partial(_is_one_of, DATE_FORMATS), f"one of {', '.join(DATE_FORMATS)}", str
+        ),
+        "median": _Part(
+            lambda value: isinstance(value, str) and time_seconds(value) is not None,
+            "a date such as 2020-02-29",
+            time_seconds,
+        ),
+        "scale": _SCALE,
+        "parts": _Part(
+            lambda value: (
+                _is_list(partial(_is_one_of, tuple(DATE_PARTS)), value, 0)
+                and len(set(value)) == len(value)
+            ),
+            f"a list of {', '.join(DATE_PARTS)}, each at most once",
+            tuple,
+        ),
+        "indicator": _TRUTH,
+    },
+    "vector": {
+        "center": _Part(
+            partial(_is_list, _is_number),
+            "a list of numbers, one for each place of a vector",
+            lambda value: tuple(map(float, value)),
+        ),
+        "scale": _SCALE,
+    },
+    "text": {
+        "encoding": _Part(
+            partial(_is_one_of, TEXT_ENCODINGS), f"one of {', '.join(TEXT_ENCODINGS)}", str
+        ),
+        "width": _WIDTH,
+        "bigrams": _TRUTH,
+        "words": _Part(
+            lambda value: (
+                _is_list(lambda word: isinstance(word, str) and is_word(folded(word)), value)
+                and len(value) <= MOST_TERMS
+            ),
+            f"a list of 1 to {MOST_TERMS} single words, letters and digits alone",
+            # folded as the words of cells are, so that they are found there
+            lambda value: tuple(dict.fromkeys(map(folded, value))),
+        ),
+        "weights": _Part(
+            partial(_is_list, partial(_is_number, low=WEIGHT_UNIT, high=MOST_WEIGHT)),
+            f"a list of numbers, each from {WEIGHT_UNIT} to {MOST_WEIGHT:g}",
+            lambda value: tuple(round(float(weight), 3) for weight in value),
+        ),
+    },
+    "categorical": {
+        "categories": _Part(
+            partial(_is_list, lambda value: isinstance(value, str | int | float | bool), least=0),
+            "a list of strings or numbers",
+            lambda value: tuple(dict.fromkeys(whole(str(entry).strip()) for entry in value)),
+        )
+    },
+    "boolean": {},
+    "ignored": {},
+}
+#: What a free text may have: a width without a list of words, weights with one.
 _PARTS_OF_TEXT = {
     "words": {"words", "width"},
     "tfidf": {"words", "width", "weights"},
     "hashed": {"bigrams", "width"},
 }
-_OF_ANY_TEXT = {"kind", "reason", "encoding"}.union(*_PARTS_OF_TEXT.values())
 _KINDS = ("numeric", "categorical", "boolean", "date", "duration", "text", "vector", "ignored")
 
 
@@ -58,17 +168,15 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
     Parameters
     ----------
     name : str
-        Name of the column.
-    spec : object
-        "numeric", "categorical", "boolean", "date", "duration", "text", "vector", "ignored", a list
-        of categories, or an object as `to_json` writes it.
-    public : pandas.DataFrame or None
-        Public table.
+    spec : str, list or mapping
+        As `Schema.from_json` takes it.
+    public : DataFrame or None
+        Public table for the parts left out.
 
     Raises
     ------
     DataError
-        If the JSON is no column, or leaves open what no public table is there to say.
+        If `spec` is no column, or leaves open what no public table is there to say.
     """
     # short forms of the object that `to_json` writes
     if isinstance(spec, str):
@@ -80,183 +188,112 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
             f"The schema says nothing usable about column {shown(name)}; "
             f"say one of {', '.join(_KINDS)}, or list its categories."
         )
-    match spec["kind"]:
+    kind, given = spec["kind"], _given_parts(name, spec)
+    match kind:
         case "ignored":
             return IgnoredColumn(name, str(spec.get("reason", "declared so")))
         case "boolean":
             return BooleanColumn(name)
-        case "date":
-            return _declared_date(name, spec, public)
         case "text":
-            return _declared_text(name, spec, public)
-        case "vector":
-            return _declared_vector(name, spec, public)
+            return _declared_text(name, given, public)
         case "categorical":
-            return _declared_categorical(name, spec, public)
-    return _declared_numeric(name, spec, public)
-
-
-def _declared_numeric(
-    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
-) -> NumericColumn:
-    """Return a column of numbers or of lengths of time."""
-    of_time = spec["kind"] == "duration"
-    parts = {key: spec[key] for key in ("median", "center", "scale", "indicator") if key in spec}
-    for key in ("median", "center", "scale"):
-        _check_number(name, key, parts.get(key, 1))
-    if not isinstance(parts.get("indicator", False), bool):
-        raise DataError(
-            f"The schema's indicator of column {shown(name)} is {shown(parts['indicator'])}; it"
-            " must be true or false."
-        )
-    mark = spec.get("decimal", ".")
-    if mark not in (".", ",") or (of_time and "decimal" in spec):
-        raise DataError(
-            f'The schema\'s decimal of column {shown(name)} is {shown(mark)}; it must be "." or'
-            ' ",", of a numeric column.'
-        )
-    # what the schema leaves open comes from public rows alone; with all four given none is read
-    if len(parts) < 4:
-        cells = _public_cells(name, public)
-        numbers = numbers_of(cells, decimal_comma=mark == ",")
-        found = duration_column(name, cells) if of_time else numeric_column(name, numbers)
-        if found is None:
-            what = "a length of time" if of_time else "a number"
-            raise DataError(
-                f"No public row has {what} in column {shown(name)}; give its median and scale in"
-                " the schema."
-            )
-        parts = {
-            key: parts.get(key, getattr(found, key))
-            for key in ("median", "center", "scale", "indicator")
-        }
-    kind = DurationColumn if of_time else NumericColumn
-    return kind(
+            if not given:
+                texts = set(known_texts(_public_cells(name, public)))
+                given = {"categories": tuple(sorted(texts))}
+            return CategoricalColumn(name, **given)
+        case "vector":
+            width = len(given["center"]) if "center" in given else None
+            find: Callable[[Any], Column | None] = partial(vector_column, name, width=width)
+            return _completed(VectorColumn, name, given, find, "a vector", public)
+        case "date":
+            given["style"] = given.pop("format", "iso")
+            open_parts = {"style": given["style"], "parts": given.get("parts")}
+            what = f"a date of format {given['style']}"
+            find = partial(date_column, name, **open_parts)
+            return _completed(DateColumn, name, given, find, what, public)
+        case "duration":
+            given["decimal_comma"] = False
+            find = partial(duration_column, name)
+            return _completed(DurationColumn, name, given, find, "a length of time", public)
+    comma = given["decimal_comma"] = given.pop("decimal", ".") == ","
+    return _completed(
+        NumericColumn,
         name,
-        float(parts["median"]),
-        float(parts["center"]),
-        float(parts["scale"]),
-        bool(parts["indicator"]),
-        mark == ",",
+        given,
+        lambda cells: numeric_column(name, numbers_of(cells, decimal_comma=comma)),
+        "a number",
+        public,
     )
 
 
-def _check_number(name: str, key: str, number: object) -> None:
-    usable = (
-        isinstance(number, int | float)
-        and not isinstance(number, bool)
-        and abs(number) <= LARGEST_NUMBER
-    )
-    if not usable or (key == "scale" and not number > 0):  # type: ignore[operator]
-        raise DataError(
-            f"The schema's {key} of column {shown(name)} is {shown(number)}; it must be a"
-            " number (scale: positive)."
-        )
-
-
-def _declared_date(name: str, spec: Mapping[str, Any], public: pd.DataFrame | None) -> DateColumn:
-    style, parts = spec.get("format", "iso"), spec.get("parts")
-    if style not in DATE_FORMATS:
-        raise DataError(
-            f"The schema's format of column {shown(name)} is {shown(style)}; it must be one of"
-            f" {', '.join(DATE_FORMATS)}."
-        )
-    if parts is not None and not (
-        isinstance(parts, list)
-        and all(isinstance(part, str) and part in DATE_PARTS for part in parts)
-        and len(set(parts)) == len(parts)
-    ):
-        raise DataError(
-            f"The schema's parts of column {shown(name)} must be a list of"
-            f" {', '.join(DATE_PARTS)}, each at most once."
-        )
-    _check_number(name, "scale", spec.get("scale", 1))
-    median = None
-    if "median" in spec:
-        given = spec["median"]
-        median = time_seconds(given) if isinstance(given, str) else None
-        if median is None:
+def _given_parts(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a schema says of a column, checked and as columns have it."""
+    parts, given = _PARTS[spec["kind"]], {}
+    for key in spec:
+        if key in ("kind", "reason"):
+            continue
+        if key not in parts:
+            known = ", ".join(sorted({"kind", "reason", *parts}))
             raise DataError(
-                f"The schema's median of column {shown(name)} is {shown(given)}; it must be a date"
-                " such as 2020-02-29."
+                f"The schema says {shown(key)} of column {shown(name)}, which a {spec['kind']}"
+                f" column does not have; it may say {known}."
             )
-    listed = None if parts is None else tuple(parts)
-    # nothing is left open, so no public table is needed
-    if median is not None and listed is not None and {"scale", "indicator"} <= {*spec}:
-        return DateColumn(
-            name, median, float(spec["scale"]), listed, bool(spec["indicator"]), style
-        )
-    found = date_column(name, _public_cells(name, public), style=style, parts=listed)
+        if not parts[key].fits(spec[key]):
+            raise DataError(
+                f"The schema's {key} of column {shown(name)} is {shown(spec[key])}; it must be"
+                f" {parts[key].rule}."
+            )
+        given[key] = parts[key].read(spec[key])
+    return given
+
+
+def _completed(
+    kind: type[Fixed],
+    name: str,
+    given: Mapping[str, Any],
+    find: Callable[["pd.Series[Any]"], Any],
+    what: str,
+    public: pd.DataFrame | None,
+) -> Fixed:
+    """Return a column by its declared parts; public cells are read for those left open alone."""
+    if {part.name for part in fields(kind)} <= {"name", *given}:
+        return kind(name, **given)
+    found: Fixed | None = find(_public_cells(name, public))
     if found is None:
         raise DataError(
-            f"No public row has a date of format {style} in column {shown(name)}; give the format"
-            " in the schema."
+            f"No public row has {what} in column {shown(name)}; give all of its parts in the"
+            " schema."
         )
-    return DateColumn(
-        name,
-        found.median if median is None else median,
-        float(spec.get("scale", found.scale)),
-        found.parts,
-        bool(spec.get("indicator", found.indicator)),
-        style,
-    )
+    return replace(found, **given)
 
 
-def _declared_text(name: str, spec: Mapping[str, Any], public: pd.DataFrame | None) -> TextColumn:
-    encoding = spec.get("encoding", TEXT_ENCODINGS[0])
-    if encoding not in TEXT_ENCODINGS:
-        raise DataError(
-            f"The schema's encoding of column {shown(name)} is {shown(encoding)}; it must be one of"
-            f" {', '.join(TEXT_ENCODINGS)}."
-        )
-    _check_parts_of_text(name, encoding, spec)
-    if encoding == "hashed":
-        if public is not None and name in public.columns:
-            _refuse_numbers_alone(name, public[name])
-        width = _width_of_text(name, spec, HASHED_PLACES)
-        return HashedTextColumn(name, width, spec.get("bigrams", False))
-    words = _declared_words(name, spec, public)
-    if encoding == "words":
-        return WordsColumn(name, words)
-    weights = spec.get("weights")
-    if weights is None:
-        return weighted_column(name, words, _public_cells(name, public))
-    return WeightedTextColumn(name, words, _checked_weights(name, words, weights))
-
-
-def _check_parts_of_text(name: str, encoding: str, spec: Mapping[str, Any]) -> None:
-    """Refuse what does not go with an encoding, rather than leave it unread."""
-    strange = sorted(map(str, {*spec} - _OF_ANY_TEXT))
-    if strange:
-        raise DataError(
-            f"The schema says {shown(strange[0])} of column {shown(name)}, which a text does not"
-            f" have; it may say {', '.join(sorted(_OF_ANY_TEXT))}."
-        )
+def _declared_text(name: str, given: dict[str, Any], public: pd.DataFrame | None) -> TextColumn:
+    encoding = given.pop("encoding", TEXT_ENCODINGS[0])
     # listed words set the width, and weights belong to listed words
-    known = _PARTS_OF_TEXT[encoding] - ({"width"} if "words" in spec else {"weights"})
-    idle = sorted({"words", "weights", "bigrams", "width"} & {*spec} - known)
+    known = _PARTS_OF_TEXT[encoding] - ({"width"} if "words" in given else {"weights"})
+    idle = sorted({*given} - known)
     if idle:
-        listed = "with" if "words" in spec else "without"
+        listed = "with" if "words" in given else "without"
         raise DataError(
             f"The schema's {idle[0]} of column {shown(name)} means nothing beside the encoding"
             f" {encoding} {listed} a list of words; leave it out."
         )
-    if not isinstance(spec.get("bigrams", False), bool):
+    if encoding == "hashed":
+        if public is not None and name in public.columns:
+            _refuse_numbers_alone(name, public[name])
+        return HashedTextColumn(name, **{"width": HASHED_PLACES, **given})
+    words = given.get("words") or _public_words(name, given.get("width", MOST_WORDS), public)
+    if encoding == "words":
+        return WordsColumn(name, words)
+    weights = given.get("weights")
+    if weights is None:
+        return weighted_column(name, words, _public_cells(name, public))
+    if len(weights) != len(words):
         raise DataError(
-            f"The schema's bigrams of column {shown(name)} is {shown(spec['bigrams'])}; it must be"
-            " true or false."
+            f"The schema's weights of column {shown(name)} must be {len(words)} numbers, one for"
+            " each of its words (without regard to case)."
         )
-
-
-def _width_of_text(name: str, spec: Mapping[str, Any], usual: int) -> int:
-    width = spec.get("width", usual)
-    whole_number = isinstance(width, int) and not isinstance(width, bool)
-    if not whole_number or not 1 <= width <= MOST_TERMS:
-        raise DataError(
-            f"The schema's width of column {shown(name)} is {shown(width)}; it must be an integer"
-            f" from 1 to {MOST_TERMS}."
-        )
-    return int(width)
+    return WeightedTextColumn(name, words, weights)
 
 
 def _refuse_numbers_alone(name: str, cells: "pd.Series[Any]") -> None:
@@ -269,100 +306,18 @@ def _refuse_numbers_alone(name: str, cells: "pd.Series[Any]") -> None:
         )
 
 
-def _declared_words(
-    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
-) -> tuple[str, ...]:
-    """Return the vocabulary of a column, from the schema or from public cells."""
-    listed = spec.get("words")
-    if listed is None:
-        cells = _public_cells(name, public)
-        _refuse_numbers_alone(name, cells)
-        found = text_column(name, cells, most=_width_of_text(name, spec, MOST_WORDS))
-        if found is None:
-            raise DataError(
-                f"No word stands in two public cells of column {shown(name)} without standing in"
-                " nearly all of them; list its words in the schema, or declare it hashed or"
-                " ignored."
-            )
-        return found.words
-    if (
-        not isinstance(listed, list)
-        or not 1 <= len(listed) <= MOST_TERMS
-        or not all(isinstance(word, str) and is_word(folded(word)) for word in listed)
-    ):
+def _public_words(name: str, most: int, public: pd.DataFrame | None) -> tuple[str, ...]:
+    """Return the vocabulary of a column from public cells."""
+    cells = _public_cells(name, public)
+    _refuse_numbers_alone(name, cells)
+    found = text_column(name, cells, most=most)
+    if found is None:
         raise DataError(
-            f"The schema's words of column {shown(name)} must be a list of single words, letters"
-            f" and digits alone, at least one and at most {MOST_TERMS}."
+            f"No word stands in two public cells of column {shown(name)} without standing in"
+            " nearly all of them; list its words in the schema, or declare it hashed or"
+            " ignored."
         )
-    # folded as the words of cells are, so that they are found there
-    return tuple(dict.fromkeys(map(folded, listed)))
-
-
-def _checked_weights(name: str, words: tuple[str, ...], weights: object) -> tuple[float, ...]:
-    usable = (
-        isinstance(weights, list)
-        and len(weights) == len(words)
-        and all(
-            isinstance(weight, int | float)
-            and not isinstance(weight, bool)
-            and WEIGHT_UNIT <= weight <= MOST_WEIGHT
-            for weight in weights
-        )
-    )
-    if not usable:
-        raise DataError(
-            f"The schema's weights of column {shown(name)} must be {len(words)} numbers, one for"
-            f" each of its words (without regard to case), each from {WEIGHT_UNIT} to"
-            f" {MOST_WEIGHT:g}."
-        )
-    assert isinstance(weights, list)
-    return tuple(round(float(weight), 3) for weight in weights)
-
-
-def _declared_vector(
-    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
-) -> VectorColumn:
-    center, scale = spec.get("center"), spec.get("scale")
-    if "center" in spec and (not isinstance(center, list) or not center):
-        raise DataError(
-            f"The schema's center of column {shown(name)} must be a list of numbers, one for each"
-            " place of a vector."
-        )
-    for number in center or ():
-        _check_number(name, "center", number)
-    _check_number(name, "scale", 1 if scale is None else scale)
-    # only what the schema leaves open is read off public cells
-    if center is None or scale is None:
-        found = vector_column(
-            name, _public_cells(name, public), None if center is None else len(center)
-        )
-        if found is None:
-            raise DataError(
-                f"No public row has a vector in column {shown(name)}; give its center and scale in"
-                " the schema."
-            )
-        center = found.center if center is None else center
-        scale = found.scale if scale is None else scale
-    return VectorColumn(name, tuple(map(float, center)), float(scale))
-
-
-def _declared_categorical(
-    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
-) -> CategoricalColumn:
-    listed = spec.get("categories")
-    if listed is None:
-        texts = texts_of(_public_cells(name, public))
-        return CategoricalColumn(
-            name, tuple(sorted({text for text in texts if not is_missing(text)}))
-        )
-    if not isinstance(listed, list) or not all(
-        isinstance(entry, str | int | float | bool) for entry in listed
-    ):
-        raise DataError(
-            f"The schema's categories of column {shown(name)} must be a list of strings or numbers."
-        )
-    categories = tuple(dict.fromkeys(whole(str(entry).strip()) for entry in listed))
-    return CategoricalColumn(name, categories)
+    return found.words
 
 
 def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":

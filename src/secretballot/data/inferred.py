@@ -25,6 +25,7 @@ from secretballot.data.cells import (
 )
 from secretballot.data.columns import (
     MOST_WORDS,
+    NO_DATE,
     BooleanColumn,
     CategoricalColumn,
     Column,
@@ -277,7 +278,8 @@ def date_column(
     parts : tuple of str, optional
         By default month, weekday and hour, as far as they differ among the cells.
     """
-    seconds, unknown = DateColumn(name, 0, style=style).seconds(cells)
+    seconds, _ = DateColumn(name, 0, style=style).compact(cells)
+    unknown = seconds == NO_DATE
     known = np.sort(seconds[~unknown])
     if not known.size:
         return None

@@ -361,7 +361,7 @@ class Schema:
         """Yield the columns that are features, with their place in the encoded matrix."""
         start = 0
         for column in self.columns:
-            if not isinstance(column, IgnoredColumn):
+            if isinstance(column, FeatureColumn):
                 stop = start + len(column.feature_names)
                 yield column, slice(start, stop)
                 start = stop
