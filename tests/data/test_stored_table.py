@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from secretballot.core.partition import KeyedHashPartition, shards_of_digests
+from secretballot.data import stored as stored_table
 from secretballot.data.stored import (
     StoredShards,
     StoredTable,
@@ -22,7 +23,6 @@ from secretballot.data.stored import (
     forget_table,
 )
 from secretballot.exceptions import DataError
-from secretballot.data import stored as stored_table
 from secretballot.teachers.training import Shards
 
 N, K = 500, 7

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from secretballot import read_votes
-from secretballot.exceptions import DataError, ParameterError
 from secretballot.data import vote_files
+from secretballot.exceptions import DataError, ParameterError
 
 VOTES = np.array([[0, 1, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 1, 1, 1]])
 COUNTS = np.array([[2, 3], [4, 1], [0, 5]])

@@ -12,13 +12,13 @@ from pyarrow import dataset
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
+from secretballot.data import stored as stored_table
 from secretballot.data.schema import Schema
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments import estimators
 from secretballot.learners.training import shards as shards_module
 from secretballot.runs.stored_records import store_table
-from secretballot.data import stored as stored_table
 from secretballot.teachers.ensemble import TeacherEnsemble
 
 N, CLASSES = 600, ["no", "yes"]

@@ -15,7 +15,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.reading import is_local_file
 from secretballot.data.schema import Schema
-from secretballot.data.stored import forget_table
+from secretballot.data.stored import StoredTable, forget_table
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
@@ -47,7 +47,6 @@ from secretballot.runs.caution import (
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
-from secretballot.runs.stored_records import StoredRecords
 from secretballot.runs.student_file import check_converts
 from secretballot.runs.tables import (
     RunInputs,
@@ -226,7 +225,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         check_converts("auto", inputs.X_public, inputs.schema, without=run.without)
         hypotheses = None
         if run.hypotheses is not None:
-            if isinstance(inputs.private, StoredRecords):
+            if isinstance(inputs.private, StoredTable):
                 raise _hypotheses_from_disk()
             hypotheses = _class_by_name(run.hypotheses, inputs.X_public.shape[1])
         ledger = ledger_of_run(run, folder, inputs.unit, watch)
