@@ -116,7 +116,7 @@ def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Pa
         ("a,b\n1,2\n", "none of the 3 columns that the student reads"),
         ("age,ward,dose\n40,north,5 mg\n41,south,3 mg\n", "'dose' of the table holds no number"),
         ("age,ward,dose\n", "has a header but no rows"),
-        ("age,ward,dose\n40,north\n", "has a header of 3 fields but another number in row 0"),
+        ("age,ward,dose\n40,north\n", "has a first line of 3 cells but another number in row 0"),
         ("", "is empty"),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_column_by_itself_keeps_blank_lines_as_rows(tmp_path: Path) -> None:
 
 
 def test_blocks_are_joined_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_BLOCK_ROWS", 3)
+    monkeypatch.setattr(tables, "_ROWS_TOGETHER", 3)
     frame = read_table(write(tmp_path, "a,b\n" + "".join(f"{i},{i % 2}\n" for i in range(10))))
     assert frame["a"].tolist() == [str(i) for i in range(10)]
 
@@ -64,13 +64,13 @@ def test_blocks_are_joined_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_parquet_that_claims_more_rows_than_memory_holds_is_refused_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "many.parquet"
     pd.DataFrame({"a": np.zeros(1_000_000), "b": np.zeros(1_000_000)}).to_parquet(path)
     assert path.stat().st_size < 20_000  # runs of one value take no room
     with monkeypatch.context() as patch:
         patch.setattr(tables, "memory_bytes", lambda: 10**7)
-        patch.setattr(parquet, "read_table", lambda _: pytest.fail("memory was taken"))
+        patch.setattr(tables, "frame_of_arrow", lambda *_: pytest.fail("memory was taken"))
         with pytest.raises(
             DataError, match="claims more rows than this machine's memory"
         ) as caught:
@@ -120,7 +120,7 @@ def test_broken_parquet_and_parquet_without_pyarrow_are_refused(
         ("", "is empty"),
         ("\n\n", "columns without a name"),
         ("a,b\n", "has a header but no rows"),
-        (f"a,b\n{SECRET}\n", "header of 2 fields but another number in row 0"),
+        (f"a,b\n{SECRET}\n", "first line of 2 cells but another number in row 0"),
         (f"a,b\n1,2\n{SECRET},2,3\n", "another number in row 1"),
         (f'a,b\n1,2\n{SECRET},"2\n', "no well-formed CSV"),
         (f'a,b\n"{SECRET}"x,2\n', "no well-formed CSV"),
@@ -161,6 +161,7 @@ def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
 def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.csv"
     with path.open("wb") as file:
+        file.write(b"a,b\n" * 20_000)
         file.truncate(1 << 42)  # a hole, not a byte on disk
     with pytest.raises(DataError, match="too large for this machine's memory"):
         read_table(path)

@@ -140,9 +140,7 @@ def test_inconsistent_rows_of_a_csv_are_named(tmp_path):
     with pytest.raises(DataError, match=r"a missing vote \(nan\) \(rows 1, 3"):
         read_votes(path, classes=[0, 1])
     path.write_text("a,b,c\n0,1,1\n0,1\n0,1,1,1\n")
-    with pytest.raises(
-        DataError, match=r"2 rows of another number of cells than the first one's 3 \(rows 1, 2"
-    ):
+    with pytest.raises(DataError, match=r"first line of 3 cells but another number in rows 1, 2"):
         read_votes(path, classes=[0, 1])
 
 

@@ -27,16 +27,16 @@ from secretballot._validation import (
 )
 from secretballot.data.cells import texts_of
 from secretballot.data.frames import frame_of_arrow, memory_bytes, with_text_names
-from secretballot.data.sources import Place, TableFile, reason_unread, source_of
+from secretballot.data.sources import Place, TableFile, TableSource, reason_unread, source_of
 from secretballot.exceptions import (
     DataError,
 )
 
 DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
+_ROWS_TOGETHER = 2**16  # of a block, where all are held at last
 _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
 _NO_ROWS = "{where} has a header but no rows; give a file with at least one."
-_TOO_LARGE = "{where} is too large for this machine's memory ({size:,} bytes); give a part of it."
 #: A table as Python text takes up to this many times its size on disk.
 GROWTH = 3
 #: Bytes that a cell takes at least: read, converted and encoded, eight each time.
@@ -72,41 +72,29 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     Returns
     -------
     pandas.DataFrame, shape (n_rows, n_columns)
-        Texts (CSV) or typed cells (Parquet, see `data.arrow`), index 0, 1, ...
+        Texts (CSV) or typed cells (Parquet, see `data.frames`), index 0, 1, ...
 
     Raises
     ------
     DataError
         If the path is no readable, non-empty table; the message holds no cell of it.
     """
+    frames = list(table_blocks(path, role=role, rows=_ROWS_TOGETHER, whole=True))
     if is_local_file(path):
-        start, local = check_file(path, role=role), Path(path)
-        where = _place_of_file(local, role)
-        parquet = start[:4] == _PARQUET
-        frame = _read_parquet(local, where) if parquet else _read_csv(local, where, start)
-        _check_names([str(name) for name in frame.columns], where)
-        if frame.shape[0] == 0:
-            raise DataError(_NO_ROWS.format(where=where))
-        (file,) = source_of(path, role=role).files
-        with_vectors = _Arrays(file, where)
-        with_vectors.add_to(frame)
-        with_vectors.check_length()
-        return frame
-    source = source_of(path, role=role)
-    if source.size() * GROWTH > memory_bytes():
-        raise DataError(_TOO_LARGE.format(where=f"The {role} {source.shown!r}", size=source.size()))
-    # as texts, which say the same whatever type a column has in each of the files
-    blocks = [
-        {name: texts_of(block[name]) for name in block} for block in table_blocks(path, role=role)
-    ]
-    return pd.DataFrame(
-        {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]},
-        dtype=object,
-    )
+        columns = ((name, [frame[name] for frame in frames]) for name in frames[0])
+        return pd.DataFrame({name: pd.concat(parts, ignore_index=True) for name, parts in columns})
+    return as_texts(frames)
+
+
+def as_texts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return frames below each other as texts, which say the same whatever type a column has in
+    each of the files."""
+    columns = ((name, [texts_of(frame[name]) for frame in frames]) for name in frames[0])
+    return pd.DataFrame({name: np.concatenate(parts) for name, parts in columns}, dtype=object)
 
 
 def table_blocks(
-    place: Place, *, role: str = "file", rows: int | None = None
+    place: Place, *, role: str = "file", rows: int | None = None, whole: bool = False
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a table in blocks, as `read_table` reads them.
 
@@ -121,6 +109,8 @@ def table_blocks(
         What the messages call it.
     rows : int, optional
         Rows of a block, at most; 8192 by default.
+    whole : bool
+        Whether all blocks are to be held in memory together.
 
     Yields
     ------
@@ -133,14 +123,12 @@ def table_blocks(
         As `read_table`, at the block in which the trouble lies; if files of a folder have other
         columns than the first of them, or one was changed while it was read.
     """
-    if is_local_file(place):
-        check_file(place, role=role, whole=False)
-    source = source_of(place, role=role)
+    source = checked_source(place, role=role, whole=whole)
     before, names, empty = source.signatures(), None, True
     rows = _BLOCK_ROWS if rows is None else rows
     for file in source.files:
         where = f"The {role} {file.shown!r}"
-        for frame in _file_blocks(file, where, rows):
+        for frame in _file_blocks(file, where, rows, whole):
             if names is None:
                 _check_names([str(name) for name in frame.columns], where)
                 names = list(frame.columns)
@@ -158,16 +146,16 @@ def table_blocks(
         )
 
 
-def _file_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
+def _file_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
     """Yield the rows of one file in blocks; the first may be empty."""
     start = b""
     with _Reading(where) as reading, file.opened() as content:
         start = content.read(_START)
     reading.settle()
-    parquet = start[:4] == _PARQUET
-    blocks = (
-        _parquet_blocks(file, where, rows) if parquet else _csv_blocks(file, where, start, rows)
-    )
+    if start[:4] == _PARQUET:
+        blocks = _parquet_blocks(file, where, rows, whole)
+    else:
+        blocks = _csv_blocks(file, where, start, rows)
     arrays = _Arrays(file, where)
     for frame in blocks:
         # the folders of a file speak for all of its rows
@@ -301,7 +289,7 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
     DataError
         If it cannot be read.
     """
-    source = source_of(place, role=role)
+    source = checked_source(place, role=role)
     signatures, total = source.signatures(), 0
     for file in source.files:
         where = f"The {role} {file.shown!r}"
@@ -310,7 +298,7 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
             if start[:4] == _PARQUET:
                 content.seek(0)
                 with contextlib.suppress(ValueError, NotImplementedError):
-                    total += _parquet_module(where).read_metadata(content).num_rows
+                    total += parquet_module(where).read_metadata(content).num_rows
             else:
                 lines = max(1, start.count(b"\n") + start.count(b"\r"))
                 total += lines * signatures[file.path][0] // max(1, len(start))
@@ -318,51 +306,48 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
     return total
 
 
-def _place_of_file(path: Path, role: str) -> str:
-    return f"The {role} {str(path)!r}"
-
-
-def check_file(path: str | os.PathLike[str], *, role: str = "file", whole: bool = True) -> bytes:
-    """Return the first bytes of a file that may be a table, having read no more of it.
-
-    Unless `whole`, it may be larger than the memory.
+def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> TableSource:
+    """Return the files of what may be a table, having read no more than the first bytes of a local
+    file.
 
     Raises
     ------
     DataError
-        If it is no regular file, empty, unreadable, neither text nor Parquet, or larger than this
-        machine's memory could hold.
+        If there is none, a local file is no regular one, empty, unreadable, or neither text nor
+        Parquet; or if the table is larger than this machine's memory could hold, and `whole`.
     """
-    path, problem, start = Path(path), "", b""
+    if is_local_file(place):
+        problem = _why_no_table(Path(place))
+        if problem:
+            raise DataError(f"The {role} {str(place)!r} {problem}")
+    source = source_of(place, role=role)
+    size = source.size()
+    if whole and size * GROWTH > memory_bytes():
+        raise DataError(
+            f"The {role} {source.shown!r} is too large for this machine's memory ({size:,} bytes);"
+            " give a part of it."
+        )
+    return source
+
+
+def _why_no_table(path: Path) -> str:
+    """Return why a local file cannot be a table, nothing where it may be one."""
     try:
         # the file's kind comes before its content: opening a pipe would wait for ever
         status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            problem = "is a directory; give a CSV or Parquet file."
-        elif not stat.S_ISREG(status.st_mode):
-            problem = "is no regular file; give a CSV or Parquet file."
-        elif status.st_size == 0:
-            problem = "is empty; give a table with a header and at least one row."
-        elif whole and status.st_size * GROWTH > memory_bytes():
-            problem = (
-                f"is too large for this machine's memory ({status.st_size:,} bytes); give a part"
-                " of it."
-            )
-        else:
-            with path.open("rb") as file:
-                start = file.read(_START)
-            if b"\0" in start and start[:4] != _PARQUET:
-                problem = _why_no_text(start)
+        if not stat.S_ISREG(status.st_mode):
+            return "is no regular file; give a CSV or Parquet file."
+        if status.st_size == 0:
+            return "is empty; give a table with a header and at least one row."
+        with path.open("rb") as file:
+            return _why_no_text(file.read(_START))
     except FileNotFoundError:
-        problem = "does not exist; check the path."
+        return "does not exist; check the path."
     except (OSError, ValueError) as error:
-        problem = f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
-    if problem:
-        raise DataError(f"{_place_of_file(path, role)} {problem}")
-    return start
+        return f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
 
 
-def _parquet_module(where: str) -> Any:
+def parquet_module(where: str) -> Any:
     """Return pyarrow's module for Parquet files."""
     try:
         from pyarrow import parquet
@@ -376,85 +361,56 @@ def _parquet_module(where: str) -> Any:
     return parquet
 
 
-def _read_parquet(path: Path, where: str) -> pd.DataFrame:
-    parquet = _parquet_module(where)
-    # The file's cells must not ride on an exception's context, hence no raise inside the except.
-    table, cells = None, 0
-    with contextlib.suppress(OSError, ValueError, NotImplementedError):
-        cells = _claimed_cells(parquet.read_metadata(path))
-        if cells * _CELL_BYTES <= memory_bytes():
-            table = parquet.read_table(path)
-    if cells * _CELL_BYTES > memory_bytes():
-        raise DataError(
-            f"{where} claims more rows than this machine's memory could hold; give a part of it."
-        )
-    if table is None:
-        raise DataError(f"{where} begins like Parquet but cannot be read as such; write it anew.")
-    return with_text_names(frame_of_arrow(table, where))
-
-
-def _parquet_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
+def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in blocks; the first may be empty."""
     with _Reading(where) as reading, file.opened() as content:
-        yield from _blocks_of_parquet(content, where, rows)
+        yield from _blocks_of_parquet(content, where, rows, whole)
     reading.settle()
 
 
-def _blocks_of_parquet(content: IO[bytes], where: str, rows: int) -> Iterator[pd.DataFrame]:
-    parquet = _parquet_module(where)
+def _blocks_of_parquet(
+    content: IO[bytes], where: str, rows: int, whole: bool
+) -> Iterator[pd.DataFrame]:
+    parquet = parquet_module(where)
+    from pyarrow import Table
+
     unread = DataError(f"{where} begins like Parquet but cannot be read as such; write it anew.")
-    batches, arrow = None, None
+    batches, arrow, cells = None, None, 0
     with contextlib.suppress(OSError, ValueError, NotImplementedError):
         file = parquet.ParquetFile(content)
         batches, arrow = file.iter_batches(batch_size=rows), file.schema_arrow
+        # a few bytes can claim any number
+        groups = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
+        cells = max(file.metadata.num_rows, sum(groups)) * max(1, file.metadata.num_columns)
     if batches is None or arrow is None:
         raise unread
-    yield with_text_names(frame_of_arrow(arrow.empty_table(), where))
-    while True:
+    if whole and cells * _CELL_BYTES > memory_bytes():
+        raise DataError(
+            f"{where} claims more rows than this machine's memory could hold; give a part of it."
+        )
+    table: Any = Table.from_batches([], arrow)
+    while table is not None:
+        yield with_text_names(frame_of_arrow(table, where))
         # the cells of a damaged file must not ride on an exception's context
-        table: Any = unread
+        table = unread
         with contextlib.suppress(OSError, ValueError, NotImplementedError):
             batch = next(batches, None)
-            table = None if batch is None else arrow.empty_table().from_batches([batch])
+            table = None if batch is None else Table.from_batches([batch])
         if table is unread:
             raise unread
-        if table is None:
-            return
-        yield with_text_names(frame_of_arrow(table, where))
-
-
-def _claimed_cells(about: Any) -> int:
-    """Return how many cells the metadata of a Parquet file claims.
-
-    A few bytes can claim any number.
-    """
-    groups = [about.row_group(place) for place in range(about.num_row_groups)]
-    rows = max(about.num_rows, sum(group.num_rows for group in groups))
-    return int(rows * max(1, about.num_columns))
-
-
-def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
-    blocks = list(_csv_blocks(TableFile(str(path), str(path)), where, start, _BLOCK_ROWS))
-    # of arrays, not of frames: a frame that is put together from many looks at its cells
-    columns = {
-        name: np.concatenate([block[name].to_numpy() for block in blocks]) for name in blocks[0]
-    }
-    return pd.DataFrame(columns, dtype=object)
 
 
 def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first may be empty."""
-    if b"\0" in start:
-        raise DataError(f"{where} {_why_no_text(start)}")
-    problem = ""
+    problem = _why_no_text(start)
+    if problem:
+        raise DataError(f"{where} {problem}")
     # no long text stops a run; the limit belongs to the process, and is never lowered again
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     try:
         delimiter = _delimiter_of(file)
         with _opened_text(file) as text:
-            lines = lines_of(text, where)
-            reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
-            yield from _blocks_of_records(_one_line_each(reader, where), where, rows)
+            yield from _blocks_of_records(csv_records(text, where, delimiter), where, rows)
     except UnicodeDecodeError:
         # nearly every byte is a letter of that encoding, so it is a likely guess and no more
         problem = "is not in UTF-8 but probably in Windows-1252 (cp1252); save it in UTF-8."
@@ -471,7 +427,9 @@ def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterato
 
 
 def _why_no_text(start: bytes) -> str:
-    """Return what is said of a file that begins with zero bytes among others."""
+    """Return what is said of a file that is no Parquet and begins with zero bytes among others."""
+    if b"\0" not in start or start[:4] == _PARQUET:
+        return ""
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "is in UTF-16; save it as CSV in UTF-8, or as Parquet."
     return "is binary; give CSV text in UTF-8, or Parquet."
@@ -495,55 +453,70 @@ def _delimiter_of(file: TableFile) -> str:
         # with the wrong delimiter a long header is one field, longer than the reader takes
         with _opened_text(file) as text, contextlib.suppress(csv.Error):
             header = next(
-                _filled_records(csv.reader(text, delimiter=delimiter, skipinitialspace=True)), []
+                filter(None, csv.reader(text, delimiter=delimiter, skipinitialspace=True)), []
             )
         counts.append(len(header))
     return DELIMITERS[counts.index(max(counts))]
 
 
-def _one_line_each(reader: Any, where: str) -> Iterator[list[str]]:
-    """Yield the records of a CSV reader, each of which stands on a line of its own.
+def csv_records(text: Iterable[str], where: str, delimiter: str = ",") -> Iterator[list[str]]:
+    """Yield the cells of every line of a CSV file that was opened with ``newline=""``, none of a
+    blank one.
 
     Raises
     ------
     DataError
-        If a quoted field goes on beyond its line: one stray quotation mark would swallow the
-        records of others.
+        If a quoted cell goes on beyond its line: one stray quotation mark would swallow the records
+        of others; or if a line does not end as the others do.
+    csv.Error
+        If it is no CSV; the message may hold cells.
     """
+    reader = csv.reader(
+        lines_of(text, where), delimiter=delimiter, skipinitialspace=True, strict=True
+    )
     for number, record in enumerate(reader, start=1):
         if reader.line_num != number:
             raise DataError(
-                f"{where} has a quoted field that does not end on its line (line {number}); write"
+                f"{where} has a quoted cell that does not end on its line (line {number}); write"
                 " every record on one line, or the table as Parquet."
             )
         yield record
 
 
-def _filled_records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Yield the records of a file without its blank lines."""
-    return (record for record in reader if record)
+def even_blocks(
+    records: Iterator[list[str]], width: int, where: str, rows: int
+) -> Iterator[list[list[str]]]:
+    """Yield records in blocks, all of them of so many cells. Between them blank lines are left out,
+    but in a table of one column, where each is a record with nothing in it.
+
+    Raises
+    ------
+    DataError
+        If a record has another number of cells.
+    """
+    filled = filter(None, records) if width > 1 else (record or [""] for record in records)
+    done = 0
+    while block := list(islice(filled, rows)):
+        odd = [done + row for row, record in enumerate(block) if len(record) != width]
+        if odd:
+            raise DataError(
+                f"{where} has a first line of {width} cells but another number in"
+                f" {name_rows(odd)}; quote cells that contain the delimiter, or fix the rows."
+            )
+        yield block
+        done += len(block)
 
 
 def _blocks_of_records(
-    reader: Iterator[list[str]], where: str, rows: int
+    records: Iterator[list[str]], where: str, rows: int
 ) -> Iterator[pd.DataFrame]:
     """Yield a frame without rows, which has the names, then the records in blocks."""
-    header = [name.strip() for name in next(_filled_records(reader), [])]
+    header = [name.strip() for name in next(filter(None, records), [])]
     _check_names(header, where)
     yield pd.DataFrame({name: np.empty(0, dtype=object) for name in header}, dtype=object)
-    # In a table of one column a blank line is a record with nothing in it.
-    records = _filled_records(reader) if len(header) > 1 else (record or [""] for record in reader)
-    done = 0
-    while block := list(islice(records, rows)):
-        odd = [done + row for row, record in enumerate(block) if len(record) != len(header)]
-        if odd:
-            raise DataError(
-                f"{where} has a header of {len(header)} fields but another number in"
-                f" {name_rows(odd)}; quote fields that contain the delimiter, or fix the rows."
-            )
+    for block in even_blocks(records, len(header), where, rows):
         columns = zip(header, zip(*block, strict=True), strict=True)
         yield pd.DataFrame({name: _compact_cells(cells) for name, cells in columns}, dtype=object)
-        done += len(block)
 
 
 def _compact_cells(cells: Sequence[str]) -> ObjectArray:

@@ -1,12 +1,11 @@
 """Read files of votes or counts in blocks, whatever framework wrote them."""
 
-import csv
 import os
 import stat
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ import numpy.typing as npt
 from secretballot._typing import CountArray
 from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice
 from secretballot.core.private import Votes
-from secretballot.data.reading import lines_of
+from secretballot.data.frames import memory_bytes
+from secretballot.data.reading import csv_records, even_blocks, parquet_module
 from secretballot.data.tally import (
     blocks_of,
     check_classes,
@@ -227,10 +227,8 @@ def _open_csv(path: Path, reading: _Reading) -> _Table:
 
     No type is found for a column.
     """
-    lines = _csv_records(path)
+    where, lines = f"the file {_shown_path(path)}", _csv_records(path)
     first = next(lines, None) or [""]
-    # in a file of one column a blank line is a row with a missing vote
-    records = (line or [""] for line in lines) if len(first) == 1 else filter(None, lines)
     if reading.header != "no" and not first[0].strip():
         raise DataError(
             f"the file {_shown_path(path)} has a first column without a name; write it without the"
@@ -239,44 +237,14 @@ def _open_csv(path: Path, reading: _Reading) -> _Table:
     kind = reading.kind or _kind_by_shape(len(first), reading.classes, reading.n_teachers)
     has_header = _has_header(first, kind, reading)
     names = tuple(cell.strip() for cell in first) if has_header else None
-    rows = records if has_header else chain([first], records)
-    return _Table(len(first), _csv_blocks(path, rows, len(first)), names)
+    rows = lines if has_header else chain([first], lines)
+    blocks = even_blocks(rows, len(first), where, max(1, _BLOCK_CELLS // len(first)))
+    return _Table(len(first), (np.array(block, dtype=object) for block in blocks), names)
 
 
 def _csv_records(path: Path) -> Iterator[list[str]]:
-    """Yield the cells of every line, none of a blank one.
-
-    Raises
-    ------
-    DataError
-        If a quoted cell goes on beyond its line: one stray quotation mark would swallow the lines
-        of other queries.
-    """
     with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = lines_of(file, f"the file {_shown_path(path)}")
-        reader = csv.reader(lines, skipinitialspace=True, strict=True)
-        for number, record in enumerate(reader, start=1):
-            if reader.line_num != number:
-                raise DataError(
-                    f"the file {_shown_path(path)} has a quoted cell that does not end on its line"
-                    f" (line {number}); write every row on one line."
-                )
-            yield record
-
-
-def _csv_blocks(path: Path, rows: Iterator[list[str]], width: int) -> Iterator[npt.NDArray[Any]]:
-    done, size = 0, max(1, _BLOCK_CELLS // width)
-    while lines := list(islice(rows, size)):
-        odd = [done + place for place, line in enumerate(lines) if len(line) != width]
-        if odd:
-            named = ", ".join(map(str, odd[:_COLUMNS_NAMED]))
-            raise DataError(
-                f"the file {_shown_path(path)} has {len(odd)} rows of another number of cells than"
-                f" the first one's {width} (rows {named}, counted from 0); give every row as many,"
-                " and quote cells with a comma."
-            )
-        done += len(lines)
-        yield np.array(lines, dtype=object)
+        yield from csv_records(file, f"the file {_shown_path(path)}")
 
 
 def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
@@ -337,9 +305,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _open_parquet(path: Path, reading: _Reading) -> _Table:
-    pq = _parquet_reader()
-    if pq is None:
-        raise DataError("reading .parquet needs pyarrow; install secretballot[parquet].")
+    pq = parquet_module(f"the file {_shown_path(path)}")
     # the schema and the number of rows come before the cells: a small file can claim any size
     schema = pq.read_schema(path)
     if any(name.startswith("__index_level_") for name in schema.names):
@@ -353,20 +319,12 @@ def _open_parquet(path: Path, reading: _Reading) -> _Table:
             " numbers nor strings; write plain votes or counts."
         )
     rows = pq.read_metadata(path).num_rows
-    if rows * _ROW_BYTES > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+    if rows * _ROW_BYTES > memory_bytes():
         raise DataError(
             f"the file {_shown_path(path)} claims {rows} rows, more than this machine's memory"
             " holds; give a part."
         )
     return _Table(len(schema.names), _parquet_blocks(path, len(schema.names)), tuple(schema.names))
-
-
-def _parquet_reader() -> Any:
-    try:
-        import pyarrow.parquet as pq
-    except ImportError:
-        return None
-    return pq
 
 
 def _is_flat(kind: Any) -> bool:

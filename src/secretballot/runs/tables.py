@@ -27,7 +27,13 @@ from secretballot.data.frames import (
     unit_ids,
 )
 from secretballot.data.inferred import known_texts
-from secretballot.data.reading import GROWTH, check_file, estimated_rows, is_local_file, read_table
+from secretballot.data.reading import (
+    GROWTH,
+    checked_source,
+    estimated_rows,
+    is_local_file,
+    read_table,
+)
 from secretballot.data.schema import Schema
 from secretballot.data.sources import source_of
 from secretballot.data.stored import StoredTable
@@ -364,14 +370,9 @@ def check_files(tables: RunTables) -> None:
     """
     given = {"private": tables.private, "public": tables.public, "test": tables.evaluate}
     for name, place in given.items():
-        if place is None:
-            continue
-        role = f"{name} file"
-        if is_local_file(place):
+        if place is not None:
             # the private one may be larger than memory, and goes to disk then
-            check_file(place, role=role, whole=place is not tables.private)
-        else:
-            source_of(place, role=role)
+            checked_source(place, role=f"{name} file", whole=place is not tables.private)
 
 
 def read_inputs(
