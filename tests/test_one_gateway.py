@@ -37,12 +37,8 @@ CATCHES = {
     "a file that cannot be read ends the run": {
         "data/sources.py:_by_arrow",
         "data/sources.py:_by_fsspec",
-        "data/sources.py:_source_at",
-        "data/sources.py:digest",
-        "data/sources.py:signatures",
-        "data/reading.py:_csv_blocks",
+        "data/sources.py:attempt",
         "data/reading.py:_opened_array",
-        "data/vote_files.py:_read_or_refuse",
         "learners/universal/kept_records.py:_records_of",
     },
     "a file of what can be had again, or of public points": {

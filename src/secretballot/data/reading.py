@@ -12,6 +12,7 @@ import math
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -27,7 +28,15 @@ from secretballot._validation import (
 )
 from secretballot.data.cells import texts_of
 from secretballot.data.frames import frame_of_arrow, memory_bytes, with_text_names
-from secretballot.data.sources import Place, TableFile, TableSource, reason_unread, source_of
+from secretballot.data.sources import (
+    Place,
+    TableFile,
+    TableSource,
+    attempt,
+    guarded,
+    source_of,
+    why_unread,
+)
 from secretballot.exceptions import (
     DataError,
 )
@@ -148,16 +157,16 @@ def table_blocks(
 
 def _file_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
     """Yield the rows of one file in blocks; the first may be empty."""
-    start = b""
-    with _Reading(where) as reading, file.opened() as content:
-        start = content.read(_START)
-    reading.settle()
+    start = _start_of(file, where)
     if start[:4] == _PARQUET:
-        blocks = _parquet_blocks(file, where, rows, whole)
+        blocks, why = _parquet_blocks(file, where, rows, whole), _why_no_parquet
     else:
-        blocks = _csv_blocks(file, where, start, rows)
+        problem = _why_no_text(start)
+        if problem:
+            raise DataError(f"{where} {problem}")
+        blocks, why = _csv_blocks(file, where, rows), _why_no_csv
     arrays = _Arrays(file, where)
-    for frame in blocks:
+    for frame in guarded(blocks, partial(why, where)):
         # the folders of a file speak for all of its rows
         for name, value in file.keys.items():
             frame[name] = np.full(len(frame), value, dtype=object)
@@ -245,32 +254,14 @@ def _check_like_first(found: list[str], first: list[str], where: str, other: str
         )
 
 
-class _Reading:
-    """Catch what a file system raises, whatever that is and holds; `settle` tells it in one
-    sentence, outside of the block, where nothing rides along as its context."""
+def _start_of(file: TableFile, where: str) -> bytes:
+    """Return the first bytes of a file."""
 
-    def __init__(self, where: str) -> None:
-        self._where, self._problem = where, ""
+    def read() -> bytes:
+        with file.opened() as content:
+            return content.read(_START)
 
-    def __enter__(self) -> "_Reading":
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or isinstance(error, DataError):
-            return False
-        self._problem = reason_unread(error)
-        return True
-
-    def settle(self) -> None:
-        """Refuse a file that could not be read.
-
-        Raises
-        ------
-        DataError
-            If the file could not be read; names it and the reason.
-        """
-        if self._problem:
-            raise DataError(f"{self._where} cannot be read ({self._problem}); check the path.")
+    return attempt(read, partial(why_unread, where))
 
 
 def is_local_file(place: Place) -> bool:
@@ -293,16 +284,12 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
     signatures, total = source.signatures(), 0
     for file in source.files:
         where = f"The {role} {file.shown!r}"
-        with _Reading(where) as reading, file.opened() as content:
-            start = content.read(_START)
-            if start[:4] == _PARQUET:
-                content.seek(0)
-                with contextlib.suppress(ValueError, NotImplementedError):
-                    total += parquet_module(where).read_metadata(content).num_rows
-            else:
-                lines = max(1, start.count(b"\n") + start.count(b"\r"))
-                total += lines * signatures[file.path][0] // max(1, len(start))
-        reading.settle()
+        start = _start_of(file, where)
+        if start[:4] == _PARQUET:
+            total += attempt(partial(_parquet_rows, file, where), partial(_why_no_parquet, where))
+        else:
+            lines = max(1, start.count(b"\n") + start.count(b"\r"))
+            total += lines * signatures[file.path][0] // max(1, len(start))
     return total
 
 
@@ -317,9 +304,11 @@ def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> 
         Parquet; or if the table is larger than this machine's memory could hold, and `whole`.
     """
     if is_local_file(place):
-        problem = _why_no_table(Path(place))
+        file = TableFile(os.fspath(place), str(place))
+        where = f"The {role} {file.shown!r}"
+        problem = why_no_file(Path(place)) or _why_no_text(_start_of(file, where))
         if problem:
-            raise DataError(f"The {role} {str(place)!r} {problem}")
+            raise DataError(f"{where} {problem}")
     source = source_of(place, role=role)
     size = source.size()
     if whole and size * GROWTH > memory_bytes():
@@ -330,8 +319,8 @@ def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> 
     return source
 
 
-def _why_no_table(path: Path) -> str:
-    """Return why a local file cannot be a table, nothing where it may be one."""
+def why_no_file(path: Path) -> str:
+    """Return why a path is no file that can be read, nothing where it is one."""
     try:
         # the file's kind comes before its content: opening a pipe would wait for ever
         status = path.stat()
@@ -339,12 +328,12 @@ def _why_no_table(path: Path) -> str:
             return "is no regular file; give a CSV or Parquet file."
         if status.st_size == 0:
             return "is empty; give a table with a header and at least one row."
-        with path.open("rb") as file:
-            return _why_no_text(file.read(_START))
+        path.open("rb").close()
     except FileNotFoundError:
         return "does not exist; check the path."
     except (OSError, ValueError) as error:
         return f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
+    return ""
 
 
 def parquet_module(where: str) -> Any:
@@ -361,69 +350,64 @@ def parquet_module(where: str) -> Any:
     return parquet
 
 
+def _parquet_rows(file: TableFile, where: str) -> int:
+    with file.opened() as content:
+        return int(parquet_module(where).read_metadata(content).num_rows)
+
+
+def _why_no_parquet(where: str, error: Exception) -> str:
+    # errors of the file system have a number, those of Arrow have none
+    damaged = isinstance(error, OSError) and error.errno is None
+    if damaged or isinstance(error, ValueError | NotImplementedError):
+        return f"{where} begins like Parquet but cannot be read as such; write it anew."
+    return why_unread(where, error)
+
+
 def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a Parquet file in blocks; the first may be empty."""
-    with _Reading(where) as reading, file.opened() as content:
-        yield from _blocks_of_parquet(content, where, rows, whole)
-    reading.settle()
-
-
-def _blocks_of_parquet(
-    content: IO[bytes], where: str, rows: int, whole: bool
-) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a Parquet file in blocks; the first is empty."""
     parquet = parquet_module(where)
     from pyarrow import Table
 
-    unread = DataError(f"{where} begins like Parquet but cannot be read as such; write it anew.")
-    batches, arrow, cells = None, None, 0
-    with contextlib.suppress(OSError, ValueError, NotImplementedError):
-        file = parquet.ParquetFile(content)
-        batches, arrow = file.iter_batches(batch_size=rows), file.schema_arrow
+    with file.opened() as content:
+        opened = parquet.ParquetFile(content)
+        about, arrow = opened.metadata, opened.schema_arrow
         # a few bytes can claim any number
-        groups = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
-        cells = max(file.metadata.num_rows, sum(groups)) * max(1, file.metadata.num_columns)
-    if batches is None or arrow is None:
-        raise unread
-    if whole and cells * _CELL_BYTES > memory_bytes():
-        raise DataError(
-            f"{where} claims more rows than this machine's memory could hold; give a part of it."
-        )
-    table: Any = Table.from_batches([], arrow)
-    while table is not None:
-        yield with_text_names(frame_of_arrow(table, where))
-        # the cells of a damaged file must not ride on an exception's context
-        table = unread
-        with contextlib.suppress(OSError, ValueError, NotImplementedError):
-            batch = next(batches, None)
-            table = None if batch is None else Table.from_batches([batch])
-        if table is unread:
-            raise unread
+        groups = [about.row_group(place).num_rows for place in range(about.num_row_groups)]
+        cells = max(about.num_rows, sum(groups)) * max(1, about.num_columns)
+        if whole and cells * _CELL_BYTES > memory_bytes():
+            raise DataError(
+                f"{where} claims more rows than this machine's memory could hold; give a part of"
+                " it."
+            )
+        yield with_text_names(frame_of_arrow(Table.from_batches([], arrow), where))
+        for batch in opened.iter_batches(batch_size=rows):
+            yield with_text_names(frame_of_arrow(Table.from_batches([batch]), where))
 
 
-def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV file as texts, in blocks; the first may be empty."""
-    problem = _why_no_text(start)
-    if problem:
-        raise DataError(f"{where} {problem}")
+def _csv_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a CSV file as texts, in blocks; the first is empty."""
     # no long text stops a run; the limit belongs to the process, and is never lowered again
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
-    try:
-        delimiter = _delimiter_of(file)
-        with _opened_text(file) as text:
-            yield from _blocks_of_records(csv_records(text, where, delimiter), where, rows)
-    except UnicodeDecodeError:
+    delimiter = _delimiter_of(file)
+    with _opened_text(file) as text:
+        records = csv_records(text, where, delimiter)
+        header = [name.strip() for name in next(filter(None, records), [])]
+        _check_names(header, where)
+        yield pd.DataFrame({name: np.empty(0, dtype=object) for name in header}, dtype=object)
+        for block in even_blocks(records, len(header), where, rows):
+            columns = zip(header, zip(*block, strict=True), strict=True)
+            yield pd.DataFrame(
+                {name: _compact_cells(cells) for name, cells in columns}, dtype=object
+            )
+
+
+def _why_no_csv(where: str, error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
         # nearly every byte is a letter of that encoding, so it is a likely guess and no more
-        problem = "is not in UTF-8 but probably in Windows-1252 (cp1252); save it in UTF-8."
-    except csv.Error:
-        problem = "is no well-formed CSV; look for a misplaced quotation mark."
-    except DataError:
-        raise
-    except Exception as error:
-        problem = f"cannot be read ({reason_unread(error)})."
-    # raised outside of the handlers: an error of the reader quotes private cells, and must not ride
-    # along as the cause
-    if problem:
-        raise DataError(f"{where} {problem}")
+        return f"{where} is not in UTF-8 but probably in Windows-1252 (cp1252); save it in UTF-8."
+    if isinstance(error, csv.Error):
+        return f"{where} is no well-formed CSV; look for a misplaced quotation mark."
+    return why_unread(where, error)
 
 
 def _why_no_text(start: bytes) -> str:
@@ -505,18 +489,6 @@ def even_blocks(
             )
         yield block
         done += len(block)
-
-
-def _blocks_of_records(
-    records: Iterator[list[str]], where: str, rows: int
-) -> Iterator[pd.DataFrame]:
-    """Yield a frame without rows, which has the names, then the records in blocks."""
-    header = [name.strip() for name in next(filter(None, records), [])]
-    _check_names(header, where)
-    yield pd.DataFrame({name: np.empty(0, dtype=object) for name in header}, dtype=object)
-    for block in even_blocks(records, len(header), where, rows):
-        columns = zip(header, zip(*block, strict=True), strict=True)
-        yield pd.DataFrame({name: _compact_cells(cells) for name, cells in columns}, dtype=object)
 
 
 def _compact_cells(cells: Sequence[str]) -> ObjectArray:

@@ -7,16 +7,20 @@ carry no credentials.
 import glob
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, SecretBallotError
+
+T = TypeVar("T")
 
 #: What a table may be named by: a path, a URL, or a `pyarrow.dataset.Dataset`.
 Place = Any
@@ -87,17 +91,15 @@ class TableFile:
         DataError
             If it cannot be read.
         """
-        digest, problem = hashlib.sha256(), ""
-        try:
+        digest = hashlib.sha256()
+
+        def read() -> str:
             with self.opened() as content:
                 while block := content.read(2**20):
                     digest.update(block)
-        # file systems raise what they like, with addresses and keys in it
-        except Exception as error:
-            problem = reason_unread(error)
-        if problem:
-            raise DataError(f"{self.shown!r} cannot be read ({problem}); check the path.")
-        return digest.hexdigest()
+            return digest.hexdigest()
+
+        return attempt(read, partial(why_unread, repr(self.shown)))
 
     def signature(self) -> tuple[int, int]:
         """Return its size in bytes and when it was changed last, in nanoseconds since 1970, -1
@@ -152,16 +154,10 @@ class TableSource:
         DataError
             If one is not there any more.
         """
-        problem, found = "", {}
-        for file in self._part_files():
-            try:
-                found[file.path] = file.signature()
-            # file systems raise what they like, with addresses and keys in it
-            except Exception as error:
-                problem = f"{file.shown!r} cannot be read ({reason_unread(error)})"
-        if problem:
-            raise DataError(f"{problem}; check the path.")
-        return found
+        return {
+            file.path: attempt(file.signature, partial(why_unread, repr(file.shown)))
+            for file in self._part_files()
+        }
 
     def shares_file(self, other: "TableSource") -> bool:
         """Return whether a file of this table is one of another table too: the same one, or one of
@@ -307,25 +303,24 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
     """Return the files at a path of a file system that is not this machine's."""
     from pyarrow import fs
 
-    about, listed, problem = None, [], ""
-    try:
+    def listed() -> tuple[Any, list[Any]]:
         about = system.get_file_info(path)
-        if about.type == fs.FileType.Directory:
-            listed = system.get_file_info(fs.FileSelector(path, recursive=True))
-    except Exception as error:  # file systems raise what they like, with addresses and keys in it
-        problem = type(error).__name__
-    if problem:
-        raise DataError(
-            f"{where} cannot be reached ({problem}); give credentials as its file system takes"
-            " them, in the environment or a profile, and check the address."
-        )
-    assert about is not None
+        inside = about.type == fs.FileType.Directory
+        return about, system.get_file_info(fs.FileSelector(path, recursive=True)) if inside else []
+
+    about, found = attempt(
+        listed,
+        lambda error: (
+            f"{where} cannot be reached ({type(error).__name__}); give credentials as its file"
+            " system takes them, in the environment or a profile, and check the address."
+        ),
+    )
     if about.type == fs.FileType.NotFound:
         raise DataError(f"{where} does not exist; check the address.")
     if about.type == fs.FileType.Directory:
         files = [
             (one.path[len(path.rstrip("/")) :].lstrip("/"), one.path)
-            for one in listed
+            for one in found
             if one.type == fs.FileType.File
         ]
         return _folder_source(files, path, system, place, where)
@@ -490,9 +485,43 @@ def reason_unread(error: Exception) -> str:
     Raises
     ------
     MemoryError
-        If that is the reason: it is no property of the file.
+        In the place of one, which no other file would mend.
     """
     if isinstance(error, MemoryError):
         raise MemoryError
     number = getattr(error, "errno", None)
     return os.strerror(number) if isinstance(number, int) else type(error).__name__
+
+
+def why_unread(where: str, error: Exception) -> str:
+    """Return a sentence that says so of a file."""
+    return f"{where} cannot be read ({reason_unread(error)}); check the path."
+
+
+def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
+    """Return what a call comes to.
+
+    File systems and readers raise, and warn of, what they like, with addresses, keys and cells in
+    it.
+
+    Raises
+    ------
+    DataError
+        In the place of any exception that is none of this package's own: the sentence that `why`
+        returns, and nothing riding along.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return call()
+    except SecretBallotError:
+        raise
+    except Exception as error:
+        sentence = why(error)
+    raise DataError(sentence)
+
+
+def guarded(blocks: Iterator[T], why: Callable[[Exception], str]) -> Iterator[T]:
+    """Yield blocks, each by `attempt`."""
+    while (block := attempt(partial(next, blocks, None), why)) is not None:
+        yield block

@@ -1,8 +1,6 @@
 """Read files of votes or counts in blocks, whatever framework wrote them."""
 
 import os
-import stat
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,7 +14,8 @@ from secretballot._typing import CountArray
 from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice
 from secretballot.core.private import Votes
 from secretballot.data.frames import memory_bytes
-from secretballot.data.reading import csv_records, even_blocks, parquet_module
+from secretballot.data.reading import csv_records, even_blocks, parquet_module, why_no_file
+from secretballot.data.sources import attempt, guarded
 from secretballot.data.tally import (
     blocks_of,
     check_classes,
@@ -29,7 +28,6 @@ from secretballot.exceptions import (
     DataError,
     Parameter,
     ParameterError,
-    SecretBallotError,
 )
 
 _BLOCK_CELLS = 2**20
@@ -146,7 +144,7 @@ def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | 
 
 
 def _opened_table(path: Path, reading: _Reading) -> _Table:
-    openers: dict[str, Callable[[Path, _Reading], _Table]] = {
+    openers: dict[str, Callable[[Path, str, _Reading], _Table]] = {
         ".npy": _open_npy,
         ".csv": _open_csv,
         ".parquet": _open_parquet,
@@ -154,48 +152,18 @@ def _opened_table(path: Path, reading: _Reading) -> _Table:
     suffix = path.suffix.lower()
     if suffix not in openers:
         raise DataError(f"the file {_shown_path(path)} must end in .npy, .csv or .parquet.")
-    problem = ""
-    try:
-        # the file's kind comes before its content: opening a pipe would wait for ever
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode) or not os.access(path, os.R_OK):
-            problem = "cannot be read: it is not a readable file."
-        elif found.st_size == 0:
-            problem = "is empty."
-    except (OSError, ValueError) as error:
-        problem = f"cannot be read: {getattr(error, 'strerror', None) or 'the path is not valid'}."
+    where = f"the file {_shown_path(path)}"
+    problem = why_no_file(path)
     if problem:
-        raise DataError(f"the file {_shown_path(path)} {problem}")
-    table: _Table = _read_or_refuse(path, lambda: openers[suffix](path, reading))
-    return _Table(table.n_columns, _read_all(path, table.blocks), table.names)
+        raise DataError(f"{where} {problem}")
 
+    def why(error: Exception) -> str:
+        return (
+            f"{where} is no readable {suffix} table; it is damaged, cut short or of another kind."
+        )
 
-def _read_all(path: Path, blocks: Iterator[npt.NDArray[Any]]) -> Iterator[npt.NDArray[Any]]:
-    while True:
-        block = _read_or_refuse(path, lambda: next(blocks, None))
-        if block is None:
-            return
-        yield block
-
-
-def _read_or_refuse(path: Path, read: Callable[[], Any]) -> Any:
-    """Return what a reader returns, or raise one sentence for whatever it raises.
-
-    Its own may quote the file.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return read()
-    except SecretBallotError:
-        raise
-    except Exception:
-        pass
-    # Outside of the handler: an exception's context is shown in tracebacks, whatever `from` says.
-    raise DataError(
-        f"the file {_shown_path(path)} is no readable {path.suffix.lower()} table; it is damaged,"
-        " cut short or of another kind."
-    )
+    table: _Table = attempt(lambda: openers[suffix](path, where, reading), why)
+    return _Table(table.n_columns, guarded(iter(table.blocks), why), table.names)
 
 
 def _shown_path(path: Path) -> str:
@@ -211,28 +179,26 @@ def _named_columns(places: Sequence[int]) -> str:
     return f"column{'s' if len(places) != 1 else ''} {named}{more}"
 
 
-def _open_npy(path: Path, reading: _Reading) -> _Table:
+def _open_npy(path: Path, where: str, reading: _Reading) -> _Table:
     # A memory map checks the header's claim against the file's size and never unpickles.
     table = np.lib.format.open_memmap(path, mode="r")
     if table.ndim != 2:
         raise DataError(
-            f"the file {_shown_path(path)} has {table.ndim} dimensions; give one row per query and"
-            " two dimensions."
+            f"{where} has {table.ndim} dimensions; give one row per query and two dimensions."
         )
     return _Table(table.shape[1], blocks_of(table))
 
 
-def _open_csv(path: Path, reading: _Reading) -> _Table:
+def _open_csv(path: Path, where: str, reading: _Reading) -> _Table:
     """Read a CSV file of which every record stands on one line, cell by cell.
 
     No type is found for a column.
     """
-    where, lines = f"the file {_shown_path(path)}", _csv_records(path)
+    lines = _csv_records(path, where)
     first = next(lines, None) or [""]
     if reading.header != "no" and not first[0].strip():
         raise DataError(
-            f"the file {_shown_path(path)} has a first column without a name; write it without the"
-            " row index."
+            f"{where} has a first column without a name; write it without the row index."
         )
     kind = reading.kind or _kind_by_shape(len(first), reading.classes, reading.n_teachers)
     has_header = _has_header(first, kind, reading)
@@ -242,9 +208,9 @@ def _open_csv(path: Path, reading: _Reading) -> _Table:
     return _Table(len(first), (np.array(block, dtype=object) for block in blocks), names)
 
 
-def _csv_records(path: Path) -> Iterator[list[str]]:
+def _csv_records(path: Path, where: str) -> Iterator[list[str]]:
     with path.open(newline="", encoding="utf-8-sig") as file:
-        yield from csv_records(file, f"the file {_shown_path(path)}")
+        yield from csv_records(file, where)
 
 
 def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
@@ -304,27 +270,23 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _open_parquet(path: Path, reading: _Reading) -> _Table:
-    pq = parquet_module(f"the file {_shown_path(path)}")
+def _open_parquet(path: Path, where: str, reading: _Reading) -> _Table:
     # the schema and the number of rows come before the cells: a small file can claim any size
-    schema = pq.read_schema(path)
+    file = parquet_module(where).ParquetFile(path)
+    schema, rows = file.schema_arrow, file.metadata.num_rows
     if any(name.startswith("__index_level_") for name in schema.names):
-        raise DataError(
-            f"the file {_shown_path(path)} holds a row index; write it without the row index."
-        )
+        raise DataError(f"{where} holds a row index; write it without the row index.")
     odd = [place + 1 for place, kind in enumerate(schema.types) if not _is_flat(kind)]
     if odd:
         raise DataError(
-            f"the file {_shown_path(path)} has cells in {_named_columns(odd)} that are neither"
+            f"{where} has cells in {_named_columns(odd)} that are neither"
             " numbers nor strings; write plain votes or counts."
         )
-    rows = pq.read_metadata(path).num_rows
     if rows * _ROW_BYTES > memory_bytes():
         raise DataError(
-            f"the file {_shown_path(path)} claims {rows} rows, more than this machine's memory"
-            " holds; give a part."
+            f"{where} claims {rows} rows, more than this machine's memory holds; give a part."
         )
-    return _Table(len(schema.names), _parquet_blocks(path, len(schema.names)), tuple(schema.names))
+    return _Table(len(schema.names), _parquet_blocks(file, len(schema.names)), tuple(schema.names))
 
 
 def _is_flat(kind: Any) -> bool:
@@ -343,11 +305,9 @@ def _is_flat(kind: Any) -> bool:
     return any(holds(kind) for holds in (*numbers, *texts))
 
 
-def _parquet_blocks(path: Path, n_columns: int) -> Iterator[npt.NDArray[Any]]:
+def _parquet_blocks(file: Any, n_columns: int) -> Iterator[npt.NDArray[Any]]:
     """Yield cells as objects: the types of columns, and of a block, follow from single votes."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
+    with file:
         for batch in file.iter_batches(batch_size=max(1, _BLOCK_CELLS // max(1, n_columns))):
             batch.validate(full=True)
             block = np.empty((batch.num_rows, batch.num_columns), dtype=object)
