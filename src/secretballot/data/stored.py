@@ -13,13 +13,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
 from secretballot.core.private import Private
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
 
@@ -41,28 +42,6 @@ _FIELDS = {
 _BLOCK_ENTRIES = 2**22
 _CELLS, _CLASS, _UNIT = "cells", "class", "unit"
 _APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-
-
-class Cells(Protocol):
-    """How rows are kept, and what they become: a public schema of the columns."""
-
-    @property
-    def compact_type(self) -> np.dtype[Any]:
-        """Type of the cells of one row."""
-        ...
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        ...
-
-    def widen(self, rows: AnyArray) -> FloatArray:
-        """Return rows of that type as a matrix, shape (n_rows, n_features)."""
-        ...
-
-    def widen_sparse(self, rows: AnyArray) -> Any:
-        """Return the same as a CSR matrix of that shape, without the zeros."""
-        ...
 
 
 class RowBlock(NamedTuple):
@@ -139,7 +118,7 @@ class StoredTable(Private):
     def __init__(
         self,
         vault: Path,
-        cells: Cells,
+        cells: Schema,
         classes: tuple[Any, ...],
         unit_name: str | None,
         about: Mapping[str, Any],
@@ -160,7 +139,7 @@ class StoredTable(Private):
     def found(
         cls,
         vault: Path,
-        cells: Cells,
+        cells: Schema,
         classes: tuple[Any, ...],
         unit_name: str | None,
         identity: str,
@@ -236,7 +215,7 @@ class StoredTable(Private):
             yield block_of(rows, self.__cells)
 
     @property
-    def cells(self) -> Cells:
+    def cells(self) -> Schema:
         """How rows are kept and encoded; public."""
         return self.__cells
 
@@ -268,14 +247,14 @@ class TableWriter:
     """
 
     def __init__(
-        self, vault: Path, cells: Cells, classes: tuple[Any, ...], unit_name: str | None
+        self, vault: Path, cells: Schema, classes: tuple[Any, ...], unit_name: str | None
     ) -> None:
         self._vault, self._folder = make_vault(vault), Path(vault) / FOLDER
         self._cells, self._classes, self._unit_name = cells, classes, unit_name
         self._type = row_type(cells, classes, unit_name)
         forget_table(vault)
         make_vault(self._folder)
-        self._rows, self._n_rows = RowFile(self._folder / ROWS), 0
+        self._rows, self._n_rows = self._folder / ROWS, 0
 
     def add(self, cells: AnyArray, classes: IntArray, units: UnsignedArray | None) -> None:
         """Write rows behind those that are there.
@@ -290,7 +269,7 @@ class TableWriter:
         rows[_CELLS], rows[_CLASS] = cells, classes
         if units is not None:
             rows[_UNIT] = units
-        self._rows.add(rows)
+        add_rows(self._rows, rows)
         self._n_rows += len(rows)
 
     def finish(
@@ -322,8 +301,8 @@ class TableWriter:
         DataError
             If the rows are not those that were written, or cannot be.
         """
-        self._rows.finish()
-        if _size_of(self._folder / ROWS) != self._n_rows * self._type.itemsize:
+        finish_rows(self._rows)
+        if _size_of(self._rows) != self._n_rows * self._type.itemsize:
             raise DataError(
                 f"Something else has written to {self._folder}; give every table a vault of its"
                 " own, and repeat."
@@ -365,14 +344,19 @@ def remove_folder(folder: Path, about: str) -> None:
 
 def _stored_description(vault: Path) -> dict[str, Any] | None:
     """Return what is said of the table in a vault, None where there is none that is whole."""
+    return _description(vault / FOLDER, _FORMAT, _FIELDS)
+
+
+def _description(folder: Path, name: str, fields: Mapping[str, type]) -> dict[str, Any] | None:
+    """Return what is said of the rows in a folder, None where nothing vouches for them."""
     content = None
     with suppress(DataError):
-        content = read_secret(vault / FOLDER / ABOUT, largest=LARGEST_JSON)
-    about = None if content is None else json_fields(content, _FIELDS)
-    return about if about is not None and about["format"] == _FORMAT else None
+        content = read_secret(folder / ABOUT, largest=LARGEST_JSON)
+    about = None if content is None else json_fields(content, fields)
+    return about if about is not None and about["format"] == name else None
 
 
-def row_type(cells: Cells, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:
+def row_type(cells: Schema, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:
     """Return the type of a row on disk."""
     fields: list[Any] = [
         (_CELLS, cells.compact_type),
@@ -381,15 +365,9 @@ def row_type(cells: Cells, classes: tuple[Any, ...], unit_name: str | None) -> n
     return np.dtype([*fields, *([] if unit_name is None else [(_UNIT, np.uint64, (2,))])])
 
 
-def block_of(rows: AnyArray, cells: Cells) -> RowBlock:
+def block_of(rows: AnyArray, cells: Schema) -> RowBlock:
     """Return kept rows, of shape (n_rows,), as encoded ones."""
     return RowBlock(cells.widen(rows[_CELLS]), rows[_CLASS].astype(np.int64), units_of(rows))
-
-
-def sparse_part(rows: AnyArray, cells: Cells) -> tuple[Any, IntArray]:
-    """Return kept rows, of shape (n_rows,), as a CSR matrix of encoded ones, and the indices of
-    their classes."""
-    return cells.widen_sparse(rows[_CELLS]), rows[_CLASS].astype(np.int64)
 
 
 def units_of(rows: AnyArray) -> UnsignedArray | None:
@@ -398,42 +376,30 @@ def units_of(rows: AnyArray) -> UnsignedArray | None:
     return rows[_UNIT] if _UNIT in (rows.dtype.names or ()) else None
 
 
-class RowFile:
-    """A new secret file, mode 0600, that rows are written to; it is whole once `finish` was called.
+def add_rows(path: Path, rows: AnyArray) -> None:
+    """Write rows, of shape (n_rows,), behind those of a secret file, mode 0600, which is closed
+    between two writes, so that there may be very many. It is whole once `finish_rows` was called.
 
-    Between two writes it is closed, so that there may be very many.
-
-    Parameters
-    ----------
-    path : Path
-        In a vault.
+    Raises
+    ------
+    DataError
+        If they cannot be written.
     """
+    with _opened_file(path, _APPENDING, "written") as file:
+        file.write(np.ascontiguousarray(rows).data)
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
 
-    def add(self, rows: AnyArray) -> None:
-        """Write rows, of shape (n_rows,), behind those that are there.
+def finish_rows(path: Path) -> None:
+    """Write a file of rows through to the disk; an empty one where there is none.
 
-        Raises
-        ------
-        DataError
-            If they cannot be written.
-        """
-        with _opened_file(self._path, _APPENDING, "written") as file:
-            file.write(np.ascontiguousarray(rows).data)
-
-    def finish(self) -> None:
-        """Write the file through to the disk; an empty one where there is none.
-
-        Raises
-        ------
-        DataError
-            If it cannot be written.
-        """
-        with _opened_file(self._path, _APPENDING, "written") as file:
-            file.flush()
-            os.fsync(file.fileno())
+    Raises
+    ------
+    DataError
+        If it cannot be written.
+    """
+    with _opened_file(path, _APPENDING, "written") as file:
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_rows(
@@ -528,7 +494,7 @@ class StoredShards:
     Attributes
     ----------
     folder : Path
-    cells : Cells
+    cells : Schema
         How rows are kept and encoded; public.
     row_type : numpy.dtype
         Of a row on disk.
@@ -541,7 +507,7 @@ class StoredShards:
     """
 
     folder: Path
-    cells: Cells
+    cells: Schema
     row_type: np.dtype[np.void]
     sizes: tuple[int, ...] = field(repr=False)
     serial: str
@@ -627,7 +593,7 @@ def dealt_shards(
         return kept
     forget_shards(vault)
     make_vault(folder)
-    sizes, first, files = np.zeros(n_shards, dtype=np.int64), 0, dict[int, RowFile]()
+    sizes, first = np.zeros(n_shards, dtype=np.int64), 0
     for rows in table.stored_rows(max(1, _DEALT_BYTES // table.row_type.itemsize)):
         numbers = shard_of(units_of(rows), first, len(rows))
         order, here = np.argsort(numbers, kind="stable"), np.bincount(numbers, minlength=n_shards)
@@ -635,12 +601,10 @@ def dealt_shards(
         # one file each, hence a loop
         for number in np.flatnonzero(here).tolist():
             part = order[ends[number] - here[number] : ends[number]]
-            if number not in files:
-                files[number] = RowFile(folder / _name_of(number))
-            files[number].add(rows[part])
+            add_rows(folder / _name_of(number), rows[part])
         sizes, first = sizes + here, first + len(rows)
-    for file in files.values():
-        file.finish()
+    for number in np.flatnonzero(sizes).tolist():
+        finish_rows(folder / _name_of(number))
     about |= {"serial": serial, "sizes": sizes.tolist()}
     # last, as it vouches for all the others
     write_secret(folder / ABOUT, json.dumps(about).encode())
@@ -668,10 +632,7 @@ def _kept_dealing(
     folder: Path, table: StoredTable, n_shards: int, expected: Mapping[str, object]
 ) -> StoredShards | None:
     """Return shards that lie in a folder whole, of this table, by this rule and of this number."""
-    content = None
-    with suppress(DataError):
-        content = read_secret(folder / ABOUT, largest=LARGEST_JSON)
-    about = None if content is None else json_fields(content, _SHARDS_FIELDS)
+    about = _description(folder, _SHARDS_FORMAT, _SHARDS_FIELDS)
     if about is None or any(about[name] != value for name, value in expected.items()):
         return None
     sizes = about["sizes"]
@@ -680,12 +641,10 @@ def _kept_dealing(
     return StoredShards(folder, table.cells, table.row_type, tuple(sizes), about["serial"])
 
 
-def _encoded_part(rows: AnyArray, cells: Cells, sparse: bool) -> tuple[Any, IntArray]:
+def _encoded_part(rows: AnyArray, cells: Schema, sparse: bool) -> tuple[Any, IntArray]:
     """Return kept rows of a shard as its teacher gets them, and the indices of their classes."""
-    if sparse:
-        return sparse_part(rows, cells)
-    block = block_of(rows, cells)
-    return block.X, block.classes
+    X = cells.widen_sparse(rows[_CELLS]) if sparse else cells.widen(rows[_CELLS])
+    return X, rows[_CLASS].astype(np.int64)
 
 
 def _name_of(number: int) -> str:
