@@ -90,7 +90,7 @@ def meaning(path: Path, spec: Any) -> tuple[bytes, Any]:
     schema = Schema.from_json({"columns": {"a": spec}})
     encoding = schema.encoding(read_table(path))
     said: Any = encoding.matrix[0]
-    if 0 in encoding.strange("a"):
+    if 0 in encoding.odd["a"].strange:
         said = STRANGE
     return encoding.matrix[0].tobytes(), said
 
@@ -104,7 +104,7 @@ def test_a_text_has_one_value_whatever_the_other_records_hold(
     assert alone == among
     schema = Schema.from_json({"columns": {"a": spec}})
     encoding = schema.encoding(read_table(tmp_path / "alone.csv"))
-    assert encoding.missing["a"] == (value == MISSING)
+    assert encoding.odd["a"].missing == (value == MISSING)
     if value == STRANGE:
         assert isinstance(said, str)
     elif value != MISSING:

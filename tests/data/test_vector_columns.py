@@ -59,8 +59,8 @@ def test_lists_of_numbers_in_parquet_are_vectors(tmp_path: Path, kind: str) -> N
     spread = math.sqrt(VECTORS[known].var(axis=0).mean())
     assert encoding.matrix[known, :WIDTH] == pytest.approx((VECTORS[known] - center) / spread)
     assert (encoding.matrix[[4, 7], :WIDTH] == 0).all()
-    assert encoding.strange("scan").tolist() == [7]
-    assert encoding.missing["scan"] == 1
+    assert encoding.odd["scan"].strange.tolist() == [7]
+    assert encoding.odd["scan"].missing == 1
     # block by block, and sliced within a chunk, it is the same
     blocks = [schema.encode(block) for block in table_blocks(path, rows=7)]
     assert (np.concatenate(blocks) == encoding.matrix).all()

@@ -143,7 +143,7 @@ def test_a_representation_shows_no_cell_class_or_unit(tmp_path: Path) -> None:
         pd.DataFrame({"age": ["31337", SECRET], "id": ["1", "2"], "state": ["CA", "TX"]}),
         role="private file",
     )
-    assert encoding.strange("age").size == 1
+    assert encoding.odd["age"].strange.size == 1
     for shown in (repr(inputs), repr(inputs.private), repr(encoding)):
         assert SECRET not in shown
         assert "31337" not in shown

@@ -54,6 +54,8 @@ class Column:
 
     kind: ClassVar[str]
     holds: ClassVar[Holds]
+    #: Whether cells that it has no place for count as "other", rather than as missing.
+    has_other: ClassVar[bool] = False
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -186,6 +188,7 @@ class CategoricalColumn(_ColumnOfTexts):
 
     kind: ClassVar[str] = "categorical"
     holds: ClassVar[Holds] = "categories"
+    has_other: ClassVar[bool] = True
 
     @property
     def spellings(self) -> dict[str, int]:
@@ -416,6 +419,7 @@ class TextColumn(_ColumnOfTexts):
     kind: ClassVar[str] = "text"
     encoding: ClassVar[str]
     holds: ClassVar[Holds] = "words"
+    has_other: ClassVar[bool] = True
 
     @property
     @abstractmethod

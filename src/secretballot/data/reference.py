@@ -3,6 +3,7 @@ description states, and the vote counts that the PATE papers published."""
 
 import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from secretballot._typing import IntArray
+from secretballot.data.sources import T, attempt
 from secretballot.exceptions import DataError
 
 _VARIABLE = "SECRETBALLOT_DATA"
@@ -94,14 +96,16 @@ def a9a(folder: Folder = None) -> Split:
     """
     from sklearn.datasets import load_svmlight_files
 
-    paths = [reference_file(folder, "a9a", name) for name in ("a9a", "a9a.t")]
-    try:
-        X_train, y_train, X_test, y_test = load_svmlight_files(
-            [str(path) for path in paths], n_features=_A9A_FEATURES
-        )
-    except ValueError:
-        raise DataError("the a9a files are damaged; fetch them again.") from None
+    paths = [str(reference_file(folder, "a9a", name)) for name in ("a9a", "a9a.t")]
+    X_train, y_train, X_test, y_test = _intact(
+        "a9a", lambda: load_svmlight_files(paths, n_features=_A9A_FEATURES)
+    )
     return Split(X_train, (y_train > 0).astype(np.int64), X_test, (y_test > 0).astype(np.int64))
+
+
+def _intact(name: str, read: Callable[[], T]) -> T:
+    """Return what is read of a reference file; `DataError` if it is damaged."""
+    return attempt(read, lambda error: f"the reference file {name} is damaged; fetch it again.")
 
 
 def mnist(folder: Folder = None) -> Split:
@@ -119,16 +123,9 @@ def mnist(folder: Folder = None) -> Split:
     """
     parts: list[Any] = []
     for name in ("train", "t10k"):
-        parts.append(
-            _read_idx(reference_file(folder, "mnist", f"{name}-images-idx3-ubyte.gz")).reshape(
-                -1, _IMAGE_SIDE**2
-            )
-        )
-        parts.append(
-            _read_idx(reference_file(folder, "mnist", f"{name}-labels-idx1-ubyte.gz")).astype(
-                np.int64
-            )
-        )
+        images = _read_idx(reference_file(folder, "mnist", f"{name}-images-idx3-ubyte.gz"))
+        labels = _read_idx(reference_file(folder, "mnist", f"{name}-labels-idx1-ubyte.gz"))
+        parts += [images.reshape(-1, _IMAGE_SIDE**2), labels.astype(np.int64)]
     return Split(*parts)
 
 
@@ -144,10 +141,7 @@ def adult_votes(folder: Folder = None) -> IntArray:
 
 def _read_votes(folder: Folder, name: str) -> IntArray:
     path = reference_file(folder, "votes", name)
-    try:
-        counts = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError):
-        raise DataError(f"the reference file {name} is damaged; fetch it again.") from None
+    counts = _intact(name, lambda: np.load(path, allow_pickle=False))
     return np.asarray(counts, dtype=np.int64)  # the files hold integers as floats
 
 
@@ -156,15 +150,13 @@ def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
 
     Two zero bytes, the type, the number of dimensions, the dimensions, the values.
     """
-    try:
+
+    def read() -> npt.NDArray[np.uint8]:
         data = gzip.decompress(path.read_bytes())
-        n_dimensions = data[3]
-        shape = np.frombuffer(data, dtype=">u4", count=n_dimensions, offset=4)
-        return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * n_dimensions).reshape(
-            shape.tolist()
-        )
-    except (OSError, EOFError, ValueError, IndexError):
-        raise DataError(f"the reference file {path.name} is damaged; fetch it again.") from None
+        shape = np.frombuffer(data, dtype=">u4", count=data[3], offset=4)
+        return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * len(shape)).reshape(*shape)
+
+    return _intact(path.name, read)
 
 
 ADULT_TARGET = "income"
@@ -275,17 +267,17 @@ def adult(folder: Folder = None) -> Adult:
 def _read_csv(path: Path, comment_lines: int) -> pd.DataFrame:
     types: dict[Any, Any] = {name: str if name in _CATEGORIES else "int64" for name in _COLUMNS}
     types[ADULT_TARGET] = str
-    try:
-        frame = pd.read_csv(
+    frame = _intact(
+        path.name,
+        lambda: pd.read_csv(
             path,
             names=[*_COLUMNS, ADULT_TARGET],
             skiprows=comment_lines,
             skipinitialspace=True,
             dtype=types,
             keep_default_na=False,
-        )
-    except ValueError:
-        raise DataError(f"the reference file {path.name} is damaged; fetch it again.") from None
+        ),
+    )
     # The test file ends its labels in a full stop.
     frame[ADULT_TARGET] = frame[ADULT_TARGET].str.removesuffix(".")
     return frame

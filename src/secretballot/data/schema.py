@@ -24,7 +24,6 @@ from secretballot.data.columns import (
     Column,
     FeatureColumn,
     IgnoredColumn,
-    TextColumn,
 )
 from secretballot.data.declared import declared_column
 from secretballot.data.frames import check_columns, frame_of, memory_bytes
@@ -43,39 +42,40 @@ class Encoding:
     Attributes
     ----------
     matrix : ndarray of float, shape (n_rows, n_features)
-    unreadable : dict of str to ndarray
-        For each column in which every cell must be read as a number and some were not, the rows;
-        they were encoded as missing.
-    unseen : dict of str to ndarray
-        For each column of categories, truth values or words with cells that are, or have, none of
-        them, the rows; they were encoded as "other".
-    missing : dict of str to int
-        For each column that becomes a feature, how many rows say nothing.
+    odd : dict of str to OddCells
+        For each column that becomes a feature, which cells say something that it has no place for,
+        and how many say nothing.
+    others : set of str
+        Of these, the columns that encode both as "other": of categories, truth values or words. The
+        cells of all others must be numbers, dates and the like, and these are encoded as missing.
 
     Examples
     --------
     >>> import pandas as pd
     >>> schema = sb.data.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
     >>> encoding = schema.encoding(pd.DataFrame({"ward": ["north", "N", "N"]}))
-    >>> encoding.unseen, round(encoding.strange_share("ward"), 2)
-    ({'ward': array([1, 2])}, 0.67)
+    >>> encoding.unseen
+    {'ward': array([1, 2])}
     """
 
     # the table may be private, so nothing of it is shown
     matrix: FloatArray = field(repr=False)
-    unreadable: dict[str, IntArray] = field(repr=False)
-    unseen: dict[str, IntArray] = field(repr=False)
-    missing: dict[str, int] = field(repr=False)
+    odd: dict[str, OddCells] = field(repr=False)
+    others: frozenset[str]
 
-    def strange(self, name: str) -> IntArray:
-        """Return the rows whose cell says something that the column has no place for."""
-        nowhere: IntArray = np.empty(0, dtype=np.int64)
-        return self.unreadable.get(name, self.unseen.get(name, nowhere))
+    @property
+    def unreadable(self) -> dict[str, IntArray]:
+        """Rows that were encoded as missing and say something, by column."""
+        return {
+            name: odd.strange
+            for name, odd in self.odd.items()
+            if odd.strange.size and name not in self.others
+        }
 
-    def strange_share(self, name: str) -> float:
-        """Return the share of such cells among those that say anything, 0 where none does."""
-        said = len(self.matrix) - self.missing[name]
-        return self.strange(name).size / said if said else 0.0
+    @property
+    def unseen(self) -> dict[str, IntArray]:
+        """Rows that were encoded as "other" and say something, by column."""
+        return {name: self.odd[name].strange for name in self.others if self.odd[name].strange.size}
 
 
 @dataclass(frozen=True)
@@ -272,17 +272,10 @@ class Schema:
         """
         frame = frame_of(table, role=role)
         check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
-        matrix = self._empty_matrix(len(frame), role)
-        encoding = Encoding(matrix, {}, {}, {})
-        for column, place in self._feature_places():
-            kept, odd = column.compact(frame[column.name])
-            column.widen(kept, matrix[:, place])
-            encoding.missing[column.name] = odd.missing
-            if odd.strange.size:
-                of_kind = isinstance(column, CategoricalColumn | TextColumn)
-                rows = encoding.unseen if of_kind else encoding.unreadable
-                rows[column.name] = odd.strange
-        return encoding
+        self._check_memory(len(frame), role)
+        rows, odd = self.compact(frame)
+        others = frozenset(column.name for column in self.columns if column.has_other)
+        return Encoding(self.widen(rows), odd, others)
 
     @property
     def compact_type(self) -> np.dtype[Any]:
@@ -395,7 +388,7 @@ class Schema:
             )
         return self
 
-    def _empty_matrix(self, n_rows: int, role: str) -> FloatArray:
+    def _check_memory(self, n_rows: int, role: str) -> None:
         width = len(self.feature_names)
         size = 8 * n_rows * width
         if size > memory_bytes():
@@ -404,7 +397,6 @@ class Schema:
                 " than this machine's memory; give fewer rows, or declare wide columns as ignored"
                 " in a schema."
             )
-        return np.empty((n_rows, width), dtype=np.float64)
 
 
 def _check_header(declared: object) -> None:

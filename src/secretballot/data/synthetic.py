@@ -13,7 +13,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count, check_finite, check_positive, shown
+from secretballot._validation import (
+    check_count,
+    check_finite,
+    check_positive,
+    check_probability,
+    name_part,
+    shown,
+)
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 
@@ -85,6 +92,13 @@ def synthetic_two_class(
     return TwoClassSample(X, y, probability, bayes_error)
 
 
+def _check_noise(noise: object) -> None:
+    if not 0 <= check_finite("noise", noise) < 0.5:
+        raise ParameterError(
+            Parameter("noise"), f" is {shown(noise)}; it must be at least 0 and less than 0.5."
+        )
+
+
 def synthetic_massart(
     X: npt.ArrayLike,
     concept: Callable[[FloatArray], npt.ArrayLike],
@@ -117,10 +131,7 @@ def synthetic_massart(
         If `X` is not two-dimensional, or the concept does not give 0 or 1 for every point.
     """
     check_count("seed", seed, minimum=0)
-    if not 0 <= check_finite("noise", noise) < 0.5:
-        raise ParameterError(
-            Parameter("noise"), f" is {shown(noise)}; it must be at least 0 and less than 0.5."
-        )
+    _check_noise(noise)
     points = np.asarray(X, dtype=np.float64)
     if points.ndim != 2:
         raise DataError(
@@ -187,25 +198,13 @@ class TsybakovThresholds:
 
     def __post_init__(self) -> None:
         check_positive("scale", self.scale)
-        if not check_positive("tau", self.tau) <= 1:
-            raise ParameterError(
-                Parameter("tau"), f" is {shown(self.tau)}; it must be above 0 and at most 1."
-            )
-        if not 0 < check_finite("threshold", self.threshold) < 1:
-            raise ParameterError(
-                Parameter("threshold"),
-                f" is {shown(self.threshold)}; it must lie strictly between 0 and 1.",
-            )
-        if not 0 <= check_finite("noise", self.noise) < 0.5:
-            raise ParameterError(
-                Parameter("noise"),
-                f" is {shown(self.noise)}; it must be at least 0 and less than 0.5.",
-            )
-        if not check_positive("left_margin", self.left_margin) <= 1:
-            raise ParameterError(
-                Parameter("left_margin"),
-                f" is {shown(self.left_margin)}; it must be above 0 and at most 1.",
-            )
+        for name in ("tau", "left_margin"):
+            if not check_positive(name, value := getattr(self, name)) <= 1:
+                raise ParameterError(
+                    name_part(name), f" is {shown(value)}; it must be above 0 and at most 1."
+                )
+        check_probability("threshold", self.threshold)
+        _check_noise(self.noise)
 
     def probability(self, x: npt.ArrayLike) -> FloatArray:
         """Return the probability of label 1 at points of [0, 1], in the shape given."""
@@ -287,11 +286,6 @@ class TsybakovSample(NamedTuple):
     probability: FloatArray
     bayes_error: float
     distribution: TsybakovThresholds
-
-    @property
-    def law(self) -> TsybakovThresholds:
-        """The distribution, by its former name."""
-        return self.distribution
 
 
 def synthetic_tsybakov(

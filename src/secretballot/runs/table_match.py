@@ -83,12 +83,8 @@ class TableCells:
     @classmethod
     def of(cls, frame: pd.DataFrame, encoding: Encoding) -> "TableCells":
         """Return the odd cells of a table that was encoded at once."""
-        odd = {
-            name: OddCells(encoding.strange(name), missing)
-            for name, missing in encoding.missing.items()
-        }
         cells = cls()
-        cells.add(frame, odd)
+        cells.add(frame, encoding.odd)
         return cells
 
     def add(self, frame: pd.DataFrame, odd: Mapping[str, OddCells]) -> None:
@@ -132,7 +128,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
         if share > max(TOLD, usual):
-            of_categories = _has_categories(column)
+            of_categories = column.has_other
             texts = found.columns[column.name].texts
             words = _mismatch_words(column, texts, share, schema.source)
             found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
@@ -198,18 +194,13 @@ def note_unreadable(schema: Schema, found: TableCells, watch: Watch, *, role: st
     """Tell the curator which cells of a private table were read as missing."""
     for column in schema.columns:
         odd = found.columns.get(column.name)
-        if odd is not None and odd.strange and not _has_categories(column):
+        if odd is not None and odd.strange and not column.has_other:
             rows = name_rows(odd.first_rows, total=odd.strange)
             watch.note(
                 f"Column {column.name!r} of the {role} has {odd.strange} cells that are no"
                 f" {column.holds} and count as missing ({rows}).",
                 private=True,
             )
-
-
-def _has_categories(column: Column) -> bool:
-    """Return whether strange cells of a column count as "other", rather than as missing."""
-    return isinstance(column, CategoricalColumn | TextColumn)
 
 
 def check_accepted(accepted: Collection[str], schema: Schema) -> None:
