@@ -1,6 +1,6 @@
 """What a column is, as the user declares it in a schema; public cells say what is left open."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -70,8 +70,10 @@ def _is_number(value: Any, low: float = -LARGEST_NUMBER, high: float = LARGEST_N
     return usable and low <= value <= high
 
 
-def _is_one_of(names: tuple[str, ...], value: Any) -> bool:
-    return isinstance(value, str) and value in names
+def _one_of(names: Collection[str]) -> _Part:
+    return _Part(
+        lambda value: isinstance(value, str) and value in names, f"one of {', '.join(names)}", str
+    )
 
 
 def _is_list(fits: Callable[[Any], bool], value: Any, least: int = 1) -> bool:
@@ -91,13 +93,11 @@ _WIDTH = _Part(
 _PARTS: dict[str, dict[str, _Part]] = {
     "numeric": {
         **_NUMBERS,
-        "decimal": _Part(partial(_is_one_of, (".", ",")), '"." or ","', str),
+        "decimal": _one_of((".", ",")),
     },
     "duration": _NUMBERS,
     "date": {
-        "format": _Part(
-            partial(_is_one_of, DATE_FORMATS), f"one of {', '.join(DATE_FORMATS)}", str
-        ),
+        "format": _one_of(DATE_FORMATS),
         "median": _Part(
             lambda value: isinstance(value, str) and time_seconds(value) is not None,
             "a date such as 2020-02-29",
@@ -106,7 +106,7 @@ _PARTS: dict[str, dict[str, _Part]] = {
         "scale": _SCALE,
         "parts": _Part(
             lambda value: (
-                _is_list(partial(_is_one_of, tuple(DATE_PARTS)), value, 0)
+                _is_list(lambda part: isinstance(part, str) and part in DATE_PARTS, value, 0)
                 and len(set(value)) == len(value)
             ),
             f"a list of {', '.join(DATE_PARTS)}, each at most once",
@@ -123,9 +123,7 @@ _PARTS: dict[str, dict[str, _Part]] = {
         "scale": _SCALE,
     },
     "text": {
-        "encoding": _Part(
-            partial(_is_one_of, TEXT_ENCODINGS), f"one of {', '.join(TEXT_ENCODINGS)}", str
-        ),
+        "encoding": _one_of(TEXT_ENCODINGS),
         "width": _WIDTH,
         "bigrams": _TRUTH,
         "words": _Part(

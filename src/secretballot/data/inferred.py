@@ -66,13 +66,10 @@ _OTHER_STYLES = ("day-first", "month-first")
 #: A column is an id where its cells have at least this many values for each 20 rows, and its name
 #: says so.
 _VALUES_OF_AN_ID = 1 / 20
-_ID_OF_SOMEBODY = re.compile(
-    r"(?:.*[\W_])?(?:u?u?id|guid|ssn|iban|msisdn|mrn)(?:[\W_]?(?:no|nr|num|number))?|.*[a-z](?:Id|ID)"
-)
-_ID_NAME = re.compile(
-    r"(?:.*[\W_])?(?:u?u?id|guid|ssn|iban|msisdn|phone|mrn|row|rownum|index|key)(?:[\W_]?(?:no|nr|num"
-    r"|number))?|.*[a-z](?:Id|ID)",
-)
+_ID = r"(?:.*[\W_])?(?:{})(?:[\W_]?(?:no|nr|num|number))?|.*[a-z](?:Id|ID)"
+_IDS_OF_SOMEBODY = "u?u?id|guid|ssn|iban|msisdn|mrn"
+_ID_OF_SOMEBODY = re.compile(_ID.format(_IDS_OF_SOMEBODY))
+_ID_NAME = re.compile(_ID.format(f"{_IDS_OF_SOMEBODY}|phone|row|rownum|index|key"))
 _CODE_NAME = re.compile(
     r"(?:.*[\W_])?(?:zip|zip[\W_]?code|postal|post[\W_]?code|postal[\W_]?code|plz)"
 )
@@ -229,7 +226,7 @@ def _as_date(public: _Cells) -> InferredColumn | None:
         "dates of which no public one shows whether the day or the month comes first; declare"
         ' {"kind": "date", "format": "day-first"} or "month-first"'
     )
-    return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+    return _ignored(public, reason)
 
 
 def _as_compact_date(public: _Cells) -> InferredColumn | None:
@@ -334,7 +331,7 @@ def _as_code(public: _Cells) -> InferredColumn | None:
     found = _as_categories(public)
     if isinstance(found.column, IgnoredColumn):
         reason = f"{why}; {found.reason}"
-        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+        return _ignored(public, reason)
     reason = f'{why}, taken as categories; declare "numeric" or "ignored" if they are not'
     return InferredColumn(found.column, reason, doubt=True)
 
@@ -399,24 +396,33 @@ def _why_an_id(public: _Cells, numbers: FloatArray) -> str | None:
         return _why_an_id_by_name(public)
     if (np.diff(numbers) == 1).all():
         return "public cells count the rows, as an id does"
-    name = public.name
-    if _ID_NAME.fullmatch(name) or _ID_NAME.fullmatch(name.lower()):
+    if _is_named(public, _ID_NAME):
         return "every public row has an integer of its own, and by its name it is an id"
     return None
 
 
 def _why_an_id_by_name(public: _Cells) -> str | None:
     """Return why cells that may repeat are ids, None where they are not."""
-    name, values, rows = public.name, len(public.distinct), len(public.known)
-    named = _ID_OF_SOMEBODY.fullmatch(name) or _ID_OF_SOMEBODY.fullmatch(name.lower())
-    if named and values > max(_FEWEST_OF_AN_ID, _VALUES_OF_AN_ID * rows):
+    values, rows = len(public.distinct), len(public.known)
+    if _is_named(public, _ID_OF_SOMEBODY) and values > max(
+        _FEWEST_OF_AN_ID, _VALUES_OF_AN_ID * rows
+    ):
         return f"{values} values in {rows} public rows, and by its name it is an id"
     return None
 
 
+def _is_named(public: _Cells, pattern: re.Pattern[str]) -> bool:
+    return any(map(pattern.fullmatch, (public.name, public.name.lower())))
+
+
+def _ignored(public: _Cells, reason: str, *, identifier: bool = False) -> InferredColumn:
+    column = IgnoredColumn(public.name, reason)
+    return InferredColumn(column, reason, doubt=True, identifier=identifier)
+
+
 def _as_id(public: _Cells, why: str, otherwise: str) -> InferredColumn:
     reason = f'{why}; declare "{otherwise}" if it is no id'
-    return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True, identifier=True)
+    return _ignored(public, reason, identifier=True)
 
 
 def _as_decimal_commas(public: _Cells, column: NumericColumn, share: float) -> InferredColumn:
@@ -427,7 +433,7 @@ def _as_decimal_commas(public: _Cells, column: NumericColumn, share: float) -> I
             "three digits follow every comma, which may part thousands or decimals; declare"
             ' {"kind": "numeric", "decimal": ","}, or write the numbers without thousands'
         )
-        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+        return _ignored(public, reason)
     return InferredColumn(
         dataclasses.replace(column, decimal_comma=True),
         f"{_of_cells(share)} are numbers, with a decimal comma",
@@ -471,7 +477,7 @@ def _as_texts(public: _Cells) -> InferredColumn:
             f"{distinct} different strings of several words in {rows} public rows: free text;"
             ' declare "text" to encode its most frequent words, or "ignored"'
         )
-        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+        return _ignored(public, reason)
     return _as_categories(public)
 
 
@@ -482,8 +488,7 @@ def _as_categories(public: _Cells) -> InferredColumn:
             f"{distinct} different strings in {rows} public rows: an id or free text; declare"
             ' "categorical" or "text" if it is not'
         )
-        ignored = IgnoredColumn(public.name, reason)
-        return InferredColumn(ignored, reason, doubt=True, identifier=True)
+        return _ignored(public, reason, identifier=True)
     why = _why_an_id_by_name(public)
     if why is not None:
         return _as_id(public, why, "categorical")

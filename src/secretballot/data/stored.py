@@ -37,6 +37,7 @@ _FIELDS = {
     "n_rows": int,
     "n_units": int,
     "columns": list,
+    "single": bool,
 }
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
 _BLOCK_ENTRIES = 2**22
@@ -122,10 +123,9 @@ class StoredTable(Private):
         classes: tuple[Any, ...],
         unit_name: str | None,
         about: Mapping[str, Any],
-        *,
-        single: bool = False,
     ) -> None:
-        self.vault, self.classes, self.unit_name, self.single = vault, classes, unit_name, single
+        self.vault, self.classes, self.unit_name = vault, classes, unit_name
+        self.single: bool = about["single"]
         self.identity, self.serial = about["identity"], about["serial"]
         self.columns = tuple(map(str, about["columns"]))
         self.unit = "record" if unit_name is None else "user"
@@ -143,8 +143,6 @@ class StoredTable(Private):
         classes: tuple[Any, ...],
         unit_name: str | None,
         identity: str,
-        *,
-        single: bool = False,
     ) -> "StoredTable | None":
         """Return the table that lies in a vault, None where there is none that is whole and that
         was made of the same file by the same settings.
@@ -156,13 +154,11 @@ class StoredTable(Private):
             As the table was written with.
         identity : str
             Digest of all that shaped the rows; private.
-        single : bool
-            As for the table.
         """
         about = _stored_description(vault)
         if about is None or (about["version"], about["identity"]) != (_VERSION, identity):
             return None
-        table = cls(vault, cells, classes, unit_name, about, single=single)
+        table = cls(vault, cells, classes, unit_name, about)
         size = table.row_type.itemsize * about["n_rows"]
         # a file that was cut short, or written to since, is not whole
         return table if _size_of(vault / FOLDER / ROWS) == size else None
@@ -315,11 +311,12 @@ class TableWriter:
             "n_rows": self._n_rows,
             "n_units": n_units,
             "columns": list(columns),
+            "single": single,
         }
         # last: without this file there is no table, so an interrupted run leaves none
         write_secret(self._folder / ABOUT, json.dumps(about).encode())
         given = self._vault, self._cells, self._classes, self._unit_name
-        return StoredTable(*given, about, single=single)
+        return StoredTable(*given, about)
 
 
 def forget_table(vault: Path) -> None:

@@ -119,7 +119,7 @@ def read_to_disk(
     identity = "" if vault is None else spec.identity()
     if vault is not None:
         public = spec.schema, spec.classes, spec.unit
-        found = StoredTable.found(vault, *public, identity, single=source.single)
+        found = StoredTable.found(vault, *public, identity)
         if found is not None:
             if beside is not None:
                 beside.add_stored(found)
