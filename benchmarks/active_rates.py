@@ -38,7 +38,7 @@ from secretballot import (
     train_teachers,
 )
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.datasets import synthetic_massart
+from secretballot.data import synthetic_massart
 from secretballot.hypotheses import HypothesisClass, Intervals, Thresholds
 from secretballot.queries import (
     CheckedSelector,

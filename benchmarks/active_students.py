@@ -36,7 +36,7 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.datasets import mnist, mnist_votes
+from secretballot.data import mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_label_queries, choose_teachers
 from secretballot.queries import strategy_by_name
 from secretballot.released import ReleasedLabels

@@ -28,8 +28,8 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.accounting.gaussian import gaussian_mu
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.uci_adult import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot.data.reference import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot.data.schema import Schema
 from secretballot.learners.pate.defaults import choose_teachers
 
 DELTA = 1e-5

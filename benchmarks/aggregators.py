@@ -18,8 +18,8 @@ from secretballot.accounting import (
     teacher_shape,
 )
 from secretballot.core.mechanisms import Mechanism, State
-from secretballot.datasets import adult_votes, mnist, mnist_votes
-from secretballot.datasets.uci_adult import ADULT_TARGET, adult
+from secretballot.data import adult_votes, mnist, mnist_votes
+from secretballot.data.reference import ADULT_TARGET, adult
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.released import labels_in
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET
-from secretballot.datasets.schema import Schema
+from secretballot.data import ADULT_SCHEMA, ADULT_TARGET
+from secretballot.data.schema import Schema
 from secretballot.teachers import PositionPartition, TeacherEnsemble
 from secretballot.teachers.margins import vote_margins
 

@@ -24,7 +24,7 @@ from sklearn.decomposition import PCA
 from mnist_students import orientation_histograms
 from plan_accuracy import DELTA, Job, adult_job, normal, synthetic_job
 from secretballot.accounting import PrivacyBudget
-from secretballot.datasets import mnist, mnist_votes
+from secretballot.data import mnist, mnist_votes
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Setting
 from secretballot.planning.search.settings import Noise

@@ -35,9 +35,9 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
 from secretballot import LabelPrivateClassifier, PrivacyBudget
-from secretballot.datasets import mnist
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.uci_adult import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot.data import mnist
+from secretballot.data.reference import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot.data.schema import Schema
 from secretballot.learners.pate.defaults import choose_teachers
 
 DELTA = 1e-5

@@ -29,7 +29,7 @@ from sklearn.svm import SVC
 from secretballot import PrivacyBudget, RecordMomentsClassifier
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.bases import GraphBasis
-from secretballot.datasets.reference import mnist
+from secretballot.data.reference import mnist
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0)

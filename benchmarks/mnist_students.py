@@ -35,7 +35,7 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.accounting import noisy_votes
-from secretballot.datasets.reference import mnist, mnist_votes
+from secretballot.data.reference import mnist, mnist_votes
 from secretballot.students import GraphCountsClassifier, fit_student
 
 DELTA = 1e-5

@@ -7,7 +7,7 @@ the theorems'.
     was run
 
 Thresholds of uniform points whose labels hold the Tsybakov noise condition with exponent tau and no
-larger one (`datasets.TsybakovThresholds`), in two worlds: "asymmetric", where labels are half as
+larger one (`data.TsybakovThresholds`), in two worlds: "asymmetric", where labels are half as
 clear to the left of the best threshold, so that teachers err alike, and "even", where their errors
 cancel in a vote.
 
@@ -50,7 +50,7 @@ from secretballot import (
 )
 from secretballot.accounting import WeakSignalWarning, sparse_vector
 from secretballot.core.mechanisms import NoisyVotes, SparseVector
-from secretballot.datasets import TsybakovThresholds
+from secretballot.data import TsybakovThresholds
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import DisagreementSampling
 

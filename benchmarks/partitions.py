@@ -38,7 +38,7 @@ from sklearn.base import clone
 
 from secretballot import PrivacyBudget, RecordMomentsClassifier, ReleasedLabels
 from secretballot.accounting.calibration import calibrate_gaussian
-from secretballot.datasets.schema import Schema
+from secretballot.data.schema import Schema
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.students import default_student, fit_student

@@ -45,7 +45,7 @@ from adult_students import on_log_scale
 from secretballot.accounting import noisy_votes, sparse_vector, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import Mechanism
-from secretballot.datasets import (
+from secretballot.data import (
     ADULT_SCHEMA,
     ADULT_TARGET,
     adult,
@@ -53,7 +53,7 @@ from secretballot.datasets import (
     mnist_votes,
     synthetic_two_class,
 )
-from secretballot.datasets.schema import Schema
+from secretballot.data.schema import Schema
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Plan, Setting
 from secretballot.planning.simulation.forecast import forecast

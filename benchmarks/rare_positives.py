@@ -32,7 +32,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from secretballot import ActivePATEClassifier, PrivacyBudget, RecordMomentsClassifier
-from secretballot.datasets import ADULT_TARGET, adult
+from secretballot.data import ADULT_TARGET, adult
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Estimate, Task

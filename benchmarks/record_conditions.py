@@ -49,7 +49,7 @@ from secretballot import (
     RecordVotesClassifier,
 )
 from secretballot.bases import TableBasis
-from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
+from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 
 TABLES = ("pool", "skewed", "users", "rare", "noise")
 EPSILONS = (0.5, 1.0)

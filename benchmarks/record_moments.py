@@ -34,7 +34,7 @@ from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
 from secretballot import PrivacyBudget, RecordMomentsClassifier
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.bases import TableBasis
-from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
+from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

@@ -40,9 +40,9 @@ from secretballot import (
     RecordMomentsRegressor,
 )
 from secretballot.bases import TableBasis
-from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.uci_adult import ADULT_SCHEMA
+from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
+from secretballot.data.reference import ADULT_SCHEMA
+from secretballot.data.schema import Schema
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

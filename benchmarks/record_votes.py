@@ -23,7 +23,7 @@ import pandas as pd
 
 from adult_students import DELTA, SPLIT_SEED, STATED_RECORDS, encoded
 from secretballot import PATEClassifier, PrivacyBudget, RecordVotesClassifier
-from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
+from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.learners.pate.defaults import choose_teachers
 from secretballot.learners.record_votes.classifier import default_votes
 

@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 from real_tables import PACKAGES
-from secretballot.datasets import ADULT_TARGET, adult
+from secretballot.data import ADULT_TARGET, adult
 
 RATE = 0.01
 

@@ -35,7 +35,7 @@ def main() -> None:
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
-    from secretballot.datasets import a9a
+    from secretballot.data import a9a
     from secretballot.teachers import TeacherEnsemble
 
     split = a9a()

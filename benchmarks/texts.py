@@ -105,7 +105,7 @@ def main(of: str) -> None:
     )
     for spec in SPECS:
         declared = {"columns": {"text": {"kind": "text", **spec}}}
-        schema = sb.datasets.Schema.from_json(declared, public=public)
+        schema = sb.data.Schema.from_json(declared, public=public)
         X, X_public, X_test = (schema.encode(rows) for rows in (private, public, test))
         y, y_test = private["label"].to_numpy(), test["label"].to_numpy()
         plain = LogisticRegression(max_iter=300).fit(X, y).score(X_test, y_test)

@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--device", default="auto")
     chosen = parser.parse_args()
-    data = sb.datasets.mnist()
+    data = sb.data.mnist()
     rows = np.random.default_rng(0).permutation(len(data.X_train))[: chosen.teachers * SHARD]
     X, y = data.X_train[rows] / np.float32(255), data.y_train[rows]
     shards = np.arange(len(X)) // SHARD

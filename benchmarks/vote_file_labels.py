@@ -14,7 +14,7 @@ import numpy as np
 
 from secretballot import Ledger, PrivacyBudget, release, votes_of_counts
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.datasets import adult, adult_votes, mnist, mnist_votes
+from secretballot.data import adult, adult_votes, mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_terms
 
 DELTA = 1e-5

@@ -29,7 +29,7 @@ from secretballot.accounting.calibration import _order_of_table as order_of_tabl
 from secretballot.accounting.recipes import right_chance
 from secretballot.accounting.table_weights import table_weights
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, TableLabels
-from secretballot.datasets import data_folder
+from secretballot.data import data_folder
 
 BUDGET, TEACHERS, MARGIN = PrivacyBudget(1.0, 1e-6), 250, 150
 ERRORS = (0.1, 0.05, 0.01, 0.001)

@@ -52,7 +52,7 @@ def one_setting(folder: Path, teacher: str, form: str, where: str) -> None:
     public = pd.read_parquet(folder / "public.parquet")
     shops = {"kind": "categorical", "categories": [f"s{place}" for place in range(N_CATEGORIES)]}
     note = {"kind": "text", "width": 1000}
-    schema = sb.datasets.Schema.from_json(
+    schema = sb.data.Schema.from_json(
         {"columns": {"age": "numeric", "shop": shops, "note": note}}, public=public
     )
     thin = form == "sparse, points too" or (form == "sparse" and where == "memory")

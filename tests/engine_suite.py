@@ -22,12 +22,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.datasets.schema import Schema
+from secretballot.data.schema import Schema
+from secretballot.data.stored import StoredShards
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.runs.stored_records import store_table
 from secretballot.teachers import TeacherEnsemble, training
-from secretballot.teachers.stored_shards import StoredShards
 from secretballot.teachers.training import Shards, held_part
 
 K, C = 12, 3

@@ -5,7 +5,7 @@ PUBLIC_ROOMS = (
     "accounting",
     "audit",
     "bases",
-    "datasets",
+    "data",
     "teachers",
     "hypotheses",
     "learners",

@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from reference_data import reference
-from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot.data import ADULT_SCHEMA, ADULT_TARGET, adult
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -11,7 +11,7 @@ import secretballot
 SOURCE = Path(secretballot.__file__).parent
 PRIVATE_SIDE = (
     "bases",
-    "datasets",
+    "data",
     "teachers",
     "hypotheses",
     "learners",
@@ -35,14 +35,10 @@ METHODS = {
 # Functions that catch everything, by the reason.
 CATCHES = {
     "a file that cannot be read ends the run": {
-        "datasets/table_source.py:_by_arrow",
-        "datasets/table_source.py:_by_fsspec",
-        "datasets/table_source.py:_source_at",
-        "datasets/table_source.py:digest",
-        "datasets/table_source.py:signatures",
-        "datasets/tables.py:_csv_blocks",
-        "datasets/tables.py:_opened_array",
-        "teachers/vote_files.py:_read_or_refuse",
+        "data/sources.py:_by_arrow",
+        "data/sources.py:_by_fsspec",
+        "data/sources.py:attempt",
+        "data/reading.py:_opened_array",
         "learners/universal/kept_records.py:_records_of",
     },
     "a file of what can be had again, or of public points": {

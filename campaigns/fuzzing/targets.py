@@ -255,8 +255,8 @@ def _rows_of_kinds(folder: Path) -> list[list[str]]:
 
 
 def _read_kinds(folder: Path) -> None:
-    from secretballot.datasets.schema import Schema
-    from secretballot.datasets.tables import read_table
+    from secretballot.data.reading import read_table
+    from secretballot.data.schema import Schema
 
     public = read_table(folder / "kinds.csv")
     schema = Schema.infer(public)
@@ -266,8 +266,8 @@ def _read_kinds(folder: Path) -> None:
 
 def _genuine_kinds(folder: Path) -> Any:
     """Return the schema of that table, with its free text declared."""
-    from secretballot.datasets.schema import Schema
-    from secretballot.datasets.tables import read_table
+    from secretballot.data.reading import read_table
+    from secretballot.data.schema import Schema
 
     _rows_of_kinds(folder)
     public = read_table(folder / "kinds.csv")
@@ -277,8 +277,8 @@ def _genuine_kinds(folder: Path) -> Any:
 
 
 def _read_schema_of_kinds(folder: Path) -> None:
-    from secretballot.datasets.schema import Schema
-    from secretballot.datasets.tables import read_table
+    from secretballot.data.reading import read_table
+    from secretballot.data.schema import Schema
 
     public = read_table(folder / "kinds.csv")
     Schema.read(folder / "kinds.json", public=public).encoding(public)

@@ -12,7 +12,7 @@ Rooms are used by their own names, without an import of their own:
   theorems ask for;
 - `sb.write_release`, `sb.load_student`: a release on disk, and its student read back;
 - `sb.accounting`, `sb.core`, `sb.teachers`, `sb.queries`, `sb.hypotheses`,
-  `sb.datasets`, `sb.audit`, `sb.report`, `sb.runs`: the parts that the estimators are made of.
+  `sb.data`, `sb.audit`, `sb.report`, `sb.runs`: the parts that the estimators are made of.
 
 Names load on first use, so that importing the package costs nothing.
 """

@@ -11,7 +11,7 @@ from . import (
     core as core,
 )
 from . import (
-    datasets as datasets,
+    data as data,
 )
 from . import (
     exceptions as exceptions,
@@ -66,6 +66,18 @@ from .core.private import (
 )
 from .core.releasing import (
     Released as Released,
+)
+from .data.tally import (
+    votes_of_counts as votes_of_counts,
+)
+from .data.tally import (
+    votes_of_teachers as votes_of_teachers,
+)
+from .data.tally import (
+    write_votes as write_votes,
+)
+from .data.vote_files import (
+    read_votes as read_votes,
 )
 from .exceptions import (
     BudgetError as BudgetError,
@@ -222,18 +234,6 @@ from .students import (
 )
 from .teachers.torch_classifier import (
     TorchClassifier as TorchClassifier,
-)
-from .teachers.votes import (
-    read_votes as read_votes,
-)
-from .teachers.votes import (
-    votes_of_counts as votes_of_counts,
-)
-from .teachers.votes import (
-    votes_of_teachers as votes_of_teachers,
-)
-from .teachers.votes import (
-    write_votes as write_votes,
 )
 
 __version__: str

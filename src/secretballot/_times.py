@@ -1,7 +1,7 @@
 """Dates, points in time and lengths of time, read from one text at a time.
 
 A typed cell of a Parquet file and the text that a CSV file has for it become one text before they
-come here (`datasets.cells.texts_of`), so both give one number.
+come here (`data.cells.texts_of`), so both give one number.
 """
 
 import datetime

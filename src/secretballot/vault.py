@@ -59,7 +59,7 @@ def make_vault(path: str | Path) -> Path:
     return folder
 
 
-def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:
+def read_secret(path: Path, *, largest: int | None = None, own: bool = False) -> bytes | None:
     """Return the bytes of a file in the vault, None if there is none.
 
     Parameters
@@ -67,20 +67,21 @@ def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:
     path : Path
     largest : int, optional
         Bytes; a file of more is refused before it is read.
+    own : bool
+        Whether a link, and a file that others own or may write, is refused: what is unpickled runs.
 
     Raises
     ------
     DataError
-        If it cannot be read, is no ordinary file, or is too large.
+        If it cannot be read, is no ordinary file, is too large, or is not our own.
     """
     content, problem = None, ""
     try:
         # a pipe in its place would make a plain open wait for ever
-        handle = os.open(
-            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        )
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        handle = os.open(path, flags | (os.O_NOFOLLOW if own else 0))
         try:
-            problem = _reason_unfit(os.fstat(handle), largest)
+            problem = _reason_unfit(os.fstat(handle), largest, own)
             if not problem:
                 with os.fdopen(handle, "rb", closefd=False) as file:
                     content = file.read()
@@ -95,16 +96,18 @@ def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:
     return content
 
 
-def _reason_unfit(found: os.stat_result, largest: int | None) -> str:
+def _reason_unfit(found: os.stat_result, largest: int | None, own: bool) -> str:
     """Return why a file is not read, nothing where it may be."""
     if not stat.S_ISREG(found.st_mode):
         return "it is no ordinary file"
     if largest is not None and found.st_size > largest:
         return f"it has {found.st_size:,} bytes, and none of ours has more than {largest:,}"
+    if own and (found.st_uid != os.geteuid() or found.st_mode & 0o022):
+        return "others own it, or may write it"
     return ""
 
 
-def write_secret(path: Path, content: bytes) -> None:
+def write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None:
     """Write a file of the vault with mode 0600.
 
     To a temporary name, to the disk, then under its own name.
@@ -114,7 +117,19 @@ def write_secret(path: Path, content: bytes) -> None:
     DataError
         If it cannot be written; a file that was there before is unchanged.
     """
-    _write_secret(path, content)
+    make_vault(path.parent)
+    problem = ""
+    sweep_drafts(path.parent, path.name)
+    try:
+        with draft_file(path) as (file, draft):
+            file.write(content)
+            put_in_place(file, draft, path, only_new=only_new)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(
+            f"{path} cannot be written ({problem}); free some space or name another folder."
+        )
 
 
 def keep_secret(path: Path, content: bytes) -> bytes:
@@ -132,26 +147,10 @@ def keep_secret(path: Path, content: bytes) -> bytes:
     DataError
         If it cannot be written or read.
     """
-    _write_secret(path, content, only_new=True)
+    write_secret(path, content, only_new=True)
     kept = read_secret(path)
     assert kept is not None  # just linked, or there before
     return kept
-
-
-def _write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None:
-    make_vault(path.parent)
-    problem = ""
-    sweep_drafts(path.parent, path.name)
-    try:
-        with draft_file(path) as (file, draft):
-            file.write(content)
-            put_in_place(file, draft, path, only_new=only_new)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(
-            f"{path} cannot be written ({problem}); free some space or name another folder."
-        )
 
 
 class VaultFiles:

@@ -19,8 +19,8 @@ from secretballot.audit import audit_release
 from secretballot.audit.neighbours import write_worlds
 from secretballot.audit.release_audit import _prepared_command, _runs_to_choose_on
 from secretballot.audit.runs import WorkFolder
-from secretballot.datasets.cells import vectors_of
-from secretballot.datasets.tables import read_table
+from secretballot.data.cells import vectors_of
+from secretballot.data.reading import read_table
 from secretballot.exceptions import DataError, ParameterError
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).with_name("planted_faults.py")))

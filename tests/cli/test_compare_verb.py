@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.report.student.load import load_student
 
 N_TEST = 400

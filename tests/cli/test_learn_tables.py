@@ -13,8 +13,8 @@ import secretballot as sb
 import secretballot_verify as second
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.publishing.again import differing_files
 from secretballot.publishing.job import NamedStudent
 

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.datasets import tables
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table
+from secretballot.data import reading as tables
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.report.student.load import load_student
 
 HEAD = "age,ward,dose"
@@ -74,7 +74,7 @@ def test_a_table_longer_than_a_block_is_read_in_blocks(
     monkeypatch.setattr(tables, "_BLOCK_ROWS", 64)
     # as if the file were larger than the memory
     monkeypatch.setattr(tables, "memory_bytes", lambda: 1000)
-    from secretballot.datasets import schema
+    from secretballot.data import schema
 
     monkeypatch.setattr(schema, "memory_bytes", lambda: 64 * 8 * 5)
     blocks = predict(world / "run", tmp_path / "long.csv")
@@ -116,7 +116,7 @@ def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Pa
         ("a,b\n1,2\n", "none of the 3 columns that the student reads"),
         ("age,ward,dose\n40,north,5 mg\n41,south,3 mg\n", "'dose' of the table holds no number"),
         ("age,ward,dose\n", "has a header but no rows"),
-        ("age,ward,dose\n40,north\n", "has a header of 3 fields but another number in row 0"),
+        ("age,ward,dose\n40,north\n", "has a first line of 3 cells but another number in row 0"),
         ("", "is empty"),
     ],
 )

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.runs.progress import Watch
 from secretballot.runs.tables import RunTables, read_inputs
 

@@ -394,7 +394,7 @@ def estimates(table: dict[str, Any], epsilon: float) -> Released:
 
 def clinic_parts() -> tuple[Any, Any, Any]:
     """Return private rows, public rows and the schema of the public ones, without their texts."""
-    from secretballot.datasets.schema import Schema
+    from secretballot.data.schema import Schema
 
     rows = data.clinic().drop(columns=["note", "day"])
     public = rows.iloc[400:].drop(columns=["person", "ill"])
@@ -422,13 +422,13 @@ def table_on_disk(
 
 @method
 def adult(table: dict[str, Any], learner: str, epsilon: float) -> Released:
-    from secretballot import datasets
-    from secretballot.datasets.schema import Schema
+    from secretballot import data
+    from secretballot.data.schema import Schema
 
-    rows = datasets.adult().train.iloc[:700]
-    X, y = rows.drop(columns=[datasets.ADULT_TARGET]), rows[datasets.ADULT_TARGET]
+    rows = data.adult().train.iloc[:700]
+    X, y = rows.drop(columns=[data.ADULT_TARGET]), rows[data.ADULT_TARGET]
     schema = Schema.infer(X.iloc[600:])
-    names = {value: place for place, value in enumerate(datasets.ADULT_CLASSES)}
+    names = {value: place for place, value in enumerate(data.ADULT_CLASSES)}
     labels = np.array(["no", "yes"])[y.iloc[:600].map(names).to_numpy()]
     private, public = schema.encode(X.iloc[:600]), schema.encode(X.iloc[600:])
     return of_table(learner, epsilon, private, labels, public)
@@ -454,8 +454,8 @@ def of_table(
 @method
 def encoded_rows(table: dict[str, Any], basis: str) -> Released:
     """Encode a table with a column of every kind, then as exact integers of a basis."""
-    from secretballot.datasets.schema import Schema
-    from secretballot.datasets.tables import read_table
+    from secretballot.data.reading import read_table
+    from secretballot.data.schema import Schema
 
     clinic = data.clinic()
     kinds: dict[str, Any] = {"table": sb.bases.TableBasis, "kernel": sb.bases.KernelBasis}
@@ -484,7 +484,7 @@ def is_possible(name: str) -> bool:
     if RUNS[name]["method"] != "adult":
         return True
     try:
-        return sb.datasets.adult() is not None
+        return sb.data.adult() is not None
     except DataError:
         return False
 

@@ -12,7 +12,7 @@ import secretballot_verify as second
 from exact_games.worlds import ScriptedNoise
 from reference_data import reference
 from secretballot.core import releasing
-from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
+from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated

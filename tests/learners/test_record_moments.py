@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 import secretballot as sb
 import secretballot_verify as second
 from reference_data import reference
-from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
+from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.terms import stated
 

@@ -16,7 +16,7 @@ import secretballot as sb
 from reference_data import reference
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT
-from secretballot.datasets import adult
+from secretballot.data import adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.targets import Target
 from secretballot.report.certificate.terms import stated

@@ -36,7 +36,7 @@ from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
 from secretballot.core.types import VoteShape
-from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
+from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.learners.record_votes import coordinates
 from secretballot.learners.record_votes.classifier import default_votes
 from secretballot.learners.training import one_of_each_unit

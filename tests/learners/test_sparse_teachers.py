@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
-from secretballot.datasets.schema import Schema
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.learners.training import trial_fit
 from secretballot.learners.training.shards import assign_stored_shards

@@ -12,14 +12,14 @@ from pyarrow import dataset
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
-from secretballot.datasets.schema import Schema
+from secretballot.data import stored as stored_table
+from secretballot.data.schema import Schema
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments import estimators
 from secretballot.learners.training import shards as shards_module
 from secretballot.runs.stored_records import store_table
-from secretballot.teachers import stored_table
 from secretballot.teachers.ensemble import TeacherEnsemble
-from secretballot.teachers.stored_table import StoredTable
 
 N, CLASSES = 600, ["no", "yes"]
 PARTS = pa.schema([("part", pa.string())])  # what folders or names of files stand for

@@ -9,7 +9,7 @@ import pytest
 import secretballot as sb
 from quick_plans import quick_forecasts
 from secretballot.accounting import PrivacyBudget
-from secretballot.datasets import synthetic_two_class
+from secretballot.data import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import planner
 from secretballot.planning.plan.model import Plan

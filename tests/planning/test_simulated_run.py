@@ -11,7 +11,7 @@ from noisy_plans import confident, noisy, priced
 from secretballot.accounting import PrivacyBudget
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, plurality
-from secretballot.datasets import synthetic_two_class
+from secretballot.data import synthetic_two_class
 from secretballot.exceptions import DataError
 from secretballot.planning import Setting
 from secretballot.planning.simulation import simulated_run

@@ -4,7 +4,7 @@ from sklearn.linear_model import LogisticRegression
 
 from noisy_plans import noisy
 from secretballot.accounting import PrivacyBudget
-from secretballot.datasets import synthetic_two_class
+from secretballot.data import synthetic_two_class
 from secretballot.exceptions import ParameterError
 from secretballot.planning import Setting
 from secretballot.planning.simulation.seeded_noise import SeededNoise

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 import secretballot as sb
 from noisy_plans import noisy
 from secretballot.cli import app
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.publishing.again import differing_files
 from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleasedWeights, StudentSource

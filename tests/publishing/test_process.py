@@ -81,7 +81,7 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it(
     private = (
         "ensemble",
         "releasing",
-        "datasets",
+        "data",
         "learners",
         "vault",
         "planning",

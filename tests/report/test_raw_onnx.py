@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from secretballot.bases import KernelBasis, TableBasis
-from secretballot.datasets.schema import Schema
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.report.release.usage import ONNX_OF_RAW_COLUMNS, Usage, complete_schema
 from secretballot.report.student.export import converted_student, dump_student

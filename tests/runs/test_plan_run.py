@@ -329,5 +329,5 @@ def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(
     )
     inputs = read_inputs(replace(tables(tmp_path), drop=("person",), schema=schema), Watch())
     assert (X == inputs.private.X).all()
-    assert index.tolist() == inputs.private.index.tolist() == [1, 0, 0, 1]
+    assert index.tolist() == inputs.private.targets.tolist() == [1, 0, 0, 1]
     assert asked[0][1]["n_classes"] == 2

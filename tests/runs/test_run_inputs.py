@@ -33,9 +33,9 @@ def test_tables_become_matrices_of_one_width(tmp_path: Path) -> None:
     inputs, watch = read(tmp_path)
     assert inputs.private.X.shape == (3, 4)
     assert inputs.X_public.shape == (2, 4)
-    assert inputs.private.index.tolist() == [0, 1, 0]
+    assert inputs.private.targets.tolist() == [0, 1, 0]
     assert inputs.private.X[1, 1:].tolist() == [0, 0, 1]  # TX is unseen in public, hence "other"
-    assert inputs.units is None
+    assert inputs.private.units is None
     assert inputs.test is None
     (note,) = watch.notes
     assert note.private
@@ -57,8 +57,8 @@ def test_units_may_be_in_the_public_file_too_and_are_no_feature(tmp_path: Path) 
         public="id,age,state\n1,25,CA\n2,35,NY\n",
         unit="id",
     )
-    assert inputs.units is not None
-    assert inputs.units.tolist() == ["7", "7", "8"]
+    assert inputs.private.units is not None
+    assert inputs.private.units.tolist() == ["7", "7", "8"]
     assert inputs.X_public.shape == (2, 4)
 
 
@@ -78,7 +78,7 @@ def test_a_test_file_may_have_more_columns_but_needs_the_features_and_labels(
     test.write_text("note,age,state,income\nx,20,CA,high\n")
     inputs, _ = read(tmp_path, evaluate=test)
     assert inputs.test is not None
-    assert inputs.test.index.tolist() == [1]
+    assert inputs.test.targets.tolist() == [1]
     test.write_text("age,state\n20,CA\n")
     with pytest.raises(DataError, match="test file has no column 'income'"):
         read(tmp_path, evaluate=test)
@@ -95,7 +95,7 @@ def test_classes_must_be_declared_by_option_or_schema(tmp_path: Path) -> None:
     )
     inputs, _ = read(tmp_path, classes=None, schema=schema)
     assert inputs.classes == ("high", "low")
-    assert inputs.private.index.tolist() == [1, 0, 1]
+    assert inputs.private.targets.tolist() == [1, 0, 1]
     assert read(tmp_path, schema=schema)[0].classes == ("low", "high")
 
 
@@ -143,7 +143,7 @@ def test_a_representation_shows_no_cell_class_or_unit(tmp_path: Path) -> None:
         pd.DataFrame({"age": ["31337", SECRET], "id": ["1", "2"], "state": ["CA", "TX"]}),
         role="private file",
     )
-    assert encoding.strange("age").size == 1
+    assert encoding.odd["age"].strange.size == 1
     for shown in (repr(inputs), repr(inputs.private), repr(encoding)):
         assert SECRET not in shown
         assert "31337" not in shown

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 import secretballot as sb
-from secretballot.datasets.columns import OddCells
-from secretballot.datasets.schema import Schema
+from secretballot.data.columns import OddCells
+from secretballot.data.schema import Schema
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs import tables as run_tables
 from secretballot.runs.account import place_of_account
@@ -23,7 +24,7 @@ from secretballot.runs.learn import LearnRun, run_learn
 from secretballot.runs.progress import Watch
 from secretballot.runs.quote import quote_of_run
 from secretballot.runs.records import RecordsRun, run_records
-from secretballot.runs.stored_records import StoredRecords, _UnitCount
+from secretballot.runs.stored_records import _UnitCount
 from secretballot.runs.table_match import TableCells
 from secretballot.runs.tables import RunTables, read_inputs
 from secretballot.teachers.ensemble import TeacherEnsemble
@@ -98,9 +99,8 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
     found = read_inputs(given, watch, tmp_path / "vault")
     monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 1)
     known = read_inputs(given, plain)
-    assert isinstance(found.private, StoredRecords)
-    assert found.private.table is not None
-    X = np.concatenate([block.X for block in found.private.table.blocks()])
+    assert isinstance(found.private, StoredTable)
+    X = np.concatenate([block.X for block in found.private.blocks()])
     assert X.tobytes() == known.private.X.tobytes()  # type: ignore[union-attr]
     assert [note.text for note in watch.notes] == [note.text for note in plain.notes]
     assert "(rows 7, 801)" in watch.notes[-1].text
@@ -110,7 +110,7 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
     odd = TableCells()
     odd.add(pd.DataFrame({"a": [SECRET]}), {"a": OddCells(np.array([0]), 0)})
     assert SECRET not in repr(odd) + repr(odd.columns)
-    assert "array" not in repr(next(found.private.table.blocks()))
+    assert "array" not in repr(next(found.private.blocks()))
     assert str(N) not in repr(found.private)
 
 
@@ -166,7 +166,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
         raise Killed
 
     for place in (
-        "secretballot.teachers.stored_table.TableWriter.finish",
+        "secretballot.data.stored.TableWriter.finish",
         "secretballot.runs.records._fitted_learner",
     ):
         with monkeypatch.context() as patch:

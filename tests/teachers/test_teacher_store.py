@@ -188,9 +188,9 @@ def test_file_of_another_user_is_never_unpickled(tmp_path, monkeypatch):
     _plant(files(tmp_path / "vault")[0])
     mine = os.geteuid()
     kept = TeacherStore(tmp_path / "vault", "binding")
-    monkeypatch.setattr(store.os, "geteuid", lambda: mine + 1)
-    found = os.stat(files(tmp_path / "vault")[0])
-    assert not store._is_ours(found)
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    with pytest.raises(DataError, match="others own it"):
+        vault.read_secret(files(tmp_path / "vault")[0], own=True)
     assert kept.load() == {}
     assert not (tmp_path / "sprung").exists()
 

@@ -397,16 +397,16 @@ def test_classes_are_handed_on():
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"y_index": np.zeros(139, dtype=int)}, "y_index has the shape"),
-        ({"y_index": np.zeros((140, 1), dtype=int)}, "y_index has the shape"),
+        ({"y_index": np.zeros(139, dtype=int)}, "y_index has the type int64 and the shape"),
+        ({"y_index": np.zeros((140, 1), dtype=int)}, "y_index has the type int64 and the shape"),
         ({"y_index": np.zeros(140)}, "integers from 0 to 2"),
         (
             {"y_index": np.r_[3, np.zeros(139, dtype=int)]},
-            r"y_index is out of the range 0 to 2 in 1 rows \(rows 0",
+            r"y_index is out of the range 0 to 2 in row 0",
         ),
         (
             {"shards": np.r_[np.zeros(139, dtype=int), -1]},
-            r"shards is out of the range 0 to 6 in 1 rows \(rows 139",
+            r"shards is out of the range 0 to 6 in row 139",
         ),
         ({"X": 5}, "one row per record"),
         ({"X": np.ma.masked_all((140, 4))}, "masked"),

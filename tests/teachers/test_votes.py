@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from secretballot import read_votes, vault, votes_of_counts, votes_of_teachers, write_votes
+from secretballot.data import tally
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers import tally
 
 VOTES = np.array([[0, 1, 1, 1], [0, 0, 0, 1], [1, 1, 1, 1]])
 COUNTS = np.array([[1, 3], [3, 1], [0, 4]])

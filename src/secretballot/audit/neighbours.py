@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from secretballot._validation import RECORD_CHANGES, check_choice, check_count
-from secretballot.datasets.cells import texts_of, vector_width, vectors_of
-from secretballot.datasets.tables import read_table
+from secretballot.data.cells import texts_of, vector_width, vectors_of
+from secretballot.data.reading import read_table
 from secretballot.exceptions import Parameter, ParameterError
 
 # how much larger the numbers of a replaced or added record are: it should matter to its teacher

@@ -1,8 +1,8 @@
 """Which basis a run of record moments takes, by what the columns hold."""
 
 from secretballot.bases import Basis, KernelBasis
-from secretballot.datasets.columns import IgnoredColumn, VectorColumn
-from secretballot.datasets.schema import Schema
+from secretballot.data.columns import IgnoredColumn, VectorColumn
+from secretballot.data.schema import Schema
 
 
 def basis_of_schema(schema: Schema) -> Basis | None:

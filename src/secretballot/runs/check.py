@@ -14,9 +14,10 @@ import pandas as pd
 
 from secretballot._naming import name_columns
 from secretballot._typing import FloatArray, ObjectArray
-from secretballot.datasets.columns import NumericColumn
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import class_indices, read_table, unit_ids
+from secretballot.data.columns import NumericColumn
+from secretballot.data.frames import class_indices, unit_ids
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.runs.caution import cautions_of_ids

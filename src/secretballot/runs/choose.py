@@ -13,8 +13,9 @@ from secretballot._validation import HYPOTHESES, RELATIONS, check_choice, check_
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import is_local_file
+from secretballot.data.reading import is_local_file
+from secretballot.data.schema import Schema
+from secretballot.data.stored import StoredTable, forget_table
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
@@ -46,7 +47,6 @@ from secretballot.runs.caution import (
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
-from secretballot.runs.stored_records import StoredRecords
 from secretballot.runs.student_file import check_converts
 from secretballot.runs.tables import (
     RunInputs,
@@ -56,7 +56,6 @@ from secretballot.runs.tables import (
     metrics_on_test,
     read_inputs,
 )
-from secretballot.teachers.stored_table import forget_table
 
 _DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
 
@@ -226,7 +225,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         check_converts("auto", inputs.X_public, inputs.schema, without=run.without)
         hypotheses = None
         if run.hypotheses is not None:
-            if isinstance(inputs.private, StoredRecords):
+            if isinstance(inputs.private, StoredTable):
                 raise _hypotheses_from_disk()
             hypotheses = _class_by_name(run.hypotheses, inputs.X_public.shape[1])
         ledger = ledger_of_run(run, folder, inputs.unit, watch)

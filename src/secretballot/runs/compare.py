@@ -9,7 +9,8 @@ import pandas as pd
 
 from secretballot._typing import IntArray
 from secretballot._validation import shown
-from secretballot.datasets.tables import class_indices, read_table
+from secretballot.data.frames import class_indices
+from secretballot.data.reading import read_table
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.methods import has_moments, has_table, is_by_record, is_chosen

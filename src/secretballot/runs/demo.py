@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from secretballot.datasets.demonstration import (
+from secretballot.data.synthetic import (
     DemonstrationFiles,
     write_breast_cancer,
     write_clinic,

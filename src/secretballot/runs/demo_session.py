@@ -6,8 +6,8 @@ import pandas as pd
 
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger.urls import file_or_database
-from secretballot.datasets.demonstration import write_clinic
-from secretballot.datasets.schema import Schema
+from secretballot.data.schema import Schema
+from secretballot.data.synthetic import write_clinic
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.planning.planner import plan
 from secretballot.publishing.release import write_release

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from secretballot._validation import shown
+from secretballot.data.stored import forget_table
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
-from secretballot.teachers.stored_table import forget_table
 
 
 @dataclass(frozen=True)

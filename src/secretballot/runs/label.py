@@ -12,6 +12,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.private import Votes
 from secretballot.core.types import VoteShape
+from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.defaults import WITHOUT_COUNTS, choose_terms
 from secretballot.learners.training.inputs import random_rows
@@ -41,7 +42,6 @@ from secretballot.runs.caution import (
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch, note_few_answers, public_warnings_noted
-from secretballot.teachers.votes import read_votes
 
 
 @dataclass(frozen=True)

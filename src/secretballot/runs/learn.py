@@ -17,7 +17,8 @@ from secretballot._validation import (
 from secretballot.accounting import PrivacyBudget, teacher_shape
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.datasets.table_source import source_of
+from secretballot.data.sources import source_of
+from secretballot.data.stored import forget_table
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
@@ -80,7 +81,6 @@ from secretballot.runs.voting import (
 )
 from secretballot.students.names import student_by_name
 from secretballot.teachers.executors import LOCAL, check_engine
-from secretballot.teachers.stored_table import forget_table
 
 VOTES = "votes"
 _OF_OTHER_NOISE = ("max_abstentions", "threshold", "max_answers")

@@ -123,7 +123,7 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
     if run.like is not None:
         watch.step("Reading the table")
         table, names, schema = read_stand_in(run.like, run.classes, watch)
-        like, n_classes = (table.X, table.index), len(names)
+        like, n_classes = (table.X, table.targets), len(names)
         basis = basis_of_schema(schema)
     elif n_classes is None:
         raise ParameterError(

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from secretballot._typing import FloatArray
 from secretballot.core.drafts import draft_file, put_in_place
-from secretballot.datasets.cells import is_missing, texts_of
-from secretballot.datasets.near_misses import near_numbers
-from secretballot.datasets.tables import table_blocks
-from secretballot.datasets.text_columns import TextColumn
+from secretballot.data.cells import is_missing, texts_of
+from secretballot.data.columns import TextColumn
+from secretballot.data.near_misses import near_numbers
+from secretballot.data.reading import table_blocks
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import count_text

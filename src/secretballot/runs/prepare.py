@@ -14,8 +14,8 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.drafts import release_above, write_file
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.datasets.columns import VectorColumn
-from secretballot.datasets.schema import Schema
+from secretballot.data.columns import VectorColumn
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.pate.defaults import choose_terms

@@ -47,7 +47,6 @@ from secretballot.runs.records import (
     check_records_run,
     checked_folder_of_records,
 )
-from secretballot.runs.table_inputs import read_table_inputs
 from secretballot.runs.table_votes import (
     TableRun,
     cautions_of_table_run,
@@ -265,7 +264,7 @@ def quote_of_run(run: LearnRun | RecordsRun | TableRun, watch: Watch) -> Quote:
 def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
     """Return the quote of a run on a number, or on several labels."""
     folder = checked_folder_of_table(run)
-    inputs = read_table_inputs(run.tables, watch)
+    inputs = read_inputs(run.tables, watch, any_target=True)
     check_table_run(run, inputs, watch)
     voting = voting_of_run(run, inputs)
     asked = [

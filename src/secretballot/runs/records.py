@@ -18,6 +18,7 @@ from secretballot._validation import (
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
+from secretballot.data.stored import forget_table
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
@@ -54,7 +55,6 @@ from secretballot.runs.promise import check_records_against, check_stated_record
 from secretballot.runs.student_file import check_converts
 from secretballot.runs.tables import RunInputs, RunTables, TablePlace, folder_of_run, read_inputs
 from secretballot.students.names import student_by_name
-from secretballot.teachers.stored_table import forget_table
 
 MOMENTS, RECORD_VOTES = "moments", "record-votes"
 #: Settings that votes of records alone have.

@@ -8,8 +8,8 @@ from typing import Any
 
 from secretballot._naming import name_columns
 from secretballot.core.drafts import draft_file, put_in_place
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import read_table
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch

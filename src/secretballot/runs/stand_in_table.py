@@ -8,18 +8,15 @@ import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
-from secretballot.datasets.cells import is_missing, texts_of
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import (
-    check_columns,
-    check_file,
-    check_named,
-    class_indices,
+from secretballot.data.cells import is_missing, texts_of
+from secretballot.data.frames import check_columns, check_named, class_indices
+from secretballot.data.reading import (
+    as_texts,
     estimated_rows,
-    is_local_file,
     read_table,
     table_blocks,
 )
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.report.wording import count_text
 from secretballot.runs.progress import Watch
@@ -93,8 +90,6 @@ def read_stand_in(
 
 def _rows_of_stand_in(place: Path | str, watch: Watch) -> pd.DataFrame:
     """Return the rows of a public table, of a large one a part that is drawn at random."""
-    if is_local_file(place):
-        check_file(place, role=ROLE, whole=False)
     expected = estimated_rows(place, role=ROLE)
     if expected <= MOST_ROWS:
         return read_table(place, role=ROLE)
@@ -107,11 +102,7 @@ def _rows_of_stand_in(place: Path | str, watch: Watch) -> pd.DataFrame:
         " random.",
         private=False,
     )
-    # as texts, which say the same whatever type a column has in each of the files
-    return pd.DataFrame(
-        {name: np.concatenate([texts_of(part[name]) for part in kept]) for name in kept[0]},
-        dtype=object,
-    )
+    return as_texts(kept)
 
 
 def _schema_of_stand_in(table: StandInTable, frame: pd.DataFrame, watch: Watch) -> Schema:

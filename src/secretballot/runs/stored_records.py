@@ -15,16 +15,17 @@ import pandas as pd
 from secretballot._typing import UnsignedArray
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.table_source import Place, source_of
-from secretballot.datasets.tables import check_columns, class_indices, table_blocks, unit_ids
+from secretballot.data.frames import check_columns, class_indices, unit_ids
+from secretballot.data.reading import table_blocks
+from secretballot.data.schema import Schema
+from secretballot.data.sources import Place, source_of
+from secretballot.data.stored import StoredTable, TableWriter, forget_table
 from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, misfits, settle_misfits
-from secretballot.teachers.stored_table import StoredTable, TableWriter, forget_table
 
 ROLE = "private file"
 BLOCK_ROWS = 2**16
@@ -55,7 +56,7 @@ class StoredRecords:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StoredTableSpec:
     """What is to be read, all of it public.
 
     Attributes
@@ -81,7 +82,7 @@ class Wanted:
 
 
 def read_to_disk(
-    wanted: Wanted,
+    spec: StoredTableSpec,
     vault: Path | None,
     check: Callable[[pd.DataFrame], None],
     settle: Callable[[TableCells], None],
@@ -95,7 +96,7 @@ def read_to_disk(
 
     Parameters
     ----------
-    wanted : Wanted
+    spec : StoredTableSpec
     vault : Path or None
     check : callable
         Takes the first block; raises where columns are missing or too many.
@@ -113,19 +114,19 @@ def read_to_disk(
         the vault cannot be written. No cell is named.
     """
     # what is said of the files is said before they are read, and they must not change after that
-    source = source_of(wanted.place, role=ROLE)
+    source = source_of(spec.place, role=ROLE)
     before = source.signatures()
-    identity = "" if vault is None else wanted.identity()
+    identity = "" if vault is None else spec.identity()
     if vault is not None:
-        public = wanted.schema, wanted.classes, wanted.unit
-        found = StoredTable.found(vault, *public, identity, single=source.single)
+        public = spec.schema, spec.classes, spec.unit
+        found = StoredTable.found(vault, *public, identity)
         if found is not None:
             if beside is not None:
                 beside.add_stored(found)
             return StoredRecords(found, found.count_rows(), found.count_units(), found.columns)
     try:
-        read = _read_blocks(wanted, identity, vault, check, settle, progress, beside)
-        if source_of(wanted.place, role=ROLE).signatures() != before:
+        read = _read_blocks(spec, identity, vault, check, settle, progress, beside)
+        if source_of(spec.place, role=ROLE).signatures() != before:
             raise DataError(
                 f"The {ROLE} {source.shown!r} was changed while it was read; repeat once nothing"
                 " writes to it."
@@ -138,7 +139,7 @@ def read_to_disk(
 
 
 def _read_blocks(
-    wanted: Wanted,
+    spec: StoredTableSpec,
     identity: str,
     vault: Path | None,
     check: Callable[[pd.DataFrame], None],
@@ -148,32 +149,32 @@ def _read_blocks(
 ) -> StoredRecords:
     writer, partition = None, None
     if vault is not None:
-        writer = TableWriter(vault, wanted.schema, wanted.classes, wanted.unit)
-        if wanted.unit is not None:
+        writer = TableWriter(vault, spec.schema, spec.classes, spec.unit)
+        if spec.unit is not None:
             partition = KeyedHashPartition(1, partition_key(vault))
     cells, units = TableCells(), _UnitCount()
     columns: tuple[str, ...] = ()
-    for frame in table_blocks(wanted.place, role=ROLE, rows=BLOCK_ROWS):
+    for frame in table_blocks(spec.place, role=ROLE, rows=BLOCK_ROWS):
         first = cells.n_rows
         if not columns:
             columns = tuple(map(str, frame.columns))
             check(frame)
-        index = class_indices(frame, wanted.target, wanted.classes, role=ROLE, first_row=first)
-        rows, odd = wanted.schema.compact(frame)
+        index = class_indices(frame, spec.target, spec.classes, role=ROLE, first_row=first)
+        rows, odd = spec.schema.compact(frame)
         cells.add(frame, odd)
         digests = None
-        if wanted.unit is not None:
-            ids = unit_ids(frame, wanted.unit, role=ROLE, first_row=first)
+        if spec.unit is not None:
+            ids = unit_ids(frame, spec.unit, role=ROLE, first_row=first)
             # without a vault they are only counted, by a key that nobody needs again
             partition = partition or KeyedHashPartition(1, entropy_bytes(32))
             digests = partition.digests(ids)
             units.add(digests)
         if beside is not None:
-            beside.add(wanted.schema.widen(rows), None if digests is None else digests[:, 0])
+            beside.add(spec.schema.widen(rows), None if digests is None else digests[:, 0])
         if writer is not None:
             writer.add(rows, index, digests)
         progress(cells.n_rows)
-    n_units = cells.n_rows if wanted.unit is None else units.estimate()
+    n_units = cells.n_rows if spec.unit is None else units.estimate()
     settle(cells)
     table = None
     if writer is not None:
@@ -183,7 +184,7 @@ def _read_blocks(
             entropy_bytes(16).hex(),
             n_units=n_units,
             columns=columns,
-            single=source_of(wanted.place, role=ROLE).single,
+            single=source_of(spec.place, role=ROLE).single,
         )
     return StoredRecords(table, cells.n_rows, n_units, columns)
 
@@ -253,12 +254,12 @@ def store_table(
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> rows = pd.DataFrame({"age": range(20, 80), "ill": ["no", "yes"] * 30})
     >>> rows.to_csv(folder / "private.csv", index=False)
-    >>> schema = sb.datasets.Schema.infer(pd.DataFrame({"age": ["30", "50", "70"]}))
+    >>> schema = sb.data.Schema.infer(pd.DataFrame({"age": ["30", "50", "70"]}))
     >>> sb.store_table(folder / "private.csv", folder / "vault",
     ...     schema=schema, target="ill", classes=["no", "yes"])
     StoredTable(n_columns=1, classes=['no', 'yes'], unit='record', records=<private>)
     """
-    wanted = Wanted(place, schema, target, tuple(declared_classes(classes)), unit)
+    spec = StoredTableSpec(place, schema, target, tuple(declared_classes(classes)), unit)
 
     def check(frame: pd.DataFrame) -> None:
         aside = {target, unit or target, *drop, *schema.ignored}
@@ -269,7 +270,7 @@ def store_table(
         # a watch that nobody listens to: what is noted of private cells goes nowhere
         settle_misfits(found, Watch(), role=ROLE, accepted=accept_unseen, private=True)
 
-    read = read_to_disk(wanted, Path(vault), check, settle, progress or _say_nothing)
+    read = read_to_disk(spec, Path(vault), check, settle, progress or _say_nothing)
     assert read.table is not None
     return read.table
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from secretballot._naming import name_columns
 from secretballot._typing import FloatArray
-from secretballot.datasets.schema import Schema
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import OnnxStudent, load_student

@@ -11,11 +11,10 @@ import pandas as pd
 
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._validation import shown
-from secretballot.datasets.cells import OddCells, texts_of
-from secretballot.datasets.columns import CategoricalColumn, Column
-from secretballot.datasets.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
-from secretballot.datasets.schema import Encoding, Schema
-from secretballot.datasets.text_columns import HashedTextColumn, TextColumn
+from secretballot.data.cells import OddCells, texts_of
+from secretballot.data.columns import CategoricalColumn, Column, HashedTextColumn, TextColumn
+from secretballot.data.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
+from secretballot.data.schema import Encoding, Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.progress import Watch
 
@@ -84,12 +83,8 @@ class TableCells:
     @classmethod
     def of(cls, frame: pd.DataFrame, encoding: Encoding) -> "TableCells":
         """Return the odd cells of a table that was encoded at once."""
-        odd = {
-            name: OddCells(encoding.strange(name), missing)
-            for name, missing in encoding.missing.items()
-        }
         cells = cls()
-        cells.add(frame, odd)
+        cells.add(frame, encoding.odd)
         return cells
 
     def add(self, frame: pd.DataFrame, odd: Mapping[str, OddCells]) -> None:
@@ -133,7 +128,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
         if share > max(TOLD, usual):
-            of_categories = _has_categories(column)
+            of_categories = column.has_other
             texts = found.columns[column.name].texts
             words = _mismatch_words(column, texts, share, schema.source)
             found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
@@ -199,18 +194,13 @@ def note_unreadable(schema: Schema, found: TableCells, watch: Watch, *, role: st
     """Tell the curator which cells of a private table were read as missing."""
     for column in schema.columns:
         odd = found.columns.get(column.name)
-        if odd is not None and odd.strange and not _has_categories(column):
+        if odd is not None and odd.strange and not column.has_other:
             rows = name_rows(odd.first_rows, total=odd.strange)
             watch.note(
                 f"Column {column.name!r} of the {role} has {odd.strange} cells that are no"
                 f" {column.holds} and count as missing ({rows}).",
                 private=True,
             )
-
-
-def _has_categories(column: Column) -> bool:
-    """Return whether strange cells of a column count as "other", rather than as missing."""
-    return isinstance(column, CategoricalColumn | TextColumn)
 
 
 def check_accepted(accepted: Collection[str], schema: Schema) -> None:

@@ -11,7 +11,7 @@ from secretballot._validation import RELATIONS, check_choice, check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.datasets.table_source import source_of
+from secretballot.data.sources import source_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.multi_label import PATEMultiLabelClassifier
 from secretballot.learners.pate.regressor import PATERegressor
@@ -50,8 +50,14 @@ from secretballot.runs.promise import (
     check_unit_column,
 )
 from secretballot.runs.student_file import check_converts
-from secretballot.runs.table_inputs import TableInputs, cautions_of_targets, read_table_inputs
-from secretballot.runs.tables import RunTables, TablePlace, folder_of_run
+from secretballot.runs.tables import (
+    RunInputs,
+    RunTables,
+    TablePlace,
+    cautions_of_targets,
+    folder_of_run,
+    read_inputs,
+)
 from secretballot.runs.voting import number_of_teachers
 from secretballot.students.names import student_by_name, student_of_numbers
 from secretballot.teachers.votes import check_ballot, checked_labels, checked_range
@@ -225,7 +231,7 @@ def run_table(run: TableRun, watch: Watch | None = None) -> TableOutcome:
     settle_cautions([*cautions_of_price(run.budget, run.records)], run.force, watch)
     with folder:
         watch.step("Reading tables")
-        inputs = read_table_inputs(run.tables, watch)
+        inputs = read_inputs(run.tables, watch, any_target=True)
         check_table_run(run, inputs, watch)
         settle_cautions(cautions_of_table_run(run, inputs, watch), run.force, watch)
         ledger = ledger_of_run(run, folder, inputs.unit, watch)
@@ -360,7 +366,7 @@ def _learner_of_run(
     return PATEMultiLabelClassifier(teacher, student, **settings)
 
 
-def voting_of_run(run: TableRun, inputs: TableInputs) -> Terms:
+def voting_of_run(run: TableRun, inputs: RunInputs) -> Terms:
     """Return recipe and noise of a run, from public numbers alone; nothing is paid.
 
     Raises
@@ -375,7 +381,7 @@ def voting_of_run(run: TableRun, inputs: TableInputs) -> Terms:
     return learner.planned_terms(n_public, run.tables.labels)
 
 
-def check_table_run(run: TableRun, inputs: TableInputs, watch: Watch) -> None:
+def check_table_run(run: TableRun, inputs: RunInputs, watch: Watch) -> None:
     """Check settings against tables: more queries than public points, a false number of records.
 
     Raises
@@ -399,7 +405,7 @@ def check_table_run(run: TableRun, inputs: TableInputs, watch: Watch) -> None:
 
 
 def cautions_of_table_run(
-    run: TableRun, inputs: TableInputs, watch: Watch | None = None
+    run: TableRun, inputs: RunInputs, watch: Watch | None = None
 ) -> list[Caution]:
     """Return what is to be asked once the tables are known: of noise, and for the curator alone of
     records and targets."""
@@ -413,7 +419,7 @@ def cautions_of_table_run(
 
 
 def _release_job(
-    run: TableRun, model: PATERegressor | PATEMultiLabelClassifier, inputs: TableInputs
+    run: TableRun, model: PATERegressor | PATEMultiLabelClassifier, inputs: RunInputs
 ) -> ReleaseJob:
     """Return all that the release is made of: what was released, public inputs, and settings."""
     return ReleaseJob(
@@ -424,14 +430,12 @@ def _release_job(
         seed=run.seed,
         without=run.without,
         raw_rows=inputs.raw_rows,
-        test=inputs.test if run.tables.publish_metrics else None,
+        test=inputs.published_rows,
         about=run.about.on_certificate,
     )
 
 
-def _measured_student(
-    made: ReleaseFolder, inputs: TableInputs, watch: Watch
-) -> TableMetrics | None:
+def _measured_student(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> TableMetrics | None:
     """Return how good the published student is on the test rows, None where there are none."""
     if inputs.test is None:
         return None
@@ -442,4 +446,4 @@ def _measured_student(
             private=False,
         )
         return None
-    return metrics_of_table_student(made.student, *inputs.test)
+    return metrics_of_table_student(made.student, inputs.test.X, inputs.test.targets)

@@ -4,7 +4,7 @@ Everything said here is said to the curator alone: it names columns, counts and 
 cell.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,36 +13,40 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from secretballot._naming import name_columns
+from secretballot._naming import name_columns, name_rows
 from secretballot._places import shown_place
-from secretballot._typing import FloatArray, IntArray, ObjectArray
+from secretballot._typing import AnyArray, FloatArray, ObjectArray
 from secretballot._validation import shown
-from secretballot.datasets.cells import LARGEST_NUMBER, coded_texts, texts_of, vectors_of, whole
-from secretballot.datasets.columns import Column, NumericColumn, VectorColumn
-from secretballot.datasets.inferred_columns import known_texts
-from secretballot.datasets.schema import Schema
-from secretballot.datasets.table_source import source_of
-from secretballot.datasets.tables import (
-    GROWTH,
+from secretballot.data.cells import LARGEST_NUMBER, coded_texts, texts_of, vectors_of, whole
+from secretballot.data.columns import Column, HashedTextColumn, NumericColumn, VectorColumn
+from secretballot.data.frames import (
     check_columns,
-    check_file,
     check_named,
     class_indices,
-    estimated_rows,
-    is_local_file,
     memory_bytes,
-    read_table,
     unit_ids,
 )
-from secretballot.datasets.text_columns import HashedTextColumn
+from secretballot.data.inferred import known_texts
+from secretballot.data.reading import (
+    GROWTH,
+    checked_source,
+    estimated_rows,
+    is_local_file,
+    read_table,
+)
+from secretballot.data.schema import Schema
+from secretballot.data.sources import source_of
+from secretballot.data.stored import StoredTable
+from secretballot.data.tally import fits_a_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.private_rows import PrivateRows
+from secretballot.learners.training.target_cells import number_of
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.progress import Watch
-from secretballot.runs.stored_records import StoredRecords, Wanted, read_to_disk
+from secretballot.runs.progress import Caution, Watch
+from secretballot.runs.stored_records import StoredRecords, StoredTableSpec, read_to_disk
 from secretballot.runs.table_match import (
     TableCells,
     check_accepted,
@@ -52,12 +56,18 @@ from secretballot.runs.table_match import (
     settle_misfits,
 )
 from secretballot.teachers.records import unit_numbers
-from secretballot.teachers.tally import fits_a_file
 
 #: A table on disk; a str where it is a URL.
 TablePlace = Path | str
 #: Share of this machine's memory that a private table may take, as it is read or encoded.
 MOST_IN_MEMORY = 1 / 8
+#: How a label that is not there, and one that is, may be written where nobody says; by turns.
+_SPELLINGS = (
+    *("0", "1", "no", "yes", "No", "Yes", "NO", "YES", "n", "y", "N", "Y"),
+    *("false", "true", "False", "True", "FALSE", "TRUE"),
+)
+#: Share of the private targets below which the run asks whether this is the column, or the bounds.
+_FEW = 0.5
 _RAW_ROWS = 1000  # public rows by which the student's ONNX file is checked
 
 
@@ -114,10 +124,15 @@ class RunTables:
         names = ("target", "classes", "unit", "drop", "bounds", "labels")
         files = {"private": self.private, "public": self.public, "schema": self.schema}
         digests = {
-            f"{name} file": None if path is None else table_digest(path)
+            f"{name} file": None if path is None else source_of(path).digest()
             for name, path in files.items()
         }
         return {**{name: getattr(self, name) for name in names}, **digests}
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether one class is learnt, rather than a number or several labels."""
+        return self.bounds is None and not self.labels
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -133,39 +148,45 @@ class RunTables:
 
 @dataclass(frozen=True)
 class LabelledTable:
-    """Features and class indices of labelled records.
+    """Features and targets of labelled records.
 
     Attributes
     ----------
     X : ndarray of float, shape (n_rows, n_features)
-    index : ndarray of int64, shape (n_rows,)
-        Class of each row, as an index into the declared classes.
+    targets : ndarray of int64, shape (n_rows,) or (n_rows, n_labels), or of numbers
+        Class of each row, as an index into the declared classes; or 1 for each label that it has;
+        or its number: of private records the text of its cell.
+    units : ndarray of str objects, shape (n_rows,), or None
+        Of the private table, where a column of units was named.
     """
 
     X: FloatArray = field(repr=False)
-    index: IntArray = field(repr=False)
+    targets: AnyArray = field(repr=False)
+    units: ObjectArray | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class RunInputs:
-    """The tables as matrices; `private`, `units` and `test` are not for publication.
+    """The tables as matrices; `private` and `test` are not for publication.
 
     Attributes
     ----------
     schema : Schema
         Encoding of the columns, from public knowledge.
     classes : tuple
-        Declared classes.
-    private : LabelledTable or StoredRecords
-        In memory; or, of a table that is too large for it, on disk.
-    units : ndarray of str objects, shape (n_private,), or None
-        Of a table in memory.
+        Declared classes; empty where a number is learnt, or several labels.
+    private : LabelledTable, StoredTable or None
+        In memory; or, of a table that is too large for it, on disk; None where that was only
+        looked at.
+    n_private, n_units : int
+        Number of private rows and of units, of a table on disk about; private but under
+        replace-one.
     X_public : ndarray of float, shape (n_public, n_features)
     test : LabelledTable or None
-    raw_rows : RawRows or None
+    raw_rows : RawRows
         Public rows before and after their encoding.
-    published_test : LabelledTable or None
-        The test table, where its metrics are to be published.
+    published : bool
+        Whether the metrics of the test table are to be published.
     unit_name : str or None
         Column of the units.
     repeating_ids : tuple of str
@@ -174,14 +195,15 @@ class RunInputs:
 
     schema: Schema
     classes: tuple[Any, ...]
-    private: LabelledTable | StoredRecords
-    units: ObjectArray | None = field(repr=False)
+    private: LabelledTable | StoredTable | None
+    n_private: int = field(repr=False)
+    n_units: int = field(repr=False)
     X_public: FloatArray
     test: LabelledTable | None
-    raw_rows: RawRows | None = None
-    published_test: LabelledTable | None = None
-    unit_name: str | None = None
-    repeating_ids: tuple[str, ...] = field(default=(), repr=False)
+    raw_rows: RawRows
+    published: bool
+    unit_name: str | None
+    repeating_ids: tuple[str, ...] = field(repr=False)
 
     @property
     def unit(self) -> str:
@@ -189,21 +211,17 @@ class RunInputs:
         return "record" if self.unit_name is None else "user"
 
     @property
-    def n_private(self) -> int:
-        """Number of private rows, which is private but under replace-one."""
-        if isinstance(self.private, StoredRecords):
-            return self.private.n_rows
-        return len(self.private.X)
-
-    @property
     def for_fit(self) -> dict[str, Any]:
         """What a learner's fit takes: private records and public points."""
-        points = {"X_public": self.X_public, "classes": list(self.classes)}
-        if isinstance(self.private, StoredRecords):
-            return {"X": self.private.table, "y": None, **points}
-        labels = object_array(self.classes)[self.private.index]
-        units = {"units": self.units, "unit_name": self.unit_name}
-        return {"X": self.private.X, "y": labels, **units, **points}
+        points: dict[str, Any] = {"X_public": self.X_public}
+        if self.classes:
+            points["classes"] = list(self.classes)
+        if not isinstance(self.private, LabelledTable):
+            return {"X": self.private, "y": None, **points}
+        targets = self.private.targets
+        y = object_array(self.classes)[targets] if self.classes else targets
+        units = {"units": self.private.units, "unit_name": self.unit_name}
+        return {"X": self.private.X, "y": y, **units, **points}
 
     @property
     def n_columns(self) -> int:
@@ -211,17 +229,10 @@ class RunInputs:
         return int(self.X_public.shape[1])
 
     @property
-    def n_units(self) -> int:
-        """Number of private units, of a table on disk about; private but under replace-one."""
-        if isinstance(self.private, StoredRecords):
-            return self.private.n_units
-        return self.n_private if self.units is None else len(set(self.units))
-
-    @property
-    def published_rows(self) -> tuple[FloatArray, IntArray] | None:
-        """Points and classes of the published test table."""
-        test = self.published_test
-        return None if test is None else (test.X, test.index)
+    def published_rows(self) -> tuple[FloatArray, AnyArray] | None:
+        """Points and targets of the published test table."""
+        test = self.test if self.published else None
+        return None if test is None else (test.X, test.targets)
 
 
 def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -292,9 +303,26 @@ def check_tables(tables: RunTables) -> None:
 
 
 def refuse_swapped(tables: RunTables) -> None:
-    """Refuse the private file in the place of a public one."""
-    _refuse_private_as_public(tables)
-    _refuse_private_as_test(tables)
+    """Refuse the private file in the place of a public one, by name or by content.
+
+    What is said of a student on the test file is computed without noise, so on private records it
+    would be told without a price, and of records that were learnt from it says too much good.
+
+    Raises
+    ------
+    DataError
+        If a file is in two places, or cannot be read.
+    """
+    if holds_private_file(tables.public, tables):
+        raise DataError(
+            "The private and the public file are the same; the public one must be free to publish."
+        )
+    path = tables.evaluate
+    if path is not None and holds_private_file(path, tables):
+        raise DataError(
+            f"The test file {shown_place(path)!r} is the private file; metrics are exact and have"
+            " no price, so give public labelled records with --evaluate, or none."
+        )
 
 
 def holds_private_file(place: TablePlace, tables: RunTables) -> bool:
@@ -306,39 +334,6 @@ def holds_private_file(place: TablePlace, tables: RunTables) -> bool:
         If a file cannot be read.
     """
     return source_of(place).shares_file(source_of(tables.private, role=_role_of_file(True)))
-
-
-def _refuse_private_as_public(tables: RunTables) -> None:
-    """Refuse the most expensive slip of the hand: the private file in the place of the public one.
-
-    Raises
-    ------
-    DataError
-        If one file is in both, by name or by content.
-    """
-    if holds_private_file(tables.public, tables):
-        raise DataError(
-            "The private and the public file are the same; the public one must be free to publish."
-        )
-
-
-def _refuse_private_as_test(tables: RunTables) -> None:
-    """Refuse to measure a student on the private file.
-
-    What is said of it is computed without noise, so on private records it would be told without a
-    price, and of records that were learnt from it says too much good.
-
-    Raises
-    ------
-    DataError
-        If the files are the same, by name or by content.
-    """
-    path = tables.evaluate
-    if path is not None and holds_private_file(path, tables):
-        raise DataError(
-            f"The test file {shown_place(path)!r} is the private file; metrics are exact and have"
-            " no price, so give public labelled records with --evaluate, or none."
-        )
 
 
 def private_row_errors(tables: RunTables, rows: PrivateRows) -> Iterator[DataError]:
@@ -362,7 +357,7 @@ def metrics_on_test(student: Any, inputs: RunInputs) -> Metrics | None:
     """Return how good a student is on the test rows, None where there are none."""
     if inputs.test is None or student is None:
         return None
-    return metrics_of_student(student, inputs.test.X, inputs.test.index, inputs.classes)
+    return metrics_of_student(student, inputs.test.X, inputs.test.targets, inputs.classes)
 
 
 def check_files(tables: RunTables) -> None:
@@ -375,28 +370,14 @@ def check_files(tables: RunTables) -> None:
     """
     given = {"private": tables.private, "public": tables.public, "test": tables.evaluate}
     for name, place in given.items():
-        if place is None:
-            continue
-        role = f"{name} file"
-        if is_local_file(place):
+        if place is not None:
             # the private one may be larger than memory, and goes to disk then
-            check_file(place, role=role, whole=place is not tables.private)
-        else:
-            source_of(place, role=role)
+            checked_source(place, role=f"{name} file", whole=place is not tables.private)
 
 
-def table_digest(place: TablePlace) -> str:
-    """Return the digest of a table's files, as `table_source.TableSource.digest` has it.
-
-    Raises
-    ------
-    DataError
-        If they cannot be read.
-    """
-    return source_of(place).digest()
-
-
-def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> RunInputs:
+def read_inputs(
+    tables: RunTables, watch: Watch, vault: Path | None = None, *, any_target: bool = False
+) -> RunInputs:
     """Read and check every table of a run.
 
     Parameters
@@ -407,6 +388,8 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     vault : Path, optional
         Where a private table is kept that is too large for memory; without one it is only looked
         at, and nothing can learn from it.
+    any_target : bool
+        Whether the run learns a number, or several labels, too.
 
     Raises
     ------
@@ -415,7 +398,7 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     ParameterError
         If the classes are not declared, or not properly.
     """
-    if tables.bounds is not None or tables.labels:
+    if not any_target and not tables.of_classes:
         raise ParameterError(
             "Numbers, and several labels, are learnt by `runs.table_votes.run_table`; this run"
             " is of one class each."
@@ -423,24 +406,36 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     # The public table settles the schema and classes are declared before the private one is read:
     # nothing about how a record is encoded may follow from private records.
     schema, public, not_public = public_table(tables, watch)
-    declared = tables.classes if tables.classes is not None else schema.classes
-    if declared is None:
-        raise ParameterError(
-            f"Declare the target {shown(tables.target)} from public knowledge, never from private"
-            " labels: its classes with --classes A,B (or in the schema file), or, where it is a"
-            " number, its bounds with --bounds LOW,HIGH."
-        )
-    classes = check_classes(declared)
+    names = _declared_names(tables, schema)
     check_accepted(tables.accept_unseen, schema)
     X_public, expected = encoded_public(tables, schema, public, watch)
+    on_disk = goes_to_disk(tables.private, X_public.shape[1])
+    if on_disk and not tables.of_classes:
+        raise ParameterError(
+            Parameter("private"),
+            " is a table that is read block by block, and teachers of a number, or of several"
+            " labels, learn from one local file that fits into memory; give a part of it.",
+        )
     test = None
     if tables.evaluate is not None:
-        test, _ = _labelled_table(tables, tables.evaluate, schema, classes, expected, watch)
-    raw_rows = raw_rows_of(schema, public)
+        test, _ = _labelled_table(tables.evaluate, tables, schema, names, expected, watch)
     rows = PrivateRows([X_public] if test is None else [X_public, test.X])
-    private, units, columns, ids = _private_records(
-        tables, schema, classes, rows, public, expected, watch, vault
-    )
+    private: LabelledTable | StoredTable | None
+    ids: tuple[str, ...] = ()
+    if on_disk:
+        # no local file that fits into memory: rows are encoded block by block, kept in the vault
+        read = _read_to_disk(tables, schema, names, expected, watch, vault, rows)
+        private, columns = read.table, read.columns
+        n_private, n_units = read.n_rows, read.n_units
+    else:
+        private, frame = _labelled_table(
+            tables.private, tables, schema, names, expected, watch, private=True
+        )
+        units, columns, n_private = private.units, tuple(frame.columns), len(frame)
+        n_units = n_private if units is None else len(set(units))
+        rows.add(private.X, None if units is None else unit_numbers(units, n_private))
+        note_copies(frame, public, watch)
+        ids = repeating_ids(tables, schema, frame)
     for error in private_row_errors(tables, rows):
         raise error
     nowhere = [name for name in not_public if name not in columns]
@@ -449,45 +444,63 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
             f"What is to be dropped, {name_columns(nowhere)}, stands in no file; spell columns as"
             " the files do."
         )
-    published = test if tables.publish_metrics else None
-    ids = tuple(dict.fromkeys((*repeating_ids(tables, schema, public), *ids)))
     return RunInputs(
-        schema, classes, private, units, X_public, test, raw_rows, published, tables.unit, ids
+        schema,
+        names if tables.of_classes else (),
+        private,
+        n_private,
+        n_units,
+        X_public,
+        test,
+        raw_rows_of(schema, public),
+        tables.publish_metrics,
+        tables.unit,
+        tuple(dict.fromkeys((*repeating_ids(tables, schema, public), *ids))),
     )
 
 
-def _private_records(
+def _declared_names(tables: RunTables, schema: Schema) -> tuple[Any, ...]:
+    """Return the declared classes; or how labels are written, by turns not there, and there."""
+    declared = tables.classes if tables.classes is not None else schema.classes
+    if tables.bounds is not None:
+        return ()
+    if declared is None and tables.labels:
+        return _SPELLINGS
+    if declared is None:
+        raise ParameterError(
+            f"Declare the target {shown(tables.target)} from public knowledge, never from private"
+            " labels: its classes with --classes A,B (or in the schema file), or, where it is a"
+            " number, its bounds with --bounds LOW,HIGH."
+        )
+    if len(check_classes(declared)) != 2 and tables.labels:
+        raise ParameterError(
+            Parameter("classes"),
+            f" are {', '.join(map(str, declared))}; of several labels give two spellings, of one"
+            " that is not there and of one that is, such as no,yes.",
+        )
+    return tuple(declared)
+
+
+def _read_to_disk(
     tables: RunTables,
     schema: Schema,
     classes: tuple[Any, ...],
-    rows: PrivateRows,
-    public: pd.DataFrame,
     expected: TableCells,
     watch: Watch,
     vault: Path | None,
-) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, Collection[str], tuple[str, ...]]:
-    """Return the private records, their units if they have any and are in memory, the columns of
-    the file, and those of ids that repeat in memory; the records are added to the rows."""
+    rows: PrivateRows,
+) -> StoredRecords:
+    """Return the private records, kept on disk and added to the rows."""
     role = _role_of_file(True)
-    if not goes_to_disk(tables.private, len(schema.feature_names)):
-        private, frame = _labelled_table(
-            tables, tables.private, schema, classes, expected, watch, private=True
-        )
-        units = None if tables.unit is None else unit_ids(frame, tables.unit, role=role)
-        rows.add(private.X, None if units is None else unit_numbers(units, len(units)))
-        note_copies(frame, public, watch)
-        return private, units, set(frame.columns), repeating_ids(tables, schema, frame)
-    # no local file that fits into memory: rows are encoded block by block and kept in the vault
     expected_rows = estimated_rows(tables.private, role=role)
-    read = read_to_disk(
-        Wanted(tables.private, schema, tables.target, classes, tables.unit),
+    return read_to_disk(
+        StoredTableSpec(tables.private, schema, tables.target, classes, tables.unit),
         vault,
         lambda frame: check_labelled_columns(tables, frame, schema, private=True),
         lambda cells: note_cells(tables, schema, cells, expected, watch, role=role),
         lambda count: watch.progress(min(count, expected_rows), expected_rows),
         rows,
     )
-    return read, None, read.columns, ()
 
 
 def repeating_ids(tables: RunTables, schema: Schema, frame: pd.DataFrame) -> tuple[str, ...]:
@@ -674,26 +687,52 @@ def _role_of_file(private: bool) -> str:
 
 
 def _labelled_table(
+    place: TablePlace,
     tables: RunTables,
-    path: TablePlace,
     schema: Schema,
-    classes: tuple[Any, ...],
+    names: tuple[Any, ...],
     public: TableCells,
     watch: Watch,
     *,
     private: bool = False,
 ) -> tuple[LabelledTable, pd.DataFrame]:
-    """Return a labelled table, encoded and as it was read.
+    """Return the private or the test table, encoded and as it was read.
 
     Only of the private one are cells told of that are no numbers.
     """
     role = _role_of_file(private)
-    frame = read_table(path, role=role)
+    frame = read_table(place, role=role)
     check_labelled_columns(tables, frame, schema, private=private)
-    index = class_indices(frame, tables.target, classes, role=role)
+    targets: AnyArray
+    if tables.bounds is not None:
+        targets = texts_of(frame[tables.target])
+        if not private:
+            targets = _known_numbers(targets, tables.target)
+    else:
+        columns = [class_indices(frame, name, names, role=role) for name in tables.targets]
+        targets = np.column_stack(columns) % 2 if tables.labels else columns[0]
     encoding = schema.encoding(frame, role=role)
     note_cells(tables, schema, TableCells.of(frame, encoding), public, watch, role=role)
-    return LabelledTable(encoding.matrix, index), frame
+    units = None
+    if private and tables.unit is not None:
+        units = unit_ids(frame, tables.unit, role=role)
+    return LabelledTable(encoding.matrix, targets, units), frame
+
+
+def _known_numbers(texts: ObjectArray, target: str) -> FloatArray:
+    """Return the targets of the test file, which is public."""
+    numbers = _numbers_of(texts)
+    rows = np.flatnonzero(~np.isfinite(numbers))
+    if rows.size:
+        raise DataError(
+            f"The test file has {rows.size} rows without a number in column"
+            f" {shown(target)} ({name_rows(rows)}); complete them or take them out."
+        )
+    return numbers
+
+
+def _numbers_of(texts: ObjectArray) -> FloatArray:
+    return np.array([number_of(text) for text in texts], dtype=np.float64)
 
 
 def note_cells(
@@ -719,3 +758,30 @@ def note_cells(
     if private:
         note_empty_columns(found, public, watch, role=role)
         note_unreadable(schema, found, watch, role=role)
+
+
+def cautions_of_targets(
+    tables: RunTables, inputs: RunInputs, watch: Watch | None = None
+) -> Iterator[Caution]:
+    """Yield what is to be asked of the curator alone where few private targets are numbers within
+    the bounds; what becomes of the others is told to the watch."""
+    if tables.bounds is None:
+        return
+    low, high = tables.bounds
+    assert isinstance(inputs.private, LabelledTable)
+    numbers = _numbers_of(inputs.private.targets)
+    # exact counts of private targets: for the curator's eyes alone
+    without, beyond = int(np.isnan(numbers).sum()), int(((numbers < low) | (numbers > high)).sum())
+    said = (
+        f"Of the private targets {without:,} are no numbers, whose records are left out, and"
+        f" {beyond:,} lie beyond the bounds and are cut to them"
+    )
+    if without + beyond > _FEW * len(numbers):
+        yield Caution(
+            "target",
+            f"{said}; check that {shown(tables.target)} is the column, and"
+            f" {low:g},{high:g} the bounds in its unit.",
+            private=True,
+        )
+    elif without + beyond and watch is not None:
+        watch.note(f"{said}.", private=True)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from secretballot._naming import name_columns
 from secretballot._validation import shown
-from secretballot.datasets.tables import read_table
+from secretballot.data.reading import read_table
 from secretballot.exceptions import DataError
 from secretballot.learners.labelers.session import SessionAnswers
 from secretballot.service.remote import RemoteSession

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from secretballot._arrow import frame_of_arrow
+from secretballot.data.frames import frame_of_arrow
 from secretballot.exceptions import DataError
 from secretballot.service.problems import ProblemError
 

@@ -15,8 +15,8 @@ from scipy import sparse
 from secretballot._json_files import LARGEST_JSON
 from secretballot._typing import BoolArray
 from secretballot._validation import shown
-from secretballot.datasets.columns import NumericColumn
-from secretballot.datasets.schema import Schema
+from secretballot.data.columns import NumericColumn
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession, SessionAnswers
 from secretballot.learners.training.point_digests import question_digests

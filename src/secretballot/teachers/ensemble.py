@@ -12,10 +12,12 @@ import joblib
 import numpy as np
 import sklearn
 
+from secretballot._naming import name_rows
 from secretballot._typing import Classifier, CountArray, IntArray
 from secretballot._validation import check_count, name_part
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
+from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import one_thread
 from secretballot.teachers.counting import Poll, counted_votes
@@ -24,14 +26,12 @@ from secretballot.teachers.linear import LinearStack
 from secretballot.teachers.margins import vote_margins
 from secretballot.teachers.rows import as_csr, as_table, n_rows
 from secretballot.teachers.store import TeacherStore
-from secretballot.teachers.tally import check_classes
 from secretballot.teachers.training import Recipe, Shards, ShardSource, trained
 
 Progress = Callable[[int, int], None]
 
 # Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.
 _BLOCK_CELLS = 2**21
-_ROWS_NAMED = 5
 _BY_RECORD = Guarantee(unit="record", relation="add-remove")
 
 
@@ -384,27 +384,18 @@ class TeacherEnsemble:
 
 def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArray:
     indices = np.asarray(values)
-    if indices.shape != (length,):
+    if indices.shape != (length,) or (length and indices.dtype.kind not in "iu"):
         raise DataError(
             name_part(name),
-            f" has the shape {indices.shape} with {length} records in X; give one number per"
-            " record.",
-        )
-    if length == 0:
-        return np.zeros(0, dtype=np.int64)
-    if indices.dtype.kind not in "iu":
-        raise DataError(
-            name_part(name),
-            f" has the type {indices.dtype}; it must hold integers from 0 to {bound - 1}.",
+            f" has the type {indices.dtype} and the shape {indices.shape} with {length} records in"
+            f" X; give one integer from 0 to {bound - 1} per record.",
         )
     # written so that nothing but a number in range passes; rows are named, values are private
     bad = np.flatnonzero(~((indices >= 0) & (indices < bound)))
     if bad.size:
-        named = ", ".join(str(row) for row in bad[:_ROWS_NAMED])
         raise DataError(
             name_part(name),
-            f" is out of the range 0 to {bound - 1} in {bad.size} rows (rows {named}, counted"
-            " from 0).",
+            f" is out of the range 0 to {bound - 1} in {name_rows(bad)}, counted from 0.",
         )
     return indices.astype(np.int64)
 

@@ -7,21 +7,18 @@ code, and a teacher of other data would break the account of what was released.
 
 import hashlib
 import json
-import os
 import pickle
-import stat
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from secretballot._json_files import json_fields
 from secretballot.core.drafts import sweep_drafts
-from secretballot.vault import make_vault, write_secret
+from secretballot.vault import make_vault, read_secret, write_secret
 
 _FORMAT = "secretballot/teachers"
 _VERSION = 1
 _FLUSH_SECONDS = 2.0
-_LONGEST_HEADER = 2**20
 _HEADER = {"format": str, "version": int, "binding": str, "sha256": str}
 
 
@@ -87,35 +84,20 @@ class TeacherStore:
 
     def _read_models(self, path: Path) -> dict[int, Any]:
         try:
-            with _opened_file(path) as file:
-                if not _is_ours(os.fstat(file.fileno())):
-                    return {}
-                header = json_fields(file.readline(_LONGEST_HEADER), _HEADER)
-                payload = file.read()
-            digest = hashlib.sha256(payload).hexdigest()
+            content = read_secret(path, own=True) or b""
+            line, _, payload = content.partition(b"\n")
             expected = {
                 "format": _FORMAT,
                 "version": _VERSION,
                 "binding": self._binding,
-                "sha256": digest,
+                "sha256": hashlib.sha256(payload).hexdigest(),
             }
-            if header != expected:
+            if json_fields(line, _HEADER) != expected:
                 return {}
             return {number: pickle.loads(data) for number, data in pickle.loads(payload).items()}
         except Exception:
             # Whatever is wrong with the file, the teachers can be trained again.
             return {}
-
-
-def _opened_file(path: Path) -> IO[bytes]:
-    # through no link, and without waiting for the other end of a pipe in its place
-    return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
-
-
-def _is_ours(found: os.stat_result) -> bool:
-    return (
-        stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
-    )
 
 
 def _pickled_model(model: Any) -> bytes | None:

@@ -10,7 +10,7 @@ from secretballot._seeded import seed_of
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.foreign_code import isolated, one_thread, result_once_seeded
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.training import Recipe
+from secretballot.teachers.training import Recipe, rows_by_shard
 
 Progress = Callable[[int, int], None]
 
@@ -52,7 +52,7 @@ def label_ballots(
     -------
     Sensitivity : a ballot follows from the teacher's own shard, its number and public values.
     """
-    recipe, order = Recipe.of(teacher, random_state), _rows_by_shard(shards, n_teachers)
+    recipe, order = Recipe.of(teacher, random_state), rows_by_shard(shards, n_teachers)
     n_public, n_labels = n_rows(X_public), Y.shape[1]
     with one_thread():
         for number, rows in enumerate(order):
@@ -107,7 +107,7 @@ def number_ballots(
     -------
     Sensitivity : as for `label_ballots`.
     """
-    recipe, order = Recipe.of(teacher, random_state), _rows_by_shard(shards, n_teachers)
+    recipe, order = Recipe.of(teacher, random_state), rows_by_shard(shards, n_teachers)
     with one_thread():
         for number, rows in enumerate(order):
             known = rows[~np.isnan(y[rows])]
@@ -120,13 +120,6 @@ def number_ballots(
             if progress is not None:
                 progress(number + 1, n_teachers)
             yield np.full(n_rows(X_public), np.nan) if found is None else found
-
-
-def _rows_by_shard(shards: IntArray, n_teachers: int) -> list[IntArray]:
-    # rows keep their order inside a shard, whatever the other shards hold
-    order = np.argsort(shards, kind="stable")
-    bounds = np.cumsum(np.bincount(shards, minlength=n_teachers))[:-1]
-    return np.split(order, bounds)
 
 
 def _isolated_result(work: Callable[[], Any], seed: int, settings: Mapping[str, Any]) -> Any:

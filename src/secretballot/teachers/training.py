@@ -140,19 +140,24 @@ class Shards:
     ) -> None:
         self.n_teachers = n_teachers
         self._X, self._y, self._sparse = X, y_index, sparse
-        # Stable: rows keep their order inside a shard, whatever the other shards hold.
-        self._order = np.argsort(shards, kind="stable")
-        self._bounds = np.concatenate([[0], np.cumsum(np.bincount(shards, minlength=n_teachers))])
+        self._rows = rows_by_shard(shards, n_teachers)
 
     def part(self, number: int) -> Part:
         """Return a copy of one shard's rows and labels."""
-        rows = self._order[self._bounds[number] : self._bounds[number + 1]]
+        rows = self._rows[number]
         part = take_rows(self._X, rows)
         return as_csr(part) if self._sparse else part, self._y[rows]
 
     def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
         """Return what holds one shard."""
         return partial(held_part, *self.part(number))
+
+
+def rows_by_shard(shards: IntArray, n_teachers: int) -> list[IntArray]:
+    """Return the rows of every shard, from the shard of every row, shape (n_records,)."""
+    # stable: rows keep their order inside a shard, whatever the other shards hold
+    order = np.argsort(shards, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(shards, minlength=n_teachers))[:-1])
 
 
 def held_part(X: Any, y: IntArray) -> Part:

@@ -17,6 +17,7 @@ from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.private import RecordSums
 from secretballot.core.types import Guarantee
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.learners.moments.class_weights import (
@@ -42,7 +43,6 @@ from secretballot.students.fitting import fit_student
 from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.rows import n_rows
-from secretballot.teachers.stored_table import StoredTable
 from secretballot.teachers.votes import guarantee_of
 
 MOST_STAGES = 10

@@ -15,6 +15,7 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
 from secretballot.learners.training.inputs import (
@@ -31,7 +32,6 @@ from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.releasing import release_table
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.stored_table import StoredTable
 from secretballot.teachers.votes import guarantee_of
 
 

@@ -16,6 +16,7 @@ from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget, noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core.private import Votes
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated
 from secretballot.learners.record_votes.coordinates import (
@@ -41,7 +42,6 @@ from secretballot.students import RecordVotesStudent, fit_student, learns_from_c
 from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.records import record_votes_shape, votes_of_records
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.stored_table import StoredTable
 from secretballot.teachers.votes import guarantee_of
 
 # one in so many public points gets a vote of a record, and five points where that many are near

@@ -15,6 +15,7 @@ from secretballot._validation import RELATIONS, check_choice, check_positive
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.learners.training.inputs import (
@@ -42,7 +43,6 @@ from secretballot.report.certificate.standing import with_choices_named
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.teachers.records import right_units, unit_numbers
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.stored_table import StoredTable
 from secretballot.teachers.votes import guarantee_of
 
 SAMPLE_ROWS = 40

@@ -19,6 +19,7 @@ from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.foreign_code import is_exact, isolated
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
@@ -48,7 +49,6 @@ from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.releasing import choose_by_scores
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.stored_table import StoredTable
 from secretballot.teachers.votes import guarantee_of
 
 

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 
-from secretballot._arrow import as_arrow, dictionary_of, frame_of_arrow
 from secretballot._naming import name_columns
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import name_part, shown, shown_classes, shown_kind
+from secretballot.data.frames import as_arrow, dictionary_of, frame_of_arrow
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.typed_cells import (
@@ -26,7 +27,6 @@ from secretballot.learners.training.typed_cells import (
     table_of_rows,
 )
 from secretballot.teachers.rows import take_rows
-from secretballot.teachers.stored_table import StoredTable
 
 ROWS_NAMED = 5
 

@@ -6,11 +6,11 @@ Whether they are refused may depend on private records, so the refusal is not fo
 
 from typing import Any
 
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.teachers.records import unit_numbers
 from secretballot.teachers.rows import n_rows
-from secretballot.teachers.stored_table import StoredTable
 
 
 def refuse_private_points(X: Any, X_public: Any, *, same: bool = False, units: Any = None) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc
 
+from secretballot.data.stored import StoredTable
 from secretballot.learners.training.record_digests import Hashes, row_hashes, rows_digest
-from secretballot.teachers.stored_table import StoredTable
 
 MOST_SAMPLED = 1 << 17  # values by which chance is estimated: 3 MiB
 #: Public rows that exactly one private unit has are refused, and those that two have, since whole

@@ -14,9 +14,8 @@ from secretballot.core.partition import (
     PositionPartition,
     shards_of_digests,
 )
+from secretballot.data.stored import StoredShards, StoredTable, dealt_shards, forget_shards
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
-from secretballot.teachers.stored_shards import StoredShards, dealt_shards, forget_shards
-from secretballot.teachers.stored_table import StoredTable
 from secretballot.vault import read_secret, write_secret
 
 KEY_BYTES = 32

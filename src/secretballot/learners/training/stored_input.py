@@ -8,10 +8,10 @@ import numpy as np
 
 from secretballot._typing import IntArray, UnsignedArray
 from secretballot._validation import shown_classes
+from secretballot.data.stored import PERSONS, RowBlock, StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns
 from secretballot.learners.training.shards import persons_together
-from secretballot.teachers.stored_table import PERSONS, RowBlock, StoredTable
 
 
 def blocks_by_unit(table: StoredTable) -> Iterator[RowBlock]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.core.private import Private
+from secretballot.data.stored import SHARDS, StoredTable
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -36,7 +37,6 @@ from secretballot.learners.training.trained import check_teacher
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.records import unit_numbers
 from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block, take_rows
-from secretballot.teachers.stored_table import SHARDS, StoredTable
 
 
 class Block(NamedTuple):

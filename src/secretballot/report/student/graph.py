@@ -18,7 +18,7 @@ DOUBLE, TEXT, INTEGER, FLOAT = (
 OPSETS = {"": 20, "ai.onnx.ml": 3}
 _IR_VERSION = 9
 _OF_MACHINE_LEARNING = ("LabelEncoder", "TreeEnsembleRegressor")
-#: Cells that say that nothing is known, as in the package (`datasets.cells`).
+#: Cells that say that nothing is known, as in the package (`data.cells`).
 MISSING_TEXTS = r"(?i)\s*(?:\?|na|n/a|nan|none|null)?\s*"
 
 

@@ -169,7 +169,7 @@ class OnnxStudent:
         ----------
         X : frame or mapping of n_rows cells by column; array of shape (n_rows, n_features)
             Raw cells: numbers, texts as a file has them, vectors. An array holds encoded rows, as
-            `datasets.Schema.encode` returns them, or rows as the release was made of.
+            `data.Schema.encode` returns them, or rows as the release was made of.
 
         Raises
         ------

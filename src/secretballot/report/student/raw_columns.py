@@ -1,5 +1,5 @@
 """Raw columns of a table as ONNX: a stranger gives cells, and the graph encodes them as
-`datasets.columns` does."""
+`data.columns` does."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from secretballot.report.student.bases_graph import add_places
 from secretballot.report.student.graph import DOUBLE, FLOAT, TEXT, Graph
 from secretballot.report.student.texts_graph import add_seconds, add_words, date_from_days
 
-#: Numbers beyond this size count as missing, as in the package (`datasets.cells`).
+#: Numbers beyond this size count as missing, as in the package (`data.cells`).
 LARGEST_NUMBER = 1e30
 #: Words of one column of free text that a graph looks for, at most.
 MOST_WORDS = 2000

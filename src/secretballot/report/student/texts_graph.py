@@ -180,7 +180,7 @@ def add_words(graph: Graph, texts: str, words: Sequence[str]) -> str:
 
 
 def _word_pattern(word: str) -> str:
-    """Return a pattern of RE2 for texts with this word, as `datasets.words` finds it."""
+    """Return a pattern of RE2 for texts with this word, as `data.columns` finds it."""
     spelt = "".join(_spellings(word)).replace("ss", "(?:ss|ß)")
     edge = r"[^\p{L}\p{N}\p{M}]"
     return f"(?is)(?:.*{edge})?{spelt}(?:{edge}.*)?"

@@ -1,0 +1,46 @@
+"""Tables, their public schema, and data to try things on."""
+
+from secretballot.data.reference import (
+    ADULT_CLASSES,
+    ADULT_SCHEMA,
+    ADULT_TARGET,
+    Adult,
+    Split,
+    a9a,
+    adult,
+    adult_votes,
+    data_folder,
+    mnist,
+    mnist_votes,
+)
+from secretballot.data.schema import Encoding, Schema
+from secretballot.data.synthetic import (
+    TsybakovSample,
+    TsybakovThresholds,
+    TwoClassSample,
+    synthetic_massart,
+    synthetic_tsybakov,
+    synthetic_two_class,
+)
+
+__all__ = [
+    "ADULT_CLASSES",
+    "ADULT_SCHEMA",
+    "ADULT_TARGET",
+    "Adult",
+    "Encoding",
+    "Schema",
+    "Split",
+    "TsybakovSample",
+    "TsybakovThresholds",
+    "TwoClassSample",
+    "a9a",
+    "adult",
+    "adult_votes",
+    "data_folder",
+    "mnist",
+    "mnist_votes",
+    "synthetic_massart",
+    "synthetic_tsybakov",
+    "synthetic_two_class",
+]

@@ -1,0 +1,533 @@
+"""What a column is, decided by public cells alone, with the reason in words.
+
+Whoever runs the program is told of every column that is no feature, and of every one that could as
+well be something else.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from secretballot._times import SECONDS_A_DAY, duration_seconds, time_seconds
+from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
+from secretballot._validation import shown
+from secretballot.data.cells import (
+    coded,
+    is_missing,
+    numbers_of,
+    texts_of,
+    vector_width,
+    vectors_of,
+)
+from secretballot.data.columns import (
+    MOST_WORDS,
+    NO_DATE,
+    BooleanColumn,
+    CategoricalColumn,
+    Column,
+    DateColumn,
+    DurationColumn,
+    IgnoredColumn,
+    NumericColumn,
+    VectorColumn,
+    WeightedTextColumn,
+    WordsColumn,
+    frequent_words,
+    part_of_dates,
+    word_weights,
+)
+
+#: A column holds numbers, dates or lengths of time where at least this share of its public cells
+#: do; the others count as missing.
+_SHARE = 0.95
+#: Numbers also where this share of the cells do and the others are few words, such as "k.A.".
+_SHARE_WITH_WORDS = 0.8
+_MOST_WORDS_FOR_MISSING = 5
+#: Categories kept per column, the most frequent ones; the rest fall into "other".
+_MOST_CATEGORIES = 200
+#: With fewer different cells than this a column is no id, however few rows there are.
+_FEWEST_OF_AN_ID = 20
+#: Fewer public rows are no ground to ask whether numbers of one width are codes.
+_FEWEST_TO_ASK = 50
+_WIDTH_OF_A_CODE = 5  # digits; years have four
+_FEWEST_DIGITS_OF_A_ZIP = 4
+_FEWEST_COMPACT_DATES = 5  # so many ids in a row do not look like days by chance
+_YEARS_OF_COMPACT_DATES = (1900, 2100)
+_WORDS_OF_FREE_TEXT = 3
+_FIRST_CELLS = 1000  # one of them is a vector where a column holds vectors
+#: Parts of a date that a column has unless the schema says otherwise.
+_USUAL_PARTS = ("month", "weekday", "hour")
+_OTHER_STYLES = ("day-first", "month-first")
+
+#: A column is an id where its cells have at least this many values for each 20 rows, and its name
+#: says so.
+_VALUES_OF_AN_ID = 1 / 20
+_ID = r"(?:.*[\W_])?(?:{})(?:[\W_]?(?:no|nr|num|number))?|.*[a-z](?:Id|ID)"
+_IDS_OF_SOMEBODY = "u?u?id|guid|ssn|iban|msisdn|mrn"
+_ID_OF_SOMEBODY = re.compile(_ID.format(_IDS_OF_SOMEBODY))
+_ID_NAME = re.compile(_ID.format(f"{_IDS_OF_SOMEBODY}|phone|row|rownum|index|key"))
+_CODE_NAME = re.compile(
+    r"(?:.*[\W_])?(?:zip|zip[\W_]?code|postal|post[\W_]?code|postal[\W_]?code|plz)"
+)
+
+
+class InferredColumn(NamedTuple):
+    """What a column was taken for.
+
+    Attributes
+    ----------
+    column : Column
+    reason : str
+        Why, of public cells alone.
+    doubt : bool
+        Whether it may as well be something else, so that whoever runs the program should look.
+    identifier : bool
+        Whether it is taken for the id of a row or of a unit.
+    """
+
+    column: Column
+    reason: str
+    doubt: bool = False
+    identifier: bool = False
+
+
+class _Cells(NamedTuple):
+    """Public cells of a column.
+
+    Attributes
+    ----------
+    name : str
+    all : Series
+    says : ndarray of bool
+        Which of them say something.
+    known : ndarray of str objects
+        Texts of these.
+    distinct : list of str
+        The different ones of these.
+    counts : ndarray of int64
+        How often each of them comes.
+    """
+
+    name: str
+    all: "pd.Series[Any]"
+    says: BoolArray
+    known: ObjectArray
+    distinct: list[str]
+    counts: IntArray
+
+    def share(self, reads: Callable[[str], bool]) -> float:
+        """Return the share of the cells that something reads, 0 where it is below the least that
+        makes a column of it."""
+        total = int(self.counts.sum())
+        unread, most = 0, (1 - _SHARE) * total
+        for text, count in zip(self.distinct, self.counts.tolist(), strict=True):
+            if not reads(text):
+                unread += count
+                if unread > most:  # most columns are something else, and long ones take long
+                    return 0.0
+        return 1 - unread / total
+
+
+def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
+    """Decide by public cells what a column is.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    cells : pandas.Series, shape (n_rows,)
+        Public cells.
+    """
+    # before anything is made a text: a vector is a long one
+    found = _as_vector(name, cells)
+    if found is not None:
+        return found
+    texts = texts_of(cells)
+    says = ~np.array([is_missing(text) for text in texts], dtype=bool)
+    if not says.any():
+        reason = "no public row has a value in it"
+        return InferredColumn(IgnoredColumn(name, reason), reason)
+    codes, distinct = coded(texts[says])
+    counts = np.bincount(codes, minlength=len(distinct))
+    public = _Cells(name, cells, says, texts[says], distinct, counts)
+    # what looks like one thing only comes first; numbers and categories take what is left
+    for decide in (_as_boolean, _as_date, _as_duration, _as_code, _as_number):
+        found = decide(public)
+        if found is not None:
+            return found
+    return _as_texts(public)
+
+
+def _as_vector(name: str, cells: "pd.Series[Any]") -> InferredColumn | None:
+    column = vector_column(name, cells)
+    if column is None:
+        return None
+    with_vector = ~np.isnan(vectors_of(cells, column.width)[:, 0])
+    says = np.array([not is_missing(text) for text in texts_of(cells[~with_vector])], dtype=bool)
+    share = float(with_vector.sum() / (with_vector.sum() + says.sum()))
+    if share < _SHARE:
+        return None
+    return InferredColumn(column, f"{_of_cells(share)} are vectors of {column.width} numbers")
+
+
+def vector_column(
+    name: str, cells: "pd.Series[Any]", width: int | None = None
+) -> VectorColumn | None:
+    """Return a column of vectors with all that public cells say of it, None where none is one.
+
+    Parameters
+    ----------
+    name : str
+    cells : pandas.Series, shape (n_rows,)
+    width : int, optional
+        Of the vectors; by default that of the first of them, near the top of the table.
+    """
+    if width is None and cells.dtype.kind == "O":
+        width = next(filter(None, map(vector_width, cells[:_FIRST_CELLS])), None)
+    if width is None:
+        return None
+    vectors = vectors_of(cells, width)
+    known = vectors[~np.isnan(vectors[:, 0])]
+    if not len(known):
+        return None
+    spread = float(np.sqrt(known.var(axis=0).mean()))
+    usable = spread > 1e-9 * float(np.abs(known).max())  # as for `numeric_column`
+    return VectorColumn(name, tuple(known.mean(axis=0).tolist()), spread if usable else 1.0)
+
+
+def _as_boolean(public: _Cells) -> InferredColumn | None:
+    column = BooleanColumn(public.name)
+    if not set(public.distinct) <= {*column.spellings}:
+        return None
+    return InferredColumn(column, "all public cells are truth values")
+
+
+def _as_date(public: _Cells) -> InferredColumn | None:
+    """Return a column of dates, ignored where day and month cannot be told apart."""
+    shares = {"iso": public.share(_reads_dates("iso"))}
+    if shares["iso"] < 1:  # which is read in every style, so no other could be better
+        shares |= {style: public.share(_reads_dates(style)) for style in _OTHER_STYLES}
+    best = max(shares.values())
+    if best < _SHARE:
+        return _as_compact_date(public)
+    styles = [style for style, share in shares.items() if share == best]
+    if "iso" in styles:
+        return _inferred_dates(public, "iso", best, "dates as in ISO 8601")
+    with_dots = all("." in text for text in public.distinct)
+    if len(styles) == 1 or with_dots:
+        style = styles[0]
+        why = "dates that begin with the " + ("day" if style == "day-first" else "month")
+        return _inferred_dates(public, style, best, why, doubt=with_dots and len(styles) > 1)
+    reason = (
+        "dates of which no public one shows whether the day or the month comes first; declare"
+        ' {"kind": "date", "format": "day-first"} or "month-first"'
+    )
+    return _ignored(public, reason)
+
+
+def _as_compact_date(public: _Cells) -> InferredColumn | None:
+    if len(public.known) < _FEWEST_COMPACT_DATES:
+        return None
+    first, last = _YEARS_OF_COMPACT_DATES
+    if not all(
+        len(text) == 8
+        and text.isascii()
+        and text.isdigit()
+        and first <= int(text[:4]) <= last
+        and time_seconds(text, "compact") is not None
+        for text in public.distinct
+    ):
+        return None
+    return _inferred_dates(public, "compact", 1.0, "eight digits that are a day each", doubt=True)
+
+
+def _inferred_dates(
+    public: _Cells, style: str, share: float, why: str, *, doubt: bool = False
+) -> InferredColumn:
+    column = date_column(public.name, public.all, style=style)
+    assert column is not None  # nearly all cells were read just now
+    return InferredColumn(column, f"{_of_cells(share)} are {why}", doubt)
+
+
+def _reads_dates(style: str) -> Callable[[str], bool]:
+    return lambda text: time_seconds(text, style) is not None
+
+
+def date_column(
+    name: str,
+    cells: "pd.Series[Any]",
+    *,
+    style: str = "iso",
+    parts: tuple[str, ...] | None = None,
+) -> DateColumn | None:
+    """Return a column of dates with all that public cells say of it, None where none is a date.
+
+    Parameters
+    ----------
+    name : str
+    cells : pandas.Series, shape (n_rows,)
+    style : str
+        One of `DATE_FORMATS`.
+    parts : tuple of str, optional
+        By default month, weekday and hour, as far as they differ among the cells.
+    """
+    seconds, _ = DateColumn(name, 0, style=style).compact(cells)
+    unknown = seconds == NO_DATE
+    known = np.sort(seconds[~unknown])
+    if not known.size:
+        return None
+    if parts is None:
+        parts = tuple(part for part in _USUAL_PARTS if np.ptp(part_of_dates(part, known)) > 0)
+    spread = float((known / SECONDS_A_DAY).std())
+    return DateColumn(
+        name,
+        int(known[(known.size - 1) // 2]),
+        # days are divided by it, and all of them may be the same
+        spread if spread > 1e-9 else 1.0,
+        parts,
+        indicator=bool(unknown.any()),
+        style=style,
+    )
+
+
+def _as_duration(public: _Cells) -> InferredColumn | None:
+    share = public.share(lambda text: duration_seconds(text) is not None)
+    if share < _SHARE:
+        return None
+    column = duration_column(public.name, public.all)
+    assert column is not None
+    return InferredColumn(
+        column, f"{_of_cells(share)} are times of day or lengths of time; read in seconds"
+    )
+
+
+def duration_column(name: str, cells: "pd.Series[Any]") -> DurationColumn | None:
+    """Return a column of lengths of time with all that public cells say of it, None where none is
+    one."""
+    found = numeric_column(name, DurationColumn(name, 0.0).numbers(cells))
+    if found is None:
+        return None
+    return DurationColumn(name, found.median, found.center, found.scale, found.indicator)
+
+
+def _as_code(public: _Cells) -> InferredColumn | None:
+    """Return categories, or an ignored column, of digits that are no number."""
+    width = _one_width(public)
+    leading = width is not None and _has_leading_zeros(public)
+    named = _are_digits(public) and _CODE_NAME.fullmatch(public.name.lower()) is not None
+    if leading:
+        why = (
+            f"all public cells have {width} digits, some of them zeros at the beginning: codes, not"
+            " numbers"
+        )
+    elif named and max(map(len, public.distinct)) >= _FEWEST_DIGITS_OF_A_ZIP:
+        why = "all public cells are digits, and by its name the column is no number"
+    else:
+        return None
+    found = _as_categories(public)
+    if isinstance(found.column, IgnoredColumn):
+        reason = f"{why}; {found.reason}"
+        return _ignored(public, reason)
+    reason = f'{why}, taken as categories; declare "numeric" or "ignored" if they are not'
+    return InferredColumn(found.column, reason, doubt=True)
+
+
+def _are_digits(public: _Cells) -> bool:
+    return all(text.isascii() and text.isdigit() for text in public.distinct)
+
+
+def _has_leading_zeros(public: _Cells) -> bool:
+    """Return whether a cell is of digits that begin with a zero, as no number is written."""
+    return any(
+        len(text) > 1 and text.startswith("0") and text.isascii() and text.isdigit()
+        for text in public.distinct
+    )
+
+
+def _one_width(public: _Cells) -> int | None:
+    """Return the number of digits that all cells have, None where they are not all digits of one
+    number."""
+    widths = {len(text) for text in public.distinct}
+    return widths.pop() if len(widths) == 1 and _are_digits(public) else None
+
+
+def _as_number(public: _Cells) -> InferredColumn | None:
+    numbers = numbers_of(public.all)
+    commas = numbers_of(public.all, decimal_comma=True)
+    with_commas = bool((np.isfinite(commas) & ~np.isfinite(numbers)).any())
+    column = numeric_column(public.name, commas)
+    read = np.isfinite(commas)[public.says]
+    share, others = float(read.mean()), sorted(set(public.known[~read]))
+    few_words = share >= _SHARE_WITH_WORDS and len(others) <= _MOST_WORDS_FOR_MISSING
+    if column is None or not (share >= _SHARE or few_words):
+        return None
+    if with_commas:
+        return _as_decimal_commas(public, column, share)
+    why = _why_an_id(public, numbers[np.isfinite(numbers)])
+    if why is not None:
+        return _as_id(public, why, "numeric")
+    reason, width = f"{_of_cells(share)} are numbers", _one_width(public)
+    if share < _SHARE:
+        listed = ", ".join(map(shown, others))
+        return InferredColumn(column, f"{reason}; {listed} count as missing", doubt=True)
+    # codes and ids hardly repeat, which a few cells cannot show
+    many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
+    if width is not None and width >= _WIDTH_OF_A_CODE and many:
+        reason += (
+            f', all of {width} digits; declare "categorical" or "ignored" if they are codes or ids'
+        )
+        return InferredColumn(column, reason, doubt=True)
+    if _has_leading_zeros(public):
+        reason += ', some with zeros at the beginning; declare "categorical" if they are codes'
+        return InferredColumn(column, reason, doubt=True)
+    return InferredColumn(column, reason)
+
+
+def _why_an_id(public: _Cells, numbers: FloatArray) -> str | None:
+    """Return why numbers are the id of their row, None where they are not."""
+    distinct = len(public.distinct) == len(public.known) >= _FEWEST_OF_AN_ID
+    if (numbers != np.floor(numbers)).any():
+        return None
+    if not distinct:
+        return _why_an_id_by_name(public)
+    if (np.diff(numbers) == 1).all():
+        return "public cells count the rows, as an id does"
+    if _is_named(public, _ID_NAME):
+        return "every public row has an integer of its own, and by its name it is an id"
+    return None
+
+
+def _why_an_id_by_name(public: _Cells) -> str | None:
+    """Return why cells that may repeat are ids, None where they are not."""
+    values, rows = len(public.distinct), len(public.known)
+    if _is_named(public, _ID_OF_SOMEBODY) and values > max(
+        _FEWEST_OF_AN_ID, _VALUES_OF_AN_ID * rows
+    ):
+        return f"{values} values in {rows} public rows, and by its name it is an id"
+    return None
+
+
+def _is_named(public: _Cells, pattern: re.Pattern[str]) -> bool:
+    return any(map(pattern.fullmatch, (public.name, public.name.lower())))
+
+
+def _ignored(public: _Cells, reason: str, *, identifier: bool = False) -> InferredColumn:
+    column = IgnoredColumn(public.name, reason)
+    return InferredColumn(column, reason, doubt=True, identifier=identifier)
+
+
+def _as_id(public: _Cells, why: str, otherwise: str) -> InferredColumn:
+    reason = f'{why}; declare "{otherwise}" if it is no id'
+    return _ignored(public, reason, identifier=True)
+
+
+def _as_decimal_commas(public: _Cells, column: NumericColumn, share: float) -> InferredColumn:
+    """Return numbers with a decimal comma, ignored where the comma may part thousands."""
+    tails = {len(text.rpartition(",")[2]) for text in public.distinct if "," in text}
+    if tails == {3}:
+        reason = (
+            "three digits follow every comma, which may part thousands or decimals; declare"
+            ' {"kind": "numeric", "decimal": ","}, or write the numbers without thousands'
+        )
+        return _ignored(public, reason)
+    return InferredColumn(
+        dataclasses.replace(column, decimal_comma=True),
+        f"{_of_cells(share)} are numbers, with a decimal comma",
+        doubt=True,
+    )
+
+
+def numeric_column(name: str, numbers: FloatArray) -> NumericColumn | None:
+    """Return a column of numbers with all that public ones say of it, None where there is none.
+
+    Parameters
+    ----------
+    name : str
+    numbers : ndarray of float, shape (n_rows,)
+        nan where nothing is known.
+    """
+    finite = numbers[np.isfinite(numbers)]
+    if not finite.size:
+        return None
+    spread = float(finite.std())
+    # A spread within rounding of zero is a constant column: dividing by it would blow up other
+    # values.
+    scale = spread if spread > 1e-9 * float(np.abs(finite).max()) else 1.0
+    return NumericColumn(
+        name,
+        float(np.median(finite)),
+        float(finite.mean()),
+        scale,
+        indicator=bool(finite.size < numbers.size),
+    )
+
+
+def _as_texts(public: _Cells) -> InferredColumn:
+    """Return categories, or an ignored column of ids or of free text."""
+    distinct, rows = len(public.distinct), len(public.known)
+    words = np.array([len(text.split()) for text in public.distinct])
+    wordy = int(words @ public.counts) >= _WORDS_OF_FREE_TEXT * rows
+    rare = distinct > _FEWEST_OF_AN_ID and distinct > rows / 2
+    if wordy and (rare or distinct > _MOST_CATEGORIES):
+        reason = (
+            f"{distinct} different strings of several words in {rows} public rows: free text;"
+            ' declare "text" to encode its most frequent words, or "ignored"'
+        )
+        return _ignored(public, reason)
+    return _as_categories(public)
+
+
+def _as_categories(public: _Cells) -> InferredColumn:
+    distinct, rows = len(public.distinct), len(public.known)
+    if distinct > _FEWEST_OF_AN_ID and distinct > rows / 2:
+        reason = (
+            f"{distinct} different strings in {rows} public rows: an id or free text; declare"
+            ' "categorical" or "text" if it is not'
+        )
+        return _ignored(public, reason, identifier=True)
+    why = _why_an_id_by_name(public)
+    if why is not None:
+        return _as_id(public, why, "categorical")
+    texts, counts = public.distinct, public.counts
+    # the most frequent first, ties by their text: the order of rows decides nothing
+    order = sorted(range(distinct), key=lambda place: (-counts[place], texts[place]))
+    kept = order[:_MOST_CATEGORIES]
+    column = CategoricalColumn(public.name, tuple(sorted(texts[place] for place in kept)))
+    if distinct <= _MOST_CATEGORIES:
+        return InferredColumn(column, f"{distinct} different strings in {rows} public rows")
+    others = 1 - float(counts[kept].sum() / counts.sum())
+    reason = (
+        f"{distinct} different strings in {rows} public rows; the {_MOST_CATEGORIES} most frequent"
+        f' are kept, and {100 * others:.0f} % of the public cells are "other"'
+    )
+    return InferredColumn(column, reason, doubt=others > 0.5)
+
+
+def text_column(
+    name: str, cells: "pd.Series[Any]", *, most: int = MOST_WORDS
+) -> WordsColumn | None:
+    """Return a column of free text with the most frequent words of public cells, at most so many;
+    None where no word stands in two of them."""
+    words = frequent_words(known_texts(cells), most)
+    return WordsColumn(name, words) if words else None
+
+
+def weighted_column(
+    name: str, words: tuple[str, ...], cells: "pd.Series[Any]"
+) -> WeightedTextColumn:
+    """Return a column of free text whose words weigh the more the fewer public cells have them."""
+    weights = np.round(word_weights(words, known_texts(cells)), 3)
+    return WeightedTextColumn(name, words, tuple(weights.tolist()))
+
+
+def known_texts(cells: "pd.Series[Any]") -> list[str]:
+    """Return the texts of the cells that say anything."""
+    return [text for text in texts_of(cells) if not is_missing(text)]
+
+
+def _of_cells(share: float) -> str:
+    return "all public cells" if share == 1 else f"{100 * share:.1f} % of the public cells"

@@ -1,0 +1,552 @@
+"""Read files as frames: CSV as text, cell by cell, and Parquet by the types of its columns.
+
+No type is ever guessed from a private file. Messages name columns, counts and row numbers, never a
+cell. Rows are counted from 0, without the header, as in the released labels.
+"""
+
+import codecs
+import contextlib
+import csv
+import io
+import math
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pandas as pd
+
+from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
+from secretballot._places import is_url
+from secretballot._typing import AnyArray, ObjectArray
+from secretballot._validation import (
+    shown,
+)
+from secretballot.data.cells import texts_of
+from secretballot.data.frames import frame_of_arrow, memory_bytes, with_text_names
+from secretballot.data.sources import (
+    Place,
+    TableFile,
+    TableSource,
+    attempt,
+    guarded,
+    source_of,
+    why_unread,
+)
+from secretballot.exceptions import (
+    DataError,
+)
+
+DELIMITERS = (",", ";", "\t", "|")
+_BLOCK_ROWS = 8192
+_ROWS_TOGETHER = 2**16  # of a block, where all are held at last
+_PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
+_NO_ROWS = "{where} has a header but no rows; give a file with at least one."
+#: A table as Python text takes up to this many times its size on disk.
+GROWTH = 3
+#: Bytes that a cell takes at least: read, converted and encoded, eight each time.
+_CELL_BYTES = 24
+#: Characters of a cell of a CSV file: the most that the reader can be told.
+_LONGEST_CELL = 2**31 - 1
+
+
+def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFrame:
+    """Read a CSV or Parquet file.
+
+    A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter
+    (comma, semicolon, tab or bar) is the one that gives the header most fields; a byte order mark,
+    quoted fields and space around fields are accepted. Every record stands on one line, also where
+    fields are quoted.
+
+    A null in a Parquet file changes its own cell alone: the type of a column of the frame follows
+    from the type of the column in the file. That type is taken from the file, so it must not depend
+    on single records; a file that pandas wrote from integers and one null has floats in it, and
+    integers beyond 2**53 were rounded when it was written. Write ids and codes of that size as
+    text.
+
+    Arrays of numpy that lie beside a local file and are called like it are columns of vectors: the
+    rows of "patients.scan.npy" are the column "scan" of "patients.csv".
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    role : str
+        What the messages call it, "private file" say.
+
+    Returns
+    -------
+    pandas.DataFrame, shape (n_rows, n_columns)
+        Texts (CSV) or typed cells (Parquet, see `data.frames`), index 0, 1, ...
+
+    Raises
+    ------
+    DataError
+        If the path is no readable, non-empty table; the message holds no cell of it.
+    """
+    frames = list(table_blocks(path, role=role, rows=_ROWS_TOGETHER, whole=True))
+    if is_local_file(path):
+        columns = ((name, [frame[name] for frame in frames]) for name in frames[0])
+        return pd.DataFrame({name: pd.concat(parts, ignore_index=True) for name, parts in columns})
+    return as_texts(frames)
+
+
+def as_texts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return frames below each other as texts, which say the same whatever type a column has in
+    each of the files."""
+    columns = ((name, [texts_of(frame[name]) for frame in frames]) for name in frames[0])
+    return pd.DataFrame({name: np.concatenate(parts) for name, parts in columns}, dtype=object)
+
+
+def table_blocks(
+    place: Place, *, role: str = "file", rows: int | None = None, whole: bool = False
+) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a table in blocks, as `read_table` reads them.
+
+    It may be larger than this machine's memory; a row group of Parquet may not.
+
+    Parameters
+    ----------
+    place : path, URL or pyarrow.dataset.Dataset
+        As `sources.source_of` takes it. Each file has the types of its own columns; what the
+        names of its folders say ("year=2020") are columns of texts.
+    role : str
+        What the messages call it.
+    rows : int, optional
+        Rows of a block, at most; 8192 by default.
+    whole : bool
+        Whether all blocks are to be held in memory together.
+
+    Yields
+    ------
+    pandas.DataFrame, shape (at most rows, n_columns)
+        Each with an index from 0.
+
+    Raises
+    ------
+    DataError
+        As `read_table`, at the block in which the trouble lies; if files of a folder have other
+        columns than the first of them, or one was changed while it was read.
+    """
+    source = checked_source(place, role=role, whole=whole)
+    before, names, empty = source.signatures(), None, True
+    rows = _BLOCK_ROWS if rows is None else rows
+    for file in source.files:
+        where = f"The {role} {file.shown!r}"
+        for frame in _file_blocks(file, where, rows, whole):
+            if names is None:
+                _check_names([str(name) for name in frame.columns], where)
+                names = list(frame.columns)
+            _check_like_first(list(frame.columns), names, where, source.files[0].shown)
+            if len(frame):
+                empty = False
+                yield frame[names]
+    if empty:
+        raise DataError(_NO_ROWS.format(where=f"The {role} {source.shown!r}"))
+    # a file that came meanwhile counts as well
+    if source_of(place, role=role).signatures() != before:
+        raise DataError(
+            f"The {role} {source.shown!r} was changed while it was read; repeat once nothing writes"
+            " to it."
+        )
+
+
+def _file_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
+    """Yield the rows of one file in blocks; the first may be empty."""
+    start = _start_of(file, where)
+    if start[:4] == _PARQUET:
+        blocks, why = _parquet_blocks(file, where, rows, whole), _why_no_parquet
+    else:
+        problem = _why_no_text(start)
+        if problem:
+            raise DataError(f"{where} {problem}")
+        blocks, why = _csv_blocks(file, where, rows), _why_no_csv
+    arrays = _Arrays(file, where)
+    for frame in guarded(blocks, partial(why, where)):
+        # the folders of a file speak for all of its rows
+        for name, value in file.keys.items():
+            frame[name] = np.full(len(frame), value, dtype=object)
+        arrays.add_to(frame)
+        yield frame
+    arrays.check_length()
+
+
+class _Arrays:
+    """The arrays beside a table, read as columns of its frames, one frame after another."""
+
+    def __init__(self, file: TableFile, where: str) -> None:
+        self._where, self._done = where, 0
+        self._arrays = {name: _opened_array(one) for name, one in file.arrays.items()}
+        self._shown = {name: one.shown for name, one in file.arrays.items()}
+
+    def add_to(self, frame: pd.DataFrame) -> None:
+        """Add the columns to the next rows of the table.
+
+        Raises
+        ------
+        DataError
+            If the table has such a column of its own, or more rows than an array.
+        """
+        for name, array in self._arrays.items():
+            if name in frame.columns:
+                raise DataError(
+                    f"{self._where} has a column {shown(name)}, and so says the array"
+                    f" {self._shown[name]!r} beside it; call one of them otherwise."
+                )
+            part = np.asarray(array[self._done : self._done + len(frame)], dtype=np.float64)
+            if len(part) < len(frame):
+                raise self._unlike_error(name)
+            vectors = part.reshape(len(part), math.prod(array.shape[1:]))
+            cells = np.empty(len(frame), dtype=object)
+            for row, vector in enumerate(vectors):
+                cells[row] = vector  # all at once, numpy would make a table of them
+            frame[name] = cells
+        self._done += len(frame)
+
+    def check_length(self) -> None:
+        """Refuse an array that has more rows than the table.
+
+        Raises
+        ------
+        DataError
+            Naming it.
+        """
+        for name, array in self._arrays.items():
+            if len(array) != self._done:
+                raise self._unlike_error(name)
+
+    def _unlike_error(self, name: str) -> DataError:
+        return DataError(
+            f"The array {self._shown[name]!r} has another number of rows than the table beside it;"
+            " give it one for each row, or another name."
+        )
+
+
+def _opened_array(file: TableFile) -> AnyArray:
+    """Return the array of a file, which is read as its rows are asked for."""
+    array: AnyArray | None = None
+    # a damaged file may fail in any way
+    with contextlib.suppress(Exception):
+        array = np.load(file.path, mmap_mode="r", allow_pickle=False)
+    usable = isinstance(array, np.ndarray) and array.dtype.kind in "iuf" and array.ndim > 1
+    if array is None or not usable:
+        raise DataError(
+            f"The array {file.shown!r} beside a table is no .npy file of numbers with two"
+            " dimensions or more; write it by numpy.save, with one row for each row of the table,"
+            " or take it out of that folder."
+        )
+    return array
+
+
+def _check_like_first(found: list[str], first: list[str], where: str, other: str) -> None:
+    """Refuse a file of a folder that has other columns than the first one."""
+    missing, extra = set(first) - set(found), set(found) - set(first)
+    if missing or extra or len(found) != len(first):
+        said = [f"lacks {name_columns(sorted(missing))}"] if missing else []
+        said += [f"has {name_columns(sorted(extra))}"] if extra else []
+        raise DataError(
+            f"{where} {' and '.join(said) or 'has a column twice'}, unlike {other!r}; write all"
+            " files of a table with the same columns."
+        )
+
+
+def _start_of(file: TableFile, where: str) -> bytes:
+    """Return the first bytes of a file."""
+
+    def read() -> bytes:
+        with file.opened() as content:
+            return content.read(_START)
+
+    return attempt(read, partial(why_unread, where))
+
+
+def is_local_file(place: Place) -> bool:
+    """Return whether a table is named by the path of a local file, or of nothing at all."""
+    if is_url(place) or not isinstance(place, str | os.PathLike):
+        return False
+    return not os.path.isdir(place)
+
+
+def estimated_rows(place: Place, *, role: str = "file") -> int:
+    """Return about how many rows a table has, without reading it: as many as Parquet files say, or
+    as the length of the first lines of a CSV file tells.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
+    source = checked_source(place, role=role)
+    signatures, total = source.signatures(), 0
+    for file in source.files:
+        where = f"The {role} {file.shown!r}"
+        start = _start_of(file, where)
+        if start[:4] == _PARQUET:
+            total += attempt(partial(_parquet_rows, file, where), partial(_why_no_parquet, where))
+        else:
+            lines = max(1, start.count(b"\n") + start.count(b"\r"))
+            total += lines * signatures[file.path][0] // max(1, len(start))
+    return total
+
+
+def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> TableSource:
+    """Return the files of what may be a table, having read no more than the first bytes of a local
+    file.
+
+    Raises
+    ------
+    DataError
+        If there is none, a local file is no regular one, empty, unreadable, or neither text nor
+        Parquet; or if the table is larger than this machine's memory could hold, and `whole`.
+    """
+    if is_local_file(place):
+        file = TableFile(os.fspath(place), str(place))
+        where = f"The {role} {file.shown!r}"
+        problem = why_no_file(Path(place)) or _why_no_text(_start_of(file, where))
+        if problem:
+            raise DataError(f"{where} {problem}")
+    source = source_of(place, role=role)
+    size = source.size()
+    if whole and size * GROWTH > memory_bytes():
+        raise DataError(
+            f"The {role} {source.shown!r} is too large for this machine's memory ({size:,} bytes);"
+            " give a part of it."
+        )
+    return source
+
+
+def why_no_file(path: Path) -> str:
+    """Return why a path is no file that can be read, nothing where it is one."""
+    try:
+        # the file's kind comes before its content: opening a pipe would wait for ever
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return "is no regular file; give a CSV or Parquet file."
+        if status.st_size == 0:
+            return "is empty; give a table with a header and at least one row."
+        path.open("rb").close()
+    except FileNotFoundError:
+        return "does not exist; check the path."
+    except (OSError, ValueError) as error:
+        return f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
+    return ""
+
+
+def parquet_module(where: str) -> Any:
+    """Return pyarrow's module for Parquet files."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        parquet = None
+    if parquet is None:
+        raise DataError(
+            f"{where} is Parquet, which needs pyarrow; install it with: pip install"
+            " 'secretballot[parquet]'."
+        )
+    return parquet
+
+
+def _parquet_rows(file: TableFile, where: str) -> int:
+    with file.opened() as content:
+        return int(parquet_module(where).read_metadata(content).num_rows)
+
+
+def _why_no_parquet(where: str, error: Exception) -> str:
+    # errors of the file system have a number, those of Arrow have none
+    damaged = isinstance(error, OSError) and error.errno is None
+    if damaged or isinstance(error, ValueError | NotImplementedError):
+        return f"{where} begins like Parquet but cannot be read as such; write it anew."
+    return why_unread(where, error)
+
+
+def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a Parquet file in blocks; the first is empty."""
+    parquet = parquet_module(where)
+    from pyarrow import Table
+
+    with file.opened() as content:
+        opened = parquet.ParquetFile(content)
+        about, arrow = opened.metadata, opened.schema_arrow
+        # a few bytes can claim any number
+        groups = [about.row_group(place).num_rows for place in range(about.num_row_groups)]
+        cells = max(about.num_rows, sum(groups)) * max(1, about.num_columns)
+        if whole and cells * _CELL_BYTES > memory_bytes():
+            raise DataError(
+                f"{where} claims more rows than this machine's memory could hold; give a part of"
+                " it."
+            )
+        yield with_text_names(frame_of_arrow(Table.from_batches([], arrow), where))
+        for batch in opened.iter_batches(batch_size=rows):
+            yield with_text_names(frame_of_arrow(Table.from_batches([batch]), where))
+
+
+def _csv_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a CSV file as texts, in blocks; the first is empty."""
+    # no long text stops a run; the limit belongs to the process, and is never lowered again
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    delimiter = _delimiter_of(file)
+    with _opened_text(file) as text:
+        records = csv_records(text, where, delimiter)
+        header = [name.strip() for name in next(filter(None, records), [])]
+        _check_names(header, where)
+        yield pd.DataFrame({name: np.empty(0, dtype=object) for name in header}, dtype=object)
+        for block in even_blocks(records, len(header), where, rows):
+            columns = zip(header, zip(*block, strict=True), strict=True)
+            yield pd.DataFrame(
+                {name: _compact_cells(cells) for name, cells in columns}, dtype=object
+            )
+
+
+def _why_no_csv(where: str, error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        # nearly every byte is a letter of that encoding, so it is a likely guess and no more
+        return f"{where} is not in UTF-8 but probably in Windows-1252 (cp1252); save it in UTF-8."
+    if isinstance(error, csv.Error):
+        return f"{where} is no well-formed CSV; look for a misplaced quotation mark."
+    return why_unread(where, error)
+
+
+def _why_no_text(start: bytes) -> str:
+    """Return what is said of a file that is no Parquet and begins with zero bytes among others."""
+    if b"\0" not in start or start[:4] == _PARQUET:
+        return ""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "is in UTF-16; save it as CSV in UTF-8, or as Parquet."
+    return "is binary; give CSV text in UTF-8, or Parquet."
+
+
+@contextlib.contextmanager
+def _opened_text(file: TableFile) -> Iterator[IO[str]]:
+    """Give a file open as text, with its line ends as they are."""
+    with (
+        file.opened() as content,
+        io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text,
+    ):
+        yield text
+
+
+def _delimiter_of(file: TableFile) -> str:
+    """Return the delimiter that gives the header most fields; only the header is looked at."""
+    counts = []
+    for delimiter in DELIMITERS:
+        header: list[str] = []
+        # with the wrong delimiter a long header is one field, longer than the reader takes
+        with _opened_text(file) as text, contextlib.suppress(csv.Error):
+            header = next(
+                filter(None, csv.reader(text, delimiter=delimiter, skipinitialspace=True)), []
+            )
+        counts.append(len(header))
+    return DELIMITERS[counts.index(max(counts))]
+
+
+def csv_records(text: Iterable[str], where: str, delimiter: str = ",") -> Iterator[list[str]]:
+    """Yield the cells of every line of a CSV file that was opened with ``newline=""``, none of a
+    blank one.
+
+    Raises
+    ------
+    DataError
+        If a quoted cell goes on beyond its line: one stray quotation mark would swallow the records
+        of others; or if a line does not end as the others do.
+    csv.Error
+        If it is no CSV; the message may hold cells.
+    """
+    reader = csv.reader(
+        lines_of(text, where), delimiter=delimiter, skipinitialspace=True, strict=True
+    )
+    for number, record in enumerate(reader, start=1):
+        if reader.line_num != number:
+            raise DataError(
+                f"{where} has a quoted cell that does not end on its line (line {number}); write"
+                " every record on one line, or the table as Parquet."
+            )
+        yield record
+
+
+def even_blocks(
+    records: Iterator[list[str]], width: int, where: str, rows: int
+) -> Iterator[list[list[str]]]:
+    """Yield records in blocks, all of them of so many cells. Between them blank lines are left out,
+    but in a table of one column, where each is a record with nothing in it.
+
+    Raises
+    ------
+    DataError
+        If a record has another number of cells.
+    """
+    filled = filter(None, records) if width > 1 else (record or [""] for record in records)
+    done = 0
+    while block := list(islice(filled, rows)):
+        odd = [done + row for row, record in enumerate(block) if len(record) != width]
+        if odd:
+            raise DataError(
+                f"{where} has a first line of {width} cells but another number in"
+                f" {name_rows(odd)}; quote cells that contain the delimiter, or fix the rows."
+            )
+        yield block
+        done += len(block)
+
+
+def _compact_cells(cells: Sequence[str]) -> ObjectArray:
+    """Return stripped cells as an array in which equal strings are one object."""
+    known: dict[str, str] = {}
+    array = np.empty(len(cells), dtype=object)
+    array[:] = [known.setdefault(cell, cell) for cell in map(str.strip, cells)]
+    return array
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    """Refuse a header with nameless or repeated columns; by position, since a "name" may be a
+    cell."""
+    blank = [place + 1 for place, name in enumerate(names) if not name.strip()]
+    if blank or not names:
+        places = ", ".join(map(str, blank[:NAMED_AT_MOST])) or "none"
+        raise DataError(
+            f"{where} has columns without a name in its header (column number {places}); "
+            "name every column in the first line, or write the file without its row index."
+        )
+    first_places: dict[str, int] = {}
+    twice = [
+        place + 1
+        for place, name in enumerate(names)
+        if first_places.setdefault(name, place) < place
+    ]
+    if twice:
+        raise DataError(
+            f"{where} has a column name twice in its header (column number "
+            f"{', '.join(map(str, twice[:NAMED_AT_MOST]))}); give every column a name of its own."
+        )
+
+
+def lines_of(file: Iterable[str], where: str) -> Iterator[str]:
+    """Yield the lines of a text file that was opened with ``newline=""``.
+
+    Parameters
+    ----------
+    file : iterable of str
+        Lines with their ends.
+    where : str
+        What a message calls the file.
+
+    Raises
+    ------
+    DataError
+        If a carriage return ends a line in a file whose first line ends otherwise, or the other way
+        round: a stray one inside a record would make two records of it, which may reach two
+        teachers.
+    """
+    alone: bool | None = None
+    for number, line in enumerate(file, start=1):
+        ended = line.endswith(("\r", "\n"))
+        if alone is None:
+            alone = line.endswith("\r")
+        if ended and line.endswith("\r") != alone:
+            raise DataError(
+                f"{where} has a line that does not end as its first line does (line {number}); take"
+                " carriage returns out of the cells."
+            )
+        yield line

@@ -1,0 +1,283 @@
+"""Reference data, read where it lies: a9a, MNIST, UCI Adult with the schema that its public
+description states, and the vote counts that the PATE papers published."""
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from secretballot._typing import IntArray
+from secretballot.data.sources import T, attempt
+from secretballot.exceptions import DataError
+
+_VARIABLE = "SECRETBALLOT_DATA"
+_DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+_A9A_FEATURES = 123
+_IMAGE_SIDE = 28
+
+Folder = str | os.PathLike[str] | None
+
+
+class Split(NamedTuple):
+    """A dataset with its customary split.
+
+    Attributes
+    ----------
+    X_train, X_test : table of shape (n_rows, n_features)
+    y_train, y_test : ndarray of shape (n_rows,), int64
+        Class indices.
+
+    Examples
+    --------
+    >>> split = sb.data.Split(np.eye(2), np.array([0, 1]), np.eye(2), np.array([1, 0]))
+    >>> split.X_train.shape
+    (2, 2)
+    """
+
+    X_train: Any
+    y_train: IntArray
+    X_test: Any
+    y_test: IntArray
+
+
+def data_folder(folder: Folder = None) -> Path:
+    """Return the folder of the reference data.
+
+    The one given, else $SECRETBALLOT_DATA, else ../shared/data.
+
+    Raises
+    ------
+    DataError
+        If there is no such folder.
+    """
+    chosen = Path(folder or os.environ.get(_VARIABLE) or _DEFAULT)
+    if not chosen.is_dir():
+        raise DataError(
+            f"there is no folder of reference data at {str(chosen)!r}; name one in {_VARIABLE}."
+        )
+    return chosen
+
+
+def reference_file(folder: Folder, *parts: str) -> Path:
+    """Return the path of one file of the reference data.
+
+    Raises
+    ------
+    DataError
+        If the folder or the file is absent.
+    """
+    path = data_folder(folder).joinpath(*parts)
+    if not path.is_file():
+        raise DataError(
+            f"the reference data lack {'/'.join(parts)}; put it there or name another folder in"
+            f" {_VARIABLE}."
+        )
+    return path
+
+
+def a9a(folder: Folder = None) -> Split:
+    """Read LIBSVM's a9a: Adult as 123 binary features, rows in the order of UCI's files.
+
+    Returns
+    -------
+    Split
+        CSR matrices of float64, shapes (32561, 123) and (16281, 123); class 1 is an income above
+        50K.
+
+    Raises
+    ------
+    DataError
+        If a file is absent or damaged.
+    """
+    from sklearn.datasets import load_svmlight_files
+
+    paths = [str(reference_file(folder, "a9a", name)) for name in ("a9a", "a9a.t")]
+    X_train, y_train, X_test, y_test = _intact(
+        "a9a", lambda: load_svmlight_files(paths, n_features=_A9A_FEATURES)
+    )
+    return Split(X_train, (y_train > 0).astype(np.int64), X_test, (y_test > 0).astype(np.int64))
+
+
+def _intact(name: str, read: Callable[[], T]) -> T:
+    """Return what is read of a reference file; `DataError` if it is damaged."""
+    return attempt(read, lambda error: f"the reference file {name} is damaged; fetch it again.")
+
+
+def mnist(folder: Folder = None) -> Split:
+    """Read MNIST: 28 x 28 grey images of ten digits.
+
+    Returns
+    -------
+    Split
+        Arrays of uint8 from 0 to 255, shapes (60000, 784) and (10000, 784).
+
+    Raises
+    ------
+    DataError
+        If a file is absent or damaged.
+    """
+    parts: list[Any] = []
+    for name in ("train", "t10k"):
+        images = _read_idx(reference_file(folder, "mnist", f"{name}-images-idx3-ubyte.gz"))
+        labels = _read_idx(reference_file(folder, "mnist", f"{name}-labels-idx1-ubyte.gz"))
+        parts += [images.reshape(-1, _IMAGE_SIDE**2), labels.astype(np.int64)]
+    return Split(*parts)
+
+
+def mnist_votes(folder: Folder = None) -> IntArray:
+    """Read the counts of 250 teachers on the first 9000 MNIST test images, shape (9000, 10)."""
+    return _read_votes(folder, "mnist_250_teachers.npy")
+
+
+def adult_votes(folder: Folder = None) -> IntArray:
+    """Read the counts of 250 teachers on the rows of adult.test, shape (16281, 2)."""
+    return _read_votes(folder, "adult_250_teachers.npy")
+
+
+def _read_votes(folder: Folder, name: str) -> IntArray:
+    path = reference_file(folder, "votes", name)
+    counts = _intact(name, lambda: np.load(path, allow_pickle=False))
+    return np.asarray(counts, dtype=np.int64)  # the files hold integers as floats
+
+
+def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
+    """Read an IDX file of bytes.
+
+    Two zero bytes, the type, the number of dimensions, the dimensions, the values.
+    """
+
+    def read() -> npt.NDArray[np.uint8]:
+        data = gzip.decompress(path.read_bytes())
+        shape = np.frombuffer(data, dtype=">u4", count=data[3], offset=4)
+        return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * len(shape)).reshape(*shape)
+
+    return _intact(path.name, read)
+
+
+ADULT_TARGET = "income"
+ADULT_CLASSES = ("<=50K", ">50K")
+
+_CATEGORIES = {
+    "workclass": (
+        "Private, Self-emp-not-inc, Self-emp-inc, Federal-gov, Local-gov, State-gov, Without-pay, "
+        "Never-worked"
+    ),
+    "education": (
+        "Bachelors, Some-college, 11th, HS-grad, Prof-school, Assoc-acdm, Assoc-voc, 9th, 7th-8th,"
+        " 12th, Masters, 1st-4th, 10th, Doctorate, 5th-6th, Preschool"
+    ),
+    "marital-status": (
+        "Married-civ-spouse, Divorced, Never-married, Separated, Widowed, Married-spouse-absent, "
+        "Married-AF-spouse"
+    ),
+    "occupation": (
+        "Tech-support, Craft-repair, Other-service, Sales, Exec-managerial, Prof-specialty,"
+        " Handlers-cleaners, Machine-op-inspct, Adm-clerical, Farming-fishing, Transport-moving,"
+        " Priv-house-serv, Protective-serv, Armed-Forces"
+    ),
+    "relationship": "Wife, Own-child, Husband, Not-in-family, Other-relative, Unmarried",
+    "race": "White, Asian-Pac-Islander, Amer-Indian-Eskimo, Other, Black",
+    "sex": "Female, Male",
+    "native-country": (
+        "United-States, Cambodia, England, Puerto-Rico, Canada, Germany,"
+        " Outlying-US(Guam-USVI-etc), India, Japan, Greece, South, China, Cuba, Iran, Honduras,"
+        " Philippines, Italy, Poland, Jamaica, Vietnam, Mexico, Portugal, Ireland, France,"
+        " Dominican-Republic, Laos, Ecuador, Taiwan, Haiti, Columbia, Hungary, Guatemala,"
+        " Nicaragua, Scotland, Thailand, Yugoslavia, El-Salvador, Trinadad&Tobago, Peru, Hong,"
+        " Holand-Netherlands"
+    ),
+}
+_COLUMNS = (
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
+)
+
+#: Names, types and categories as adult.names states them, spelling included: public knowledge,
+#: taken from no row.
+ADULT_SCHEMA: dict[str, Any] = {
+    "columns": {
+        name: _CATEGORIES[name].split(", ") if name in _CATEGORIES else "numeric"
+        for name in _COLUMNS
+    },
+    "classes": list(ADULT_CLASSES),
+}
+
+
+class Adult(NamedTuple):
+    """UCI Adult.
+
+    Attributes
+    ----------
+    train : DataFrame of shape (32561, 15)
+        adult.data: fourteen features and the target "income".
+    test : DataFrame of shape (16281, 15)
+        adult.test, in the order of the vote file.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = sb.data.Adult(pd.DataFrame({"age": [39]}), pd.DataFrame({"age": [25]}))
+    >>> len(people.train), len(people.test)
+    (1, 1)
+    """
+
+    train: pd.DataFrame
+    test: pd.DataFrame
+
+
+def adult(folder: Folder = None) -> Adult:
+    """Read the raw files of UCI Adult.
+
+    Numbers are int64, categories are text with "?" where unknown, and the target is "<=50K" or
+    ">50K" in both files.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Folder of the reference data; $SECRETBALLOT_DATA, else ../shared/data, where none is given.
+
+    Raises
+    ------
+    DataError
+        If a file is absent or damaged.
+    """
+    return Adult(
+        _read_csv(reference_file(folder, "adult", "adult.data"), 0),
+        _read_csv(reference_file(folder, "adult", "adult.test"), 1),
+    )
+
+
+def _read_csv(path: Path, comment_lines: int) -> pd.DataFrame:
+    types: dict[Any, Any] = {name: str if name in _CATEGORIES else "int64" for name in _COLUMNS}
+    types[ADULT_TARGET] = str
+    frame = _intact(
+        path.name,
+        lambda: pd.read_csv(
+            path,
+            names=[*_COLUMNS, ADULT_TARGET],
+            skiprows=comment_lines,
+            skipinitialspace=True,
+            dtype=types,
+            keep_default_na=False,
+        ),
+    )
+    # The test file ends its labels in a full stop.
+    frame[ADULT_TARGET] = frame[ADULT_TARGET].str.removesuffix(".")
+    return frame

@@ -1,0 +1,418 @@
+"""From a table to a matrix, by a rule that knows public data alone.
+
+A `Schema` says for every column what it holds and has what its encoding needs: medians, scales,
+categories and words, taken from the public table or declared by the user, never from private rows.
+Each row is encoded by itself, so a private row touches no other row.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from secretballot._typing import AnyArray, FloatArray, IntArray
+from secretballot._validation import shown
+from secretballot.data.cells import OddCells
+from secretballot.data.columns import (
+    CategoricalColumn,
+    Column,
+    FeatureColumn,
+    IgnoredColumn,
+)
+from secretballot.data.declared import declared_column
+from secretballot.data.frames import check_columns, frame_of, memory_bytes
+from secretballot.data.inferred import inferred_column
+from secretballot.exceptions import DataError
+
+FORMAT = "secretballot/schema"
+VERSION = 4
+_ENTRIES_AT_ONCE = 2**20  # of a column, on the way to a sparse matrix
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """A table as a matrix, and the cells that are not what their column holds.
+
+    Attributes
+    ----------
+    matrix : ndarray of float, shape (n_rows, n_features)
+    odd : dict of str to OddCells
+        For each column that becomes a feature, which cells say something that it has no place for,
+        and how many say nothing.
+    others : set of str
+        Of these, the columns that encode both as "other": of categories, truth values or words. The
+        cells of all others must be numbers, dates and the like, and these are encoded as missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> schema = sb.data.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
+    >>> encoding = schema.encoding(pd.DataFrame({"ward": ["north", "N", "N"]}))
+    >>> encoding.unseen
+    {'ward': array([1, 2])}
+    """
+
+    # the table may be private, so nothing of it is shown
+    matrix: FloatArray = field(repr=False)
+    odd: dict[str, OddCells] = field(repr=False)
+    others: frozenset[str]
+
+    @property
+    def unreadable(self) -> dict[str, IntArray]:
+        """Rows that were encoded as missing and say something, by column."""
+        return {
+            name: odd.strange
+            for name, odd in self.odd.items()
+            if odd.strange.size and name not in self.others
+        }
+
+    @property
+    def unseen(self) -> dict[str, IntArray]:
+        """Rows that were encoded as "other" and say something, by column."""
+        return {name: self.odd[name].strange for name in self.others if self.odd[name].strange.size}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table and their encoding, fixed by public knowledge.
+
+    Parameters
+    ----------
+    columns : tuple of columns
+        In the order in which they are encoded.
+    classes : tuple or None
+        Classes of the target, where the user's schema file declares them.
+    source : str
+        Where the columns were taken from, for messages.
+    reasons : mapping of str to str
+        For columns that were inferred, why each is what it is.
+    doubtful : tuple of str
+        Of these, the columns that could as well be something else.
+    identifiers : tuple of str
+        Of these, the columns that were taken for ids, and are no features.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> public = pd.DataFrame({"seen": ["2020-02-28", "2020-03-02"], "dose": ["1.5", "2.5"]})
+    >>> schema = sb.data.Schema.infer(public)
+    >>> schema.feature_names
+    ('seen', 'seen=month', 'seen=weekday', 'dose')
+    >>> schema.encode(public)[:, 3].tolist()
+    [-1.0, 1.0]
+    """
+
+    columns: tuple[Column, ...]
+    classes: tuple[Any, ...] | None = None
+    source: str = "the public file"
+    reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
+    doubtful: tuple[str, ...] = field(default=(), compare=False)
+    identifiers: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def infer(cls, public: Any, *, ignore: Sequence[str] = ()) -> "Schema":
+        """Take column types, medians, scales and categories from a public table.
+
+        Parameters
+        ----------
+        public : DataFrame, shape (n_rows, n_columns)
+            Public rows, pandas or polars; cells may be typed or text.
+        ignore : sequence of str
+            Columns that are no features (target, unit), whether there or not.
+
+        Raises
+        ------
+        DataError
+            If no column is left that could be a feature.
+        """
+        frame, aside = frame_of(public, role="public table"), set(ignore)
+        found = [inferred_column(name, frame[name]) for name in frame.columns if name not in aside]
+        return cls(
+            tuple(one.column for one in found),
+            reasons={one.column.name: one.reason for one in found},
+            doubtful=tuple(one.column.name for one in found if one.doubt),
+            identifiers=tuple(one.column.name for one in found if one.identifier),
+        )._with_features()
+
+    @classmethod
+    def from_json(
+        cls, declared: Mapping[str, Any], *, public: Any = None, ignore: Sequence[str] = ()
+    ) -> "Schema":
+        """Build a schema from its JSON form.
+
+        What the JSON leaves open is taken from the public table.
+
+        Parameters
+        ----------
+        declared : mapping
+            ``{"columns": {name: spec, ...}, "classes": [...]}``. A `spec` is "numeric",
+            "categorical", "boolean", "date", "duration", "text", "vector", "ignored", a list of
+            categories, or an object as `to_json` writes it; any part but `kind` may be left out.
+        public : DataFrame, optional
+            Public table for the parts left out.
+        ignore : sequence of str
+            Declared columns to leave out.
+
+        Raises
+        ------
+        DataError
+            If the JSON is no schema, or leaves open what no public table is there to say.
+        """
+        _check_header(declared)
+        frame = None if public is None else frame_of(public, role="public table")
+        columns = tuple(
+            declared_column(name, spec, frame)
+            for name, spec in declared["columns"].items()
+            if name not in set(ignore)
+        )
+        classes = declared.get("classes")
+        return cls(
+            columns, None if classes is None else tuple(classes), "the schema"
+        )._with_features()
+
+    @classmethod
+    def read(
+        cls, path: str | os.PathLike[str], *, public: Any = None, ignore: Sequence[str] = ()
+    ) -> "Schema":
+        """Read a schema file; see `from_json`.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read or is no schema.
+        """
+        declared: Any = None
+        problem = ""
+        try:
+            declared = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            problem = f"cannot be read ({error.strerror})"
+        except (
+            ValueError,
+            RecursionError,
+        ):  # which carry the whole text, so nothing is raised in here
+            problem = "is no JSON text in UTF-8 of ordinary depth"
+        if problem:
+            raise DataError(f"The schema file {str(path)!r} {problem}.")
+        return cls.from_json(declared, public=public, ignore=ignore)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that become features."""
+        return tuple(column.name for column in self.columns if column.feature_names)
+
+    @property
+    def ignored(self) -> dict[str, str]:
+        """Names of the columns that are no features, with the reason."""
+        return {
+            column.name: column.reason
+            for column in self.columns
+            if isinstance(column, IgnoredColumn)
+        }
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of the encoded matrix."""
+        return tuple(name for column in self.columns for name in column.feature_names)
+
+    def encode(self, table: Any, *, role: str = "table") -> FloatArray:
+        """Return a table as a matrix, shape (n_rows, n_features); see `encoding`."""
+        return self.encoding(table, role=role).matrix
+
+    def encode_sparse(self, table: Any, *, role: str = "table") -> Any:
+        """Return the same as a CSR matrix of shape (n_rows, n_features), made without the array: a
+        wide table of categories and words is mostly zeros.
+
+        Raises
+        ------
+        DataError
+            If a feature column is missing.
+        """
+        frame = frame_of(table, role=role)
+        check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
+        return self.widen_sparse(self.compact(frame)[0])
+
+    def encoding(self, table: Any, *, role: str = "table") -> Encoding:
+        """Encode a table row by row.
+
+        Numbers, dates and lengths of time: public median where missing, centred and scaled; of
+        dates the parts, too. Vectors: centred, and scaled by one number. Categories and truth
+        values: one-hot, unseen and missing ones in "other". Free text: which words of a public
+        vocabulary it has, or which places of a public hash. The width depends on the schema alone.
+        Columns that the schema does not know are left out; `tables.check_columns` refuses them
+        where that matters.
+
+        A cell is encoded by its value, not by the type of its column. What pandas lost when the
+        frame was made is beyond recall, and then one cell may have changed others: in a column of
+        integers, a null or a fraction made integers beyond 2**53 round (declare the type,
+        "Int64", or give them as text); numpy turns truth values beside numbers into 1 and 0.
+        `tables.read_table` has no such loss.
+
+        Parameters
+        ----------
+        table : DataFrame, shape (n_rows, n_columns)
+            Pandas, polars or pyarrow.
+        role : str
+            What a message calls the table.
+
+        Returns
+        -------
+        Encoding
+
+        Raises
+        ------
+        DataError
+            If a feature column is missing, or the matrix would not fit in memory.
+        """
+        frame = frame_of(table, role=role)
+        check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
+        self._check_memory(len(frame), role)
+        rows, odd = self.compact(frame)
+        others = frozenset(column.name for column in self.columns if column.has_other)
+        return Encoding(self.widen(rows), odd, others)
+
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of a row before it is encoded, in as few bytes as its cells need."""
+        return np.dtype(
+            [
+                (str(number), one.compact_type)
+                for number, (one, _) in enumerate(self._feature_places())
+            ]
+        )
+
+    def compact(self, frame: pd.DataFrame) -> tuple[AnyArray, dict[str, OddCells]]:
+        """Return the rows of a frame with the columns of the schema, each in few bytes, and for
+        every feature column which cells could not be read.
+
+        What `widen` makes of them is what `encoding` returns, to the last bit.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, shape (n_rows, n_columns)
+
+        Returns
+        -------
+        structured ndarray of shape (n_rows,), and dict
+        """
+        rows, odd = np.empty(len(frame), dtype=self.compact_type), {}
+        for number, (column, _) in enumerate(self._feature_places()):
+            rows[str(number)], odd[column.name] = column.compact(frame[column.name])
+        return rows, odd
+
+    def widen(self, rows: AnyArray) -> FloatArray:
+        """Return what `compact` returned as an encoded matrix, shape (n_rows, n_features)."""
+        matrix = np.empty((len(rows), len(self.feature_names)), dtype=np.float64)
+        for number, (column, place) in enumerate(self._feature_places()):
+            column.widen(rows[str(number)], matrix[:, place])
+        return matrix
+
+    def widen_sparse(self, rows: AnyArray) -> Any:
+        """Return what `widen` returns as a CSR matrix without its zeros, made without the array.
+
+        Parameters
+        ----------
+        rows : structured ndarray of shape (n_rows,)
+            From `compact`.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix, shape (n_rows, n_features)
+        """
+        every: IntArray = np.arange(len(rows), dtype=np.int64)
+        places, entries, values = [], [], []
+        for number, (column, place) in enumerate(self._feature_places()):
+            kept = rows[str(number)]
+            if isinstance(column, CategoricalColumn):
+                places.append(every)
+                entries.append(kept.astype(np.int64) + place.start)
+                values.append(np.ones(len(rows)))
+                continue
+            width = place.stop - place.start
+            # in blocks: the dense array of a wide column may not fit into memory
+            step = max(1, _ENTRIES_AT_ONCE // width)
+            for first in range(0, len(rows), step):
+                some = np.empty((len(kept[first : first + step]), width))
+                column.widen(kept[first : first + step], some)
+                flat = np.flatnonzero(some.ravel() != 0)
+                places.append(flat // width + first)
+                entries.append(flat % width + place.start)
+                values.append(some.ravel()[flat])
+        shape = (len(rows), len(self.feature_names))
+        if not len(rows):
+            return sparse.csr_matrix(shape)
+        where = np.concatenate(places), np.concatenate(entries)
+        return sparse.csr_matrix((np.concatenate(values), where), shape=shape)
+
+    def _feature_places(self) -> Iterator[tuple[FeatureColumn, slice]]:
+        """Yield the columns that are features, with their place in the encoded matrix."""
+        start = 0
+        for column in self.columns:
+            if isinstance(column, FeatureColumn):
+                stop = start + len(column.feature_names)
+                yield column, slice(start, stop)
+                start = stop
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schema as JSON, complete: `from_json` needs no public table to read it."""
+        columns = {column.name: column.to_json() for column in self.columns}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "columns": columns,
+            **({} if self.classes is None else {"classes": list(self.classes)}),
+        }
+
+    def to_edit(self) -> dict[str, Any]:
+        """Return the schema as JSON for a person: each column with the reason why it is what it
+        is, which no program reads."""
+        document = self.to_json()
+        for name, column in document["columns"].items():
+            if name in self.reasons:
+                column["reason"] = self.reasons[name]
+        return document
+
+    def _with_features(self) -> "Schema":
+        if not self.names:
+            why = "".join(
+                f"; {shown(name)}: {reason}" for name, reason in list(self.ignored.items())[:3]
+            )
+            raise DataError(
+                f"{self.source.capitalize()} has no column that could be a feature{why}."
+            )
+        return self
+
+    def _check_memory(self, n_rows: int, role: str) -> None:
+        width = len(self.feature_names)
+        size = 8 * n_rows * width
+        if size > memory_bytes():
+            raise DataError(
+                f"The {role} would be a matrix of {n_rows} x {width} numbers ({size:,} bytes), more"
+                " than this machine's memory; give fewer rows, or declare wide columns as ignored"
+                " in a schema."
+            )
+
+
+def _check_header(declared: object) -> None:
+    if not isinstance(declared, Mapping) or not isinstance(declared.get("columns"), Mapping):
+        raise DataError('A schema is a JSON object with "columns": {name: kind}; this one is not.')
+    if declared.get("format", FORMAT) != FORMAT:
+        raise DataError(
+            f"The schema says it has the format {shown(declared['format'])}; it must be {FORMAT!r}"
+            " or say nothing."
+        )
+    version = declared.get("version", VERSION)
+    if isinstance(version, bool) or version != VERSION:
+        raise DataError(
+            f"The schema has version {shown(version)} and this program reads version {VERSION};"
+            " use the program that wrote it."
+        )
+    classes = declared.get("classes")
+    if classes is not None and not (isinstance(classes, list) and len(classes) >= 2):
+        raise DataError('"classes" of a schema is a list of at least two classes; this one is not.')

@@ -1,0 +1,527 @@
+"""Where a table lies: a file, a folder of Parquet files, a URL of either, or a pyarrow dataset.
+
+A source lists files and opens them; what stands in them is read by `tables`. Names that are shown
+carry no credentials.
+"""
+
+import glob
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from secretballot._places import is_url, shown_place
+from secretballot._validation import shown
+from secretballot.exceptions import DataError, SecretBallotError
+
+T = TypeVar("T")
+
+#: What a table may be named by: a path, a URL, or a `pyarrow.dataset.Dataset`.
+Place = Any
+
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_NAMED = 3  # files that a message names
+_LEFT_OUT = (".", "_")
+#: Of tables in which some of the files are deleted rows, or older ones.
+_LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
+_ARRAY = ".npy"
+_PARQUET_NAMES = (".parquet", ".parq", ".pq")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """One file of a table.
+
+    Attributes
+    ----------
+    path : str
+        As its file system knows it.
+    shown : str
+        What messages call it; without credentials.
+    keys : mapping of str to str or None
+        Columns that its folder stands for ("year=2020"), by name.
+    system : pyarrow.fs.FileSystem or None
+        None for a local file.
+    relative : str
+        Path in the folder that is the table, wherever that lies; empty where it is a file.
+    arrays : mapping of str to TableFile
+        Columns of vectors that lie beside a local file: of "patients.csv", the rows of
+        "patients.scan.npy" are the column "scan".
+    """
+
+    path: str
+    shown: str
+    keys: Mapping[str, str | None] = field(default_factory=dict)
+    system: Any = None
+    relative: str = ""
+    arrays: Mapping[str, "TableFile"] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> tuple["TableFile", ...]:
+        """This file, and those beside it that are columns of it."""
+        return (self, *self.arrays.values())
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Give the file open for reading.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read.
+        """
+        if self.system is None:
+            with open(self.path, "rb") as file:
+                yield file
+        else:
+            with self.system.open_input_file(self.path) as file:
+                yield file
+
+    def digest(self) -> str:
+        """Return the SHA-256 of what it holds, in hexadecimal.
+
+        Raises
+        ------
+        DataError
+            If it cannot be read.
+        """
+        digest = hashlib.sha256()
+
+        def read() -> str:
+            with self.opened() as content:
+                while block := content.read(2**20):
+                    digest.update(block)
+            return digest.hexdigest()
+
+        return attempt(read, partial(why_unread, repr(self.shown)))
+
+    def signature(self) -> tuple[int, int]:
+        """Return its size in bytes and when it was changed last, in nanoseconds since 1970, -1
+        where the file system does not know.
+
+        Raises
+        ------
+        OSError
+            If it is not there.
+        """
+        if self.system is None:
+            found = os.stat(self.path)
+            return found.st_size, found.st_mtime_ns
+        about = self.system.get_file_info(self.path)
+        if about.size is None:
+            raise FileNotFoundError(2, "there is no such file")
+        changed = about.mtime_ns
+        return int(about.size), -1 if changed is None else int(changed)
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """The files of a table, in the order in which they are read.
+
+    Attributes
+    ----------
+    files : tuple of TableFile
+        One, or as many Parquet files as a folder holds, by name.
+    shown : str
+        What messages call it; without credentials.
+    name : str
+        Its name, without the kind of file.
+    single : bool
+        Whether it was given as one file; only then do places of records follow from no cell, for
+        files of a folder or a dataset may be sorted by what records say.
+    """
+
+    files: tuple[TableFile, ...]
+    shown: str
+    name: str
+    single: bool
+
+    def size(self) -> int:
+        """Return how many bytes all files have."""
+        return sum(size for size, _ in self.signatures().values())
+
+    def signatures(self) -> dict[str, tuple[int, int]]:
+        """Return size and time of each file, by its path.
+
+        Raises
+        ------
+        DataError
+            If one is not there any more.
+        """
+        return {
+            file.path: attempt(file.signature, partial(why_unread, repr(file.shown)))
+            for file in self._part_files()
+        }
+
+    def shares_file(self, other: "TableSource") -> bool:
+        """Return whether a file of this table is one of another table too: the same one, or one of
+        the same content.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        mine, others = self._files_by_size(), other._files_by_size()
+        # contents are read only where sizes are equal
+        return any(
+            not {file.digest() for file in files}.isdisjoint(
+                file.digest() for file in others.get(size, ())
+            )
+            for size, files in mine.items()
+            if size in others
+        )
+
+    def _files_by_size(self) -> dict[int, list[TableFile]]:
+        """Return the files that have each size."""
+        found: dict[int, list[TableFile]] = {}
+        signatures = self.signatures()
+        for file in self._part_files():
+            found.setdefault(signatures[file.path][0], []).append(file)
+        return found
+
+    def digest(self) -> str:
+        """Return the SHA-256 of what the files hold, in hexadecimal; of files elsewhere, of their
+        sizes and times, where the file system knows these.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        digest, signatures = hashlib.sha256(), self.signatures()
+        parts = list(self._part_files())
+        for file in parts:
+            signature = signatures[file.path]
+            # far files go by size and time: to hash them would be to load them
+            if file.system is not None and signature[1] >= 0:
+                part = f"{signature[0]} {signature[1]}"
+            else:
+                part = file.digest()
+            if self.single and len(parts) == 1 and file.system is None:
+                return part
+            name = file.relative or file.path
+            digest.update(f"{name}\0{part}\0".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def _part_files(self) -> Iterator[TableFile]:
+        """Yield all files that hold cells of the table."""
+        for file in self.files:
+            yield from file.parts
+
+
+def source_of(place: Place, *, role: str = "file") -> TableSource:
+    """Return the files of a table.
+
+    Parameters
+    ----------
+    place : path, URL or pyarrow.dataset.Dataset
+        A CSV or Parquet file; a folder of Parquet files, whose subfolders may be named by columns
+        ("year=2020", as Hive does); a URL of either, by any file system of pyarrow (s3, gs, abfs,
+        hdfs, file) or fsspec; or a dataset of Parquet files.
+    role : str
+        What messages call it, "private file" say.
+
+    Raises
+    ------
+    DataError
+        If there is nothing there, or nothing that could be a table.
+    """
+    where = f"The {role} {shown_place(place)!r}"
+    if not isinstance(place, str | os.PathLike):
+        return _source_of_dataset(place, role)
+    if is_url(place):
+        system, path = _file_system(str(place), where)
+        if getattr(system, "type_name", "") != "local":
+            return _source_at(path, system, shown_place(place), where)
+        if not os.path.lexists(path):
+            raise DataError(f"{where} does not exist; check the address.")
+        # a file here is the same file however it is called
+        return _local_source(path, shown_place(place), where)
+    return _local_source(os.fspath(place), str(place), where)
+
+
+def _local_source(local: str, place: str, where: str) -> TableSource:
+    """Return the files at a path of this machine."""
+    if os.path.isdir(local):
+        return _folder_source(_local_files(local, where), local, None, place, where)
+    if os.path.lexists(local) and not os.path.isfile(local):
+        raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
+    file = TableFile(local, place, arrays=_arrays_beside(Path(local), place))
+    return TableSource((file,), place, Path(local).stem, True)
+
+
+def _arrays_beside(table: Path, place: str) -> dict[str, TableFile]:
+    """Return the arrays that lie beside a table and are called like it, by the column that each of
+    them is."""
+    found = {}
+    if table.parent.is_dir():
+        for path in sorted(table.parent.glob(f"{glob.escape(table.stem)}.*{_ARRAY}")):
+            name = path.name[len(table.stem) + 1 : -len(_ARRAY)]
+            # "patients.2020.scan.npy" belongs to "patients.2020.csv"
+            if name and "." not in name:
+                shown = f"{place[: len(place) - len(table.name)]}{path.name}"
+                found[name] = TableFile(str(path), shown)
+    return found
+
+
+def _source_of_dataset(dataset: Any, role: str) -> TableSource:
+    """Return the files of a pyarrow dataset."""
+    files, system = getattr(dataset, "files", None), getattr(dataset, "filesystem", None)
+    if not files or system is None:
+        raise DataError(
+            f"The {role} is a {type(dataset).__name__}; give a path, a URL, or a pyarrow dataset of"
+            " Parquet files."
+        )
+    # what a filter takes out, nobody has agreed to be learned from
+    if getattr(dataset, "_scan_options", None):
+        raise DataError(
+            f"The {role} is a dataset with a filter, and all rows of its files would be read; write"
+            " the rows that remain to files of their own."
+        )
+    root = os.path.commonpath(files) if len(files) > 1 else str(PurePosixPath(files[0]).parent)
+    where, local = f"The {role}", getattr(system, "type_name", "") == "local"
+    found = [(path[len(root) :].lstrip("/"), path) for path in files]
+    source = _folder_source(found, root, None if local else system, "the dataset", where)
+    # which folders stand for columns, the dataset says: all files may lie in one of them
+    columns = set(dataset.schema.names)
+    own = (
+        {name: value for name, value in _folder_keys(file.path).items() if name in columns}
+        for file in source.files
+    )
+    files = tuple(replace(file, keys=keys) for file, keys in zip(source.files, own, strict=True))
+    return replace(source, files=files)
+
+
+def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
+    """Return the files at a path of a file system that is not this machine's."""
+    from pyarrow import fs
+
+    def listed() -> tuple[Any, list[Any]]:
+        about = system.get_file_info(path)
+        inside = about.type == fs.FileType.Directory
+        return about, system.get_file_info(fs.FileSelector(path, recursive=True)) if inside else []
+
+    about, found = attempt(
+        listed,
+        lambda error: (
+            f"{where} cannot be reached ({type(error).__name__}); give credentials as its file"
+            " system takes them, in the environment or a profile, and check the address."
+        ),
+    )
+    if about.type == fs.FileType.NotFound:
+        raise DataError(f"{where} does not exist; check the address.")
+    if about.type == fs.FileType.Directory:
+        files = [
+            (one.path[len(path.rstrip("/")) :].lstrip("/"), one.path)
+            for one in found
+            if one.type == fs.FileType.File
+        ]
+        return _folder_source(files, path, system, place, where)
+    if about.type != fs.FileType.File:
+        raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
+    name = PurePosixPath(path).stem
+    return TableSource((TableFile(path, place, {}, system),), place, name, True)
+
+
+def _file_system(url: str, where: str) -> tuple[Any, str]:
+    """Return the file system of a URL and the path in it."""
+    problem = ""
+    try:
+        from pyarrow import fs
+    except ImportError:
+        problem = "needs pyarrow; install it with: pip install 'secretballot[parquet]'."
+    if problem:
+        raise DataError(f"{where} {problem}")
+    found = _by_arrow(fs, url) or _by_fsspec(fs, url)
+    if found is None:
+        scheme = urlsplit(url).scheme
+        raise DataError(
+            f"{where} has an address that no installed file system knows ({scheme}); install the"
+            f" fsspec package for {scheme}, or copy the table here."
+        )
+    return found
+
+
+def _by_arrow(fs: Any, url: str) -> tuple[Any, str] | None:
+    try:
+        system, path = fs.FileSystem.from_uri(url)
+        return system, path
+    except Exception:  # of an unknown scheme; fsspec may know it
+        return None
+
+
+def _by_fsspec(fs: Any, url: str) -> tuple[Any, str] | None:
+    try:
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+    except Exception:  # not installed, or of an unknown scheme
+        return None
+
+
+def _local_files(folder: str, where: str) -> list[tuple[str, str]]:
+    """Return relative and whole paths of all files in a folder and below.
+
+    Raises
+    ------
+    DataError
+        If there is something that cannot be read as a file: left out in silence, it would be
+        missing in the table.
+    """
+    found, odd = [], 0
+    unread: list[OSError] = []
+    for above, folders, names in os.walk(folder, onerror=unread.append):
+        kinds = sorted(_LOGS[name] for name in folders if name in _LOGS)
+        if kinds:
+            raise _deleted_rows(where, *kinds)
+        # what is left out by its name may be anything
+        folders[:] = [name for name in folders if not name.startswith(_LEFT_OUT)]
+        # a link to a folder could lead around in a circle
+        odd += sum(os.path.islink(os.path.join(above, name)) for name in folders)
+        for name in names:
+            path = os.path.join(above, name)
+            # a pipe would make a reader wait for ever
+            if os.path.isfile(path):
+                found.append((os.path.relpath(path, folder).replace(os.sep, "/"), path))
+            else:
+                odd += not name.startswith(_LEFT_OUT)
+    if unread:
+        raise DataError(
+            f"{where} has {len(unread)} folders that cannot be read"
+            f" ({reason_unread(unread[0])}); give yourself the right to read them."
+        )
+    if odd:
+        raise DataError(
+            f"{where} is a folder with {odd} links to folders, links that lead nowhere, pipes or"
+            " devices; put files in their place."
+        )
+    return found
+
+
+def _folder_source(
+    listed: Iterable[tuple[str, str]], root: str, system: Any, place: str, where: str
+) -> TableSource:
+    """Return the Parquet files of a folder, by name.
+
+    Raises
+    ------
+    DataError
+        If there are none, others among them, or files whose folders stand for other columns.
+    """
+    listed = list(listed)
+    # looked for first: their names begin as those of files that are left out below
+    kinds = {_LOGS[part] for one, _ in listed for part in one.split("/") if part in _LOGS}
+    if kinds:
+        raise _deleted_rows(where, *sorted(kinds))
+    wanted = sorted(
+        (relative, path)
+        for relative, path in listed
+        if not any(part.startswith(_LEFT_OUT) for part in relative.split("/"))
+    )
+    if not wanted:
+        raise DataError(f"{where} is a folder without Parquet files; name one that has some.")
+    odd = [relative for relative, _ in wanted if not relative.endswith(_PARQUET_NAMES)]
+    if odd:
+        names = ", ".join(shown(_without_values(one)) for one in odd[:_NAMED])
+        raise DataError(
+            f"{where} is a folder that holds other files than Parquet ({names}); take them out, or"
+            " give one file."
+        )
+    keys = [_folder_keys(relative) for relative, _ in wanted]
+    if any(set(one) != set(keys[0]) for one in keys):
+        raise DataError(
+            f"{where} is a folder whose files lie in subfolders of different columns; give all of"
+            ' them the same, such as "year=2020/month=1".'
+        )
+    files = tuple(
+        TableFile(path, _shown_file(place, relative, number), own, system, relative)
+        for number, ((relative, path), own) in enumerate(zip(wanted, keys, strict=True), start=1)
+    )
+    return TableSource(files, place, PurePosixPath(root.rstrip("/")).name, False)
+
+
+def _deleted_rows(where: str, *kinds: str) -> DataError:
+    return DataError(
+        f"{where} is a table of {' and '.join(kinds)}, whose files hold deleted and older rows too;"
+        " write its rows to a folder of Parquet files of their own."
+    )
+
+
+def _shown_file(place: str, relative: str, number: int) -> str:
+    """Return what messages call a file of a folder."""
+    bare = _without_values(relative)
+    return f"{place}/{bare}" + (f" (number {number} by name)" if bare != relative else "")
+
+
+def _without_values(relative: str) -> str:
+    """Return a path without what its folders say, which are cells ("year=..." of "year=2020")."""
+    *folders, name = relative.split("/")
+    bare = (f"{one.partition('=')[0]}=..." if "=" in one else one for one in folders)
+    return "/".join([*bare, name])
+
+
+def _folder_keys(relative: str) -> dict[str, str | None]:
+    """Return the columns that the folders of a file stand for, with their values, which are texts:
+    no type is guessed from a private file."""
+    found: dict[str, str | None] = {}
+    for part in relative.split("/")[:-1]:
+        name, sign, value = part.partition("=")
+        if sign:
+            found[unquote(name)] = None if value == _HIVE_NULL else unquote(value)
+    return found
+
+
+def reason_unread(error: Exception) -> str:
+    """Return why a file could not be read, in words that hold no address and no cell.
+
+    Raises
+    ------
+    MemoryError
+        In the place of one, which no other file would mend.
+    """
+    if isinstance(error, MemoryError):
+        raise MemoryError
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if isinstance(number, int) else type(error).__name__
+
+
+def why_unread(where: str, error: Exception) -> str:
+    """Return a sentence that says so of a file."""
+    return f"{where} cannot be read ({reason_unread(error)}); check the path."
+
+
+def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
+    """Return what a call comes to.
+
+    File systems and readers raise, and warn of, what they like, with addresses, keys and cells in
+    it.
+
+    Raises
+    ------
+    DataError
+        In the place of any exception that is none of this package's own: the sentence that `why`
+        returns, and nothing riding along.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return call()
+    except SecretBallotError:
+        raise
+    except Exception as error:
+        sentence = why(error)
+    raise DataError(sentence)
+
+
+def guarded(blocks: Iterator[T], why: Callable[[Exception], str]) -> Iterator[T]:
+    """Yield blocks, each by `attempt`."""
+    while (block := attempt(partial(next, blocks, None), why)) is not None:
+        yield block

@@ -1,0 +1,648 @@
+"""A private table that lies on disk, in few bytes a row: read block by block, or dealt out to
+shards, one file for each, which its teacher alone reads.
+
+Its files hold private data. They lie in a vault, in folders of mode 0700, and are removed once
+nothing needs them.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
+from secretballot.core.private import Private
+from secretballot.data.schema import Schema
+from secretballot.exceptions import DataError
+from secretballot.vault import make_vault, read_secret, write_secret
+
+FOLDER = "table"  # in the vault
+ROWS, ABOUT = "rows", "about.json"
+#: How folders begin in which a fit keeps parts of a table while it is at work.
+PERSONS, SHARDS = PARTS = ("persons-", "shards-")
+_FORMAT, _VERSION = "secretballot/table", 1
+_FIELDS = {
+    "format": str,
+    "version": int,
+    "identity": str,
+    "serial": str,
+    "n_rows": int,
+    "n_units": int,
+    "columns": list,
+    "single": bool,
+}
+#: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
+_BLOCK_ENTRIES = 2**22
+_CELLS, _CLASS, _UNIT = "cells", "class", "unit"
+_APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+
+class RowBlock(NamedTuple):
+    """Some rows of a private table.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n_rows, n_features)
+    classes : ndarray of int64, shape (n_rows,)
+        Indices of the declared classes.
+    units : ndarray of uint64, shape (n_rows, 2), or None
+        Keyed hashes of the units; None where every record is one.
+    """
+
+    X: FloatArray
+    classes: IntArray
+    units: UnsignedArray | None
+
+    def __repr__(self) -> str:
+        return "RowBlock(<private>)"
+
+
+class StoredTable(Private):
+    """A private table on disk, ready to be learned from: give it to a learner as `X`.
+
+    Make one with `secretballot.store_table`.
+
+    Attributes
+    ----------
+    vault : Path
+        Folder in which it lies, under "table".
+    classes : tuple
+        Declared classes; public.
+    unit : {"record", "user"}
+        Whose records are protected together.
+    unit_name : str or None
+        The column of the units.
+    n_columns : int
+        Encoded columns; public.
+    identity : str
+        Digest of all that shaped the rows; private.
+    serial : str
+        Names this very table on disk; drawn at random, never computed from data.
+    single : bool
+        Whether it was given as one file, so that a record's place among the others follows from no
+        cell.
+    columns : tuple of str
+        Of the file; private where its header may be a record.
+
+    Privacy
+    -------
+    Its rows are private. A row on disk is a function of one record and public values; where units
+    are persons, of the key of the vault, too.
+    """
+
+    __slots__ = (
+        "__cells",
+        "__n_rows",
+        "__n_units",
+        "classes",
+        "columns",
+        "feature_names",
+        "identity",
+        "n_columns",
+        "row_type",
+        "serial",
+        "single",
+        "unit",
+        "unit_name",
+        "vault",
+    )
+    _refusal = "a stored table refuses to {}; give it to a learner as X."
+
+    def __init__(
+        self,
+        vault: Path,
+        cells: Schema,
+        classes: tuple[Any, ...],
+        unit_name: str | None,
+        about: Mapping[str, Any],
+    ) -> None:
+        self.vault, self.classes, self.unit_name = vault, classes, unit_name
+        self.single: bool = about["single"]
+        self.identity, self.serial = about["identity"], about["serial"]
+        self.columns = tuple(map(str, about["columns"]))
+        self.unit = "record" if unit_name is None else "user"
+        self.feature_names = cells.feature_names
+        self.n_columns = len(cells.feature_names)
+        self.row_type = row_type(cells, classes, unit_name)
+        self.__cells = cells
+        self.__n_rows, self.__n_units = int(about["n_rows"]), int(about["n_units"])
+
+    @classmethod
+    def found(
+        cls,
+        vault: Path,
+        cells: Schema,
+        classes: tuple[Any, ...],
+        unit_name: str | None,
+        identity: str,
+    ) -> "StoredTable | None":
+        """Return the table that lies in a vault, None where there is none that is whole and that
+        was made of the same file by the same settings.
+
+        Parameters
+        ----------
+        vault : Path
+        cells, classes, unit_name
+            As the table was written with.
+        identity : str
+            Digest of all that shaped the rows; private.
+        """
+        about = _stored_description(vault)
+        if about is None or (about["version"], about["identity"]) != (_VERSION, identity):
+            return None
+        table = cls(vault, cells, classes, unit_name, about)
+        size = table.row_type.itemsize * about["n_rows"]
+        # a file that was cut short, or written to since, is not whole
+        return table if _size_of(vault / FOLDER / ROWS) == size else None
+
+    def count_rows(self) -> int:
+        """Return the number of records; private, but under replace-one."""
+        return self.__n_rows
+
+    def count_units(self) -> int:
+        """Return the number of units, about; private, but of records under replace-one."""
+        return self.__n_units
+
+    def stored_rows(self, most: int | None = None) -> Iterator[AnyArray]:
+        """Yield all rows as they are kept, in the order of the file, in blocks.
+
+        Parameters
+        ----------
+        most : int, optional
+            Rows of a block; by default so many that encoded they take 32 MiB.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, or is not whole.
+        """
+        most = max(1, _BLOCK_ENTRIES // self.n_columns) if most is None else most
+        path = self.vault / FOLDER / ROWS
+        yield from read_rows(path, self.row_type, self.__n_rows, most, self._check_in_place)
+
+    def _check_in_place(self) -> None:
+        """Refuse to read another table that was stored here meanwhile: its people are others.
+
+        Asked once the rows are open: before others are written, what vouches for these goes.
+
+        Raises
+        ------
+        DataError
+            If it was.
+        """
+        about = _stored_description(self.vault)
+        if about is None or about["serial"] != self.serial:
+            raise DataError(
+                f"The table that was stored in {self.vault} is not there any more, or another one"
+                " was stored in its place; store it again, each table in a vault of its own."
+            )
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """Yield all rows encoded, in the order of the file."""
+        for rows in self.stored_rows():
+            yield block_of(rows, self.__cells)
+
+    @property
+    def cells(self) -> Schema:
+        """How rows are kept and encoded; public."""
+        return self.__cells
+
+    def remove(self) -> None:
+        """Remove the files of the table; it cannot be read after that."""
+        forget_table(self.vault)
+
+    def __repr__(self) -> str:
+        return (
+            f"StoredTable(n_columns={self.n_columns}, classes={list(self.classes)},"
+            f" unit={self.unit!r}, records=<private>)"
+        )
+
+
+class TableWriter:
+    """Write a stored table row by row; it is there once `finish` was called, and not before.
+
+    Parameters
+    ----------
+    vault : path
+        Made with mode 0700 where absent. A table that lies there is removed.
+    cells, classes, unit_name
+        As for `StoredTable`.
+
+    Raises
+    ------
+    DataError
+        If the vault cannot be written.
+    """
+
+    def __init__(
+        self, vault: Path, cells: Schema, classes: tuple[Any, ...], unit_name: str | None
+    ) -> None:
+        self._vault, self._folder = make_vault(vault), Path(vault) / FOLDER
+        self._cells, self._classes, self._unit_name = cells, classes, unit_name
+        self._type = row_type(cells, classes, unit_name)
+        forget_table(vault)
+        make_vault(self._folder)
+        self._rows, self._n_rows = self._folder / ROWS, 0
+
+    def add(self, cells: AnyArray, classes: IntArray, units: UnsignedArray | None) -> None:
+        """Write rows behind those that are there.
+
+        Parameters
+        ----------
+        cells : structured ndarray of shape (n_rows,)
+        classes : ndarray of int64, shape (n_rows,)
+        units : ndarray of uint64, shape (n_rows, 2), or None
+        """
+        rows = np.empty(len(cells), dtype=self._type)
+        rows[_CELLS], rows[_CLASS] = cells, classes
+        if units is not None:
+            rows[_UNIT] = units
+        add_rows(self._rows, rows)
+        self._n_rows += len(rows)
+
+    def finish(
+        self,
+        identity: str,
+        serial: str,
+        *,
+        n_units: int,
+        columns: Sequence[str],
+        single: bool = False,
+    ) -> StoredTable:
+        """Return the table, which is whole now and was found to be fit.
+
+        Parameters
+        ----------
+        identity : str
+            Digest of all that shaped the rows; private.
+        serial : str
+            Drawn at random.
+        n_units : int
+            About how many units there are; private.
+        columns : sequence of str
+            Of the file.
+        single : bool
+            As for the table.
+
+        Raises
+        ------
+        DataError
+            If the rows are not those that were written, or cannot be.
+        """
+        finish_rows(self._rows)
+        if _size_of(self._rows) != self._n_rows * self._type.itemsize:
+            raise DataError(
+                f"Something else has written to {self._folder}; give every table a vault of its"
+                " own, and repeat."
+            )
+        about = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "identity": identity,
+            "serial": serial,
+            "n_rows": self._n_rows,
+            "n_units": n_units,
+            "columns": list(columns),
+            "single": single,
+        }
+        # last: without this file there is no table, so an interrupted run leaves none
+        write_secret(self._folder / ABOUT, json.dumps(about).encode())
+        given = self._vault, self._cells, self._classes, self._unit_name
+        return StoredTable(*given, about)
+
+
+def forget_table(vault: Path) -> None:
+    """Remove the table that is kept in a vault, if there is one, and the parts of it that a fit
+    which was killed has left there."""
+    remove_folder(vault / FOLDER, ABOUT)
+    for name in PARTS:
+        for left in vault.glob(f"{name}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def remove_folder(folder: Path, about: str) -> None:
+    """Remove a folder of rows, as far as it can be, and before anything else the file that vouches
+    for them; a link in its place goes, not what it leads to."""
+    with suppress(OSError):
+        if folder.is_symlink():
+            folder.unlink()
+        else:
+            (folder / about).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stored_description(vault: Path) -> dict[str, Any] | None:
+    """Return what is said of the table in a vault, None where there is none that is whole."""
+    return _description(vault / FOLDER, _FORMAT, _FIELDS)
+
+
+def _description(folder: Path, name: str, fields: Mapping[str, type]) -> dict[str, Any] | None:
+    """Return what is said of the rows in a folder, None where nothing vouches for them."""
+    content = None
+    with suppress(DataError):
+        content = read_secret(folder / ABOUT, largest=LARGEST_JSON)
+    about = None if content is None else json_fields(content, fields)
+    return about if about is not None and about["format"] == name else None
+
+
+def row_type(cells: Schema, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:
+    """Return the type of a row on disk."""
+    fields: list[Any] = [
+        (_CELLS, cells.compact_type),
+        (_CLASS, np.min_scalar_type(len(classes) - 1)),
+    ]
+    return np.dtype([*fields, *([] if unit_name is None else [(_UNIT, np.uint64, (2,))])])
+
+
+def block_of(rows: AnyArray, cells: Schema) -> RowBlock:
+    """Return kept rows, of shape (n_rows,), as encoded ones."""
+    return RowBlock(cells.widen(rows[_CELLS]), rows[_CLASS].astype(np.int64), units_of(rows))
+
+
+def units_of(rows: AnyArray) -> UnsignedArray | None:
+    """Return the keyed hashes of the units of kept rows, shape (n_rows, 2), None where every record
+    is one."""
+    return rows[_UNIT] if _UNIT in (rows.dtype.names or ()) else None
+
+
+def add_rows(path: Path, rows: AnyArray) -> None:
+    """Write rows, of shape (n_rows,), behind those of a secret file, mode 0600, which is closed
+    between two writes, so that there may be very many. It is whole once `finish_rows` was called.
+
+    Raises
+    ------
+    DataError
+        If they cannot be written.
+    """
+    with _opened_file(path, _APPENDING, "written") as file:
+        file.write(np.ascontiguousarray(rows).data)
+
+
+def finish_rows(path: Path) -> None:
+    """Write a file of rows through to the disk; an empty one where there is none.
+
+    Raises
+    ------
+    DataError
+        If it cannot be written.
+    """
+    with _opened_file(path, _APPENDING, "written") as file:
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_rows(
+    path: Path,
+    kind: np.dtype[Any],
+    n_rows: int,
+    most: int,
+    check: Callable[[], None] | None = None,
+) -> Iterator[AnyArray]:
+    """Yield the rows of a secret file in blocks.
+
+    Parameters
+    ----------
+    path : Path
+    kind : numpy.dtype
+        Of a row.
+    n_rows : int
+        How many there must be.
+    most : int
+        Rows of a block.
+    check : callable, optional
+        Called once the file is open; raises where it is another one.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, or holds another number of rows.
+    """
+    not_whole = f"{path} is not whole; remove the folder {path.parent}, and repeat the run."
+    if not path.is_file():
+        raise DataError(not_whole)
+    with _opened_file(path, os.O_RDONLY, "read") as file:
+        if os.fstat(file.fileno()).st_size != n_rows * kind.itemsize:
+            raise DataError(not_whole)
+        # the file is open now: what is checked is what will be read
+        if check is not None:
+            check()
+        for start in range(0, n_rows, most):
+            count = min(most, n_rows - start)
+            part = file.read(count * kind.itemsize)
+            if len(part) != count * kind.itemsize:
+                raise DataError(f"{path} was changed while it was read; repeat the run.")
+            yield np.frombuffer(part, dtype=kind)
+
+
+@contextmanager
+def _opened_file(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
+    """Give an open file of a vault, without a buffer; never through a link."""
+    problem = ""
+    try:
+        handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        with os.fdopen(handle, "ab" if flags & os.O_APPEND else "rb", buffering=2**20) as file:
+            yield file
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(
+            f"{path} cannot be {what} ({problem}); free some space, or name another folder."
+        )
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of a file's content in bytes, -1 where there is none that can be read."""
+    if not path.is_file():
+        return -1
+    with _opened_file(path, os.O_RDONLY, "read") as file:
+        return os.fstat(file.fileno()).st_size
+
+
+#: Returns the shard numbers of some rows: from the hashes of their units, if they have any, the
+#: place of the first of them in the file, and how many there are.
+ShardOf = Callable[[UnsignedArray | None, int, int], IntArray]
+
+SHARDS_FOLDER = "shards"  # in the vault
+_SHARDS_FORMAT = "secretballot/shards"
+_SHARDS_FIELDS = {
+    "format": str,
+    "version": int,
+    "table": str,
+    "rule": str,
+    "serial": str,
+    "sizes": list,
+}
+_DEALT_BYTES = 2**26  # of rows that are sorted at once
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StoredShards:
+    """Shards of a stored table, in files of a vault: a small handle that any process which sees
+    the folder can read them by.
+
+    Attributes
+    ----------
+    folder : Path
+    cells : Schema
+        How rows are kept and encoded; public.
+    row_type : numpy.dtype
+        Of a row on disk.
+    sizes : tuple of int
+        Rows of each shard; private.
+    serial : str
+        Names this dealing; drawn at random, never computed from data.
+    sparse : bool
+        Whether parts are CSR matrices; public.
+    """
+
+    folder: Path
+    cells: Schema
+    row_type: np.dtype[np.void]
+    sizes: tuple[int, ...] = field(repr=False)
+    serial: str
+    sparse: bool = False
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of shards; public."""
+        return len(self.sizes)
+
+    def part(self, number: int) -> tuple[Any, IntArray]:
+        """Return the encoded rows of one shard, an array or a CSR matrix, and the indices of their
+        classes, in the order of the file.
+
+        Raises
+        ------
+        DataError
+            If this process does not see the folder, or its file cannot be read or is not whole.
+        """
+        # by the file that every dealing has: what a single shard holds, or lacks, has no say
+        if not (self.folder / ABOUT).is_file():
+            raise DataError(
+                f"A worker does not see the shards in {self.folder}; put the vault on storage that"
+                " all workers share, or let the shards be sent to them (send_shards,"
+                " --send-shards). Nothing was spent."
+            )
+        return _encoded_part(self._rows_of_shard(number), self.cells, self.sparse)
+
+    def loader(self, number: int, *, send: bool) -> Callable[[], tuple[Any, IntArray]]:
+        """Return what a worker needs to have a shard: where it lies, or its rows in as few bytes
+        as on disk."""
+        if send:
+            return partial(_encoded_part, self._rows_of_shard(number), self.cells, self.sparse)
+        return partial(self.part, number)
+
+    def block(self, number: int) -> RowBlock:
+        """Return one shard, with the units of its rows."""
+        return block_of(self._rows_of_shard(number), self.cells)
+
+    def _rows_of_shard(self, number: int) -> AnyArray:
+        """Return the rows of one shard as they are kept."""
+        size, path = self.sizes[number], self.folder / _name_of(number)
+        if not size:
+            return np.empty(0, dtype=self.row_type)
+        (rows,) = read_rows(path, self.row_type, size, size)
+        return rows
+
+    def __repr__(self) -> str:
+        return f"StoredShards(n_teachers={self.n_teachers}, records=<private>)"
+
+
+def dealt_shards(
+    table: StoredTable, vault: Path, n_shards: int, shard_of: ShardOf, *, rule: str, serial: str
+) -> StoredShards:
+    """Return the shards of a stored table, dealt now or found in the vault.
+
+    Rows keep their order inside a shard, as in `training.Shards`.
+
+    Parameters
+    ----------
+    table : StoredTable
+    vault : path
+        Its folder "shards" takes a file for each shard, of mode 0600.
+    n_shards : int
+    shard_of : callable
+        Takes the hashes of units or None, the place of the first row in the file, and a number of
+        rows; returns their shard numbers. Each must be a function of that row's unit or place, and
+        of fresh randomness.
+    rule : str
+        Name of what `shard_of` does: shards that were dealt by another rule are not taken up.
+    serial : str
+        Of a new dealing; drawn at random.
+
+    Raises
+    ------
+    DataError
+        If files cannot be read or written.
+    """
+    folder = make_vault(vault) / SHARDS_FOLDER
+    about = {"format": _SHARDS_FORMAT, "version": _VERSION, "table": table.serial, "rule": rule}
+    kept = _kept_dealing(folder, table, n_shards, about)
+    if kept is not None:
+        return kept
+    forget_shards(vault)
+    make_vault(folder)
+    sizes, first = np.zeros(n_shards, dtype=np.int64), 0
+    for rows in table.stored_rows(max(1, _DEALT_BYTES // table.row_type.itemsize)):
+        numbers = shard_of(units_of(rows), first, len(rows))
+        order, here = np.argsort(numbers, kind="stable"), np.bincount(numbers, minlength=n_shards)
+        ends = np.cumsum(here)
+        # one file each, hence a loop
+        for number in np.flatnonzero(here).tolist():
+            part = order[ends[number] - here[number] : ends[number]]
+            add_rows(folder / _name_of(number), rows[part])
+        sizes, first = sizes + here, first + len(rows)
+    for number in np.flatnonzero(sizes).tolist():
+        finish_rows(folder / _name_of(number))
+    about |= {"serial": serial, "sizes": sizes.tolist()}
+    # last, as it vouches for all the others
+    write_secret(folder / ABOUT, json.dumps(about).encode())
+    return StoredShards(folder, table.cells, table.row_type, tuple(sizes.tolist()), serial)
+
+
+def forget_shards(vault: Path) -> None:
+    """Remove the shards of a vault: before anything is released, and before others are dealt.
+
+    Raises
+    ------
+    DataError
+        If they are still there: a second release by the same shards would tell whether the table
+        has changed in between.
+    """
+    remove_folder(vault / SHARDS_FOLDER, ABOUT)
+    if os.path.lexists(vault / SHARDS_FOLDER / ABOUT):
+        raise DataError(
+            f"The shards in {vault / SHARDS_FOLDER} cannot be removed, and nothing may be released"
+            " while they are there; remove that folder, and repeat. Nothing was spent."
+        )
+
+
+def _kept_dealing(
+    folder: Path, table: StoredTable, n_shards: int, expected: Mapping[str, object]
+) -> StoredShards | None:
+    """Return shards that lie in a folder whole, of this table, by this rule and of this number."""
+    about = _description(folder, _SHARDS_FORMAT, _SHARDS_FIELDS)
+    if about is None or any(about[name] != value for name, value in expected.items()):
+        return None
+    sizes = about["sizes"]
+    if len(sizes) != n_shards or not all(type(size) is int and size >= 0 for size in sizes):
+        return None
+    return StoredShards(folder, table.cells, table.row_type, tuple(sizes), about["serial"])
+
+
+def _encoded_part(rows: AnyArray, cells: Schema, sparse: bool) -> tuple[Any, IntArray]:
+    """Return kept rows of a shard as its teacher gets them, and the indices of their classes."""
+    X = cells.widen_sparse(rows[_CELLS]) if sparse else cells.widen(rows[_CELLS])
+    return X, rows[_CLASS].astype(np.int64)
+
+
+def _name_of(number: int) -> str:
+    return f"{number:06d}.rows"

@@ -1,0 +1,425 @@
+"""Made-up data: samples whose best possible error is known, labels that hold the Tsybakov noise
+condition with a known exponent and no better, and files of a clinic that never was."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import (
+    check_count,
+    check_finite,
+    check_positive,
+    check_probability,
+    name_part,
+    shown,
+)
+from secretballot.exceptions import DataError, Parameter, ParameterError
+
+
+class TwoClassSample(NamedTuple):
+    """A sample from two classes with everything known about them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, n_features)
+    y : ndarray of shape (n,), int64
+        0 or 1.
+    probability : ndarray of shape (n,)
+        The true probability of class 1 at each point.
+    bayes_error : float
+        Error of the best possible classifier, which says 1 where `probability` exceeds one half.
+
+    Examples
+    --------
+    >>> sample = sb.data.synthetic_two_class(100, bayes_error=0.1, seed=0)
+    >>> sample.X.shape, sample.bayes_error
+    ((100, 5), 0.1)
+    """
+
+    X: FloatArray
+    y: IntArray
+    probability: FloatArray
+    bayes_error: float
+
+
+def synthetic_two_class(
+    n: int, *, n_features: int = 5, bayes_error: float = 0.1, seed: int
+) -> TwoClassSample:
+    """Draw from two equally likely normal classes with a chosen Bayes error.
+
+    Class 1 is N(m u, I) and class 0 is N(-m u, I) for the unit vector u with equal entries, so the
+    Bayes error is Phi(-m), and `m` is chosen to make it `bayes_error`.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    n_features : int
+        Number of features.
+    bayes_error : float
+        Above 0, below 0.5.
+    seed : int
+        Fixes the sample; points are public or synthetic, so this is no secret.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+    """
+    check_count("n", n)
+    check_count("n_features", n_features)
+    check_count("seed", seed, minimum=0)
+    if not check_positive("bayes_error", bayes_error) < 0.5:
+        raise ParameterError(
+            Parameter("bayes_error"),
+            f" is {shown(bayes_error)}; it must lie strictly between 0 and 0.5.",
+        )
+    m = -NormalDist().inv_cdf(bayes_error)
+    direction = np.full(n_features, 1 / math.sqrt(n_features))
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, size=n)
+    X = rng.normal(size=(n, n_features)) + np.outer((2 * y - 1) * m, direction)
+    # The logistic function of 2 m <u, x>, in the form that cannot overflow.
+    probability = 0.5 * (1 + np.tanh(m * (X @ direction)))
+    return TwoClassSample(X, y, probability, bayes_error)
+
+
+def _check_noise(noise: object) -> None:
+    if not 0 <= check_finite("noise", noise) < 0.5:
+        raise ParameterError(
+            Parameter("noise"), f" is {shown(noise)}; it must be at least 0 and less than 0.5."
+        )
+
+
+def synthetic_massart(
+    X: npt.ArrayLike,
+    concept: Callable[[FloatArray], npt.ArrayLike],
+    *,
+    noise: float = 0.0,
+    seed: int,
+) -> TwoClassSample:
+    """Label points by a concept, and flip every label with one probability.
+
+    Massart noise at its strongest.
+
+    The best possible classifier is the concept, and its error is `noise`. A classifier that differs
+    from the concept on a share s of the points errs by ``(1 - 2 noise) s`` more.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+    concept : callable
+        Takes the points and returns 0 or 1 for each, such as the `predict` of a hypothesis.
+    noise : float
+        Probability of a flip: from 0, where the concept is learnt without error, to below 0.5.
+    seed : int
+        Fixes the flips; points are public or synthetic, so this is no secret.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+    DataError
+        If `X` is not two-dimensional, or the concept does not give 0 or 1 for every point.
+    """
+    check_count("seed", seed, minimum=0)
+    _check_noise(noise)
+    points = np.asarray(X, dtype=np.float64)
+    if points.ndim != 2:
+        raise DataError(
+            Parameter("X"),
+            f" has {points.ndim} dimensions; it must have two: one row for each point.",
+        )
+    best = np.asarray(concept(points))
+    if best.shape != (len(points),) or not np.isin(best, (0, 1)).all():
+        raise DataError(
+            "the concept does not give 0 or 1 for every point; give one label for each row of X."
+        )
+    # every label is flipped with the same probability, so the flips do not depend on the point
+    flipped = np.random.default_rng(seed).random(len(points)) < noise
+    y = np.where(flipped, 1 - best, best).astype(np.int64)
+    return TwoClassSample(points, y, np.where(best == 1, 1 - noise, noise), noise)
+
+
+@dataclass(frozen=True)
+class TsybakovThresholds:
+    """Uniform points on [0, 1] whose labels are the noisier the nearer they are to a threshold t.
+
+    The best classifier is 1[x >= t]. At distance z from t the probability r(x) of label 1 has |2
+    r(x) - 1| = (1 - 2 noise) min(1, z / scale)^((1 - tau) / tau), times `left_margin` to the left
+    of t.
+
+    So P(|r(x) - 1/2| <= s) is proportional to s^(tau / (1 - tau)) for small s (Liu et al. 2021,
+    Definition 3), and a threshold at distance z <= scale has the excess error (1 - 2 noise) tau
+    scale (z / scale)^(1 / tau), times `left_margin` on the left: the condition P(h != h*) <= eta
+    excess^tau of their Lemma 4 is an equality, and holds for no larger exponent.
+
+    Attributes
+    ----------
+    tau : float
+        Exponent, above 0, at most 1. At 1 the labels' noise is the same everywhere (Massart).
+    threshold : float
+        t, above 0, below 1.
+    scale : float
+        Distance from t at which the noise has come down to `noise`, positive; not read at tau = 1.
+    noise : float
+        Probability, from 0 to below 0.5, that the label of a point far from t is flipped.
+    left_margin : float
+        Above 0, at most 1. Below 1 the two sides differ; then learners of few records err more
+        often to the left, all alike, and no vote among them fixes it.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> points = sb.data.TsybakovThresholds(tau=0.5)
+    >>> points.probability([0.25, 0.5, 0.75]).tolist()
+    [0.25, 0.5, 0.75]
+    >>> points.bayes_error
+    0.25
+    """
+
+    tau: float
+    threshold: float = 0.5
+    scale: float = 0.5
+    noise: float = 0.0
+    left_margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("scale", self.scale)
+        for name in ("tau", "left_margin"):
+            if not check_positive(name, value := getattr(self, name)) <= 1:
+                raise ParameterError(
+                    name_part(name), f" is {shown(value)}; it must be above 0 and at most 1."
+                )
+        check_probability("threshold", self.threshold)
+        _check_noise(self.noise)
+
+    def probability(self, x: npt.ArrayLike) -> FloatArray:
+        """Return the probability of label 1 at points of [0, 1], in the shape given."""
+        z = np.asarray(x, dtype=np.float64) - self.threshold
+        margin = np.minimum(np.abs(z) / self.scale, 1) ** ((1 - self.tau) / self.tau)
+        lean = (0.5 - self.noise) * np.where(z < 0, -self.left_margin, 1.0)
+        return np.asarray(0.5 + lean * margin)
+
+    def disagreement(self, threshold: npt.ArrayLike) -> FloatArray:
+        """Return how often 1[x >= threshold] differs from the best classifier, in the shape given.
+
+        Parameters
+        ----------
+        threshold : array of float
+            Infinities and numbers outside of [0, 1] stand for a classifier that says the same
+            everywhere.
+
+        Raises
+        ------
+        DataError
+            If a threshold is nan.
+        """
+        return np.asarray(np.abs(self._clipped_threshold(threshold) - self.threshold))
+
+    def excess(self, threshold: npt.ArrayLike) -> FloatArray:
+        """Return the error of 1[x >= threshold] beyond `bayes_error`, exactly: see
+        `disagreement`.
+
+        Any shape; the result has the shape of `threshold`.
+        """
+        at = self._clipped_threshold(threshold)
+        z = np.abs(at - self.threshold)
+        near = self.tau * self.scale * (np.minimum(z, self.scale) / self.scale) ** (1 / self.tau)
+        side = np.where(at < self.threshold, self.left_margin, 1.0)
+        return np.asarray((1 - 2 * self.noise) * side * (near + np.maximum(z - self.scale, 0)))
+
+    def _clipped_threshold(self, threshold: npt.ArrayLike) -> FloatArray:
+        values = np.asarray(threshold, dtype=np.float64)
+        if np.isnan(values).any():
+            raise DataError(Parameter("threshold"), " is nan; give a number or an infinity.")
+        return np.clip(values, 0, 1)
+
+    @property
+    def bayes_error(self) -> float:
+        """Error of the best classifier."""
+        return float((1 - self.excess([0, 1]).sum()) / 2)
+
+    @property
+    def eta(self) -> float:
+        """Least factor, at least 1, of the condition for thresholds: P(h != h*) <= eta
+        excess^tau."""
+        # the ratio is constant up to `scale` and rises beyond, so that the ends decide
+        return float(max(1.0, (self.disagreement([0, 1]) / self.excess([0, 1]) ** self.tau).max()))
+
+
+class TsybakovSample(NamedTuple):
+    """A sample, and the distribution that it was drawn from.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, 1)
+        In [0, 1).
+    y : ndarray of shape (n,), int64
+        0 or 1.
+    probability : ndarray of shape (n,)
+        The true probability of class 1 at each point.
+    bayes_error : float
+    distribution : TsybakovThresholds
+
+    Examples
+    --------
+    >>> sample = sb.data.synthetic_tsybakov(100, tau=0.5, seed=0)
+    >>> sample.X.shape, sample.distribution.tau
+    ((100, 1), 0.5)
+    """
+
+    X: FloatArray
+    y: IntArray
+    probability: FloatArray
+    bayes_error: float
+    distribution: TsybakovThresholds
+
+
+def synthetic_tsybakov(
+    n: int,
+    *,
+    tau: float,
+    threshold: float = 0.5,
+    scale: float = 0.5,
+    noise: float = 0.0,
+    left_margin: float = 1.0,
+    seed: int,
+) -> TsybakovSample:
+    """Draw from a distribution that holds the Tsybakov noise condition with exponent tau exactly.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    tau, threshold, scale, noise, left_margin : float
+        As for `TsybakovThresholds`.
+    seed : int
+        Fixes the sample; points are public or synthetic, so this is no secret.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> sample = sb.data.synthetic_tsybakov(1000, tau=0.5, seed=0)
+    >>> sample.bayes_error
+    0.25
+    >>> sample.distribution.excess([0.4, 0.5]).round(6).tolist()
+    [0.01, 0.0]
+    """
+    check_count("n", n)
+    check_count("seed", seed, minimum=0)
+    distribution = TsybakovThresholds(tau, threshold, scale, noise, left_margin)
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 1))
+    probability = distribution.probability(X[:, 0])
+    y = (rng.random(n) < probability).astype(np.int64)
+    return TsybakovSample(X, y, probability, distribution.bayes_error, distribution)
+
+
+#: Splits and synthetic people come from a public random seed; no privacy rests on it.
+_SEED = 20260
+_PRIVATE, _PUBLIC, _TEST = 20_000, 2_000, 4_000
+
+
+@dataclass(frozen=True)
+class DemonstrationFiles:
+    """Files of one demonstration.
+
+    Attributes
+    ----------
+    private, public, test : Path
+        Labelled private records, unlabelled public ones, labelled test records.
+    target : str
+    classes : tuple of str
+    """
+
+    private: Path
+    public: Path
+    test: Path
+    target: str
+    classes: tuple[str, str]
+
+
+def write_clinic(folder: Path) -> DemonstrationFiles:
+    """Write synthetic patients of one clinic.
+
+    Numbers, categories, a few gaps, and whether each came back.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files go; made if it is not there.
+    """
+    rng = np.random.default_rng(_SEED)
+    rows = _PRIVATE + _PUBLIC + _TEST
+    age = rng.integers(18, 95, rows)
+    stay = 1 + rng.poisson(3.5, rows)
+    pressure = rng.normal(115 + 0.3 * age, 14).round()
+    ward = rng.choice(["surgery", "heart", "general", "lung"], rows, p=[0.3, 0.2, 0.35, 0.15])
+    smoker = rng.random(rows) < 0.3
+    risk = 0.05 * (age - 60) + 0.35 * (stay - 4) + 0.03 * (pressure - 130) + 1.2 * smoker
+    risk += np.select([ward == "heart", ward == "lung"], [1.0, 0.7], -0.5)
+    # a few missing values, as real tables have them: they must go through the same encoding
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "stay_days": stay,
+            "pressure": np.where(rng.random(rows) < 0.03, np.nan, pressure),
+            "ward": ward,
+            "smoker": np.where(smoker, "yes", "no"),
+            "readmitted": np.where(2.0 * risk + rng.logistic(size=rows) > 0, "yes", "no"),
+        }
+    )
+    return _write_tables(folder, frame, "readmitted", (_PRIVATE, _PUBLIC))
+
+
+def write_breast_cancer(folder: Path) -> DemonstrationFiles:
+    """Write scikit-learn's breast cancer data, split at random into private, public and test
+    records.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files go; made if it is not there.
+    """
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer(as_frame=True)
+    frame = data.data.rename(columns=lambda name: name.replace(" ", "_"))
+    frame["diagnosis"] = np.where(data.target == 1, "benign", "malignant")
+    frame = frame.iloc[np.random.default_rng(_SEED).permutation(len(frame))]
+    return _write_tables(folder, frame, "diagnosis", (320, 120))
+
+
+def _write_tables(
+    folder: Path, frame: pd.DataFrame, target: str, sizes: tuple[int, int]
+) -> DemonstrationFiles:
+    """Write the first rows as private, the next as public without the target, the rest as test."""
+    folder.mkdir(parents=True, exist_ok=True)
+    first, second = sizes[0], sum(sizes)
+    parts = {
+        "private": frame.iloc[:first],
+        "public": frame.iloc[first:second].drop(columns=target),
+        "test": frame.iloc[second:],
+    }
+    for name, part in parts.items():
+        part.to_csv(folder / f"{name}.csv", index=False)
+    paths = {name: folder / f"{name}.csv" for name in parts}
+    classes = sorted(set(frame[target]))
+    return DemonstrationFiles(**paths, target=target, classes=(classes[0], classes[1]))

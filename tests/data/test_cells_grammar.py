@@ -1,0 +1,161 @@
+"""The grammar of cells: which text of a file gives which value in which declared kind of column.
+
+Each case is read through a CSV file, once alone and once between hostile records: a cell means what
+it means by itself. Dates and lengths of time have a table of their own in `test_times`, the types
+of Parquet and of frames in `test_cell_independence`.
+"""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secretballot.data.cells import texts_of
+from secretballot.data.reading import read_table, table_blocks
+from secretballot.data.schema import Schema
+from secretballot.exceptions import DataError
+
+NUMBER = {"kind": "numeric", "median": 0, "center": 0, "scale": 1, "indicator": True}
+COMMA = {**NUMBER, "decimal": ","}
+LENGTH = {**NUMBER, "kind": "duration"}
+DAY = {"kind": "date", "median": "1970-01-01", "scale": 1, "parts": [], "indicator": True}
+VECTOR = {"kind": "vector", "center": [0, 0], "scale": 1}
+WORDS = {"kind": "text", "words": ["heart", "2020"]}
+CATEGORIES = ["1", "yes", "No"]
+
+#: A cell that says nothing, and one that says something for which the column has no place.
+MISSING, STRANGE = "missing", "strange"
+
+#: Declared kind, text of the cell, value of its first encoded columns.
+CASES: list[tuple[Any, str, Any]] = [
+    *((NUMBER, text, value) for text, value in [
+        ("41", 41), (" 41 ", 41), ("+1.50", 1.5), ("-0", 0), ("-0.0", 0), ("1e3", 1000),
+        (".5", 0.5),
+        ("1_000", 1000), ("1E-3", 0.001), ("1e30", 1e30), ("1e31", STRANGE), ("1e400", STRANGE),
+        ("inf", STRANGE), ("1,5", STRANGE), ("1 000", STRANGE), ("0x10", STRANGE), ("5 %", STRANGE),
+        ("12a", STRANGE), ("٣", 3), ("True", STRANGE),
+        *((word, MISSING) for word in
+          ("", "  ", "?", "NA", "n/a", "NaN", "None", "NULL", "nan")),
+        ("-", STRANGE), ("k.A.", STRANGE), ("missing", STRANGE), ("<NA>", STRANGE),
+    ]),
+    *((COMMA, text, value) for text, value in [
+        ("1,5", 1.5), ("-1,5", -1.5), ("1.234,5", 1234.5), ("1.234", 1.234), ("41", 41),
+        (",5", 0.5), ("1,5e2", 150), ("1,234,5", STRANGE), ("12.34,5", STRANGE), ("NA", MISSING),
+    ]),
+    *((CATEGORIES, text, place) for text, place in [
+        ("1", 0), ("1.0", 0), ("1.00", 0), ("01", STRANGE), ("1.5", STRANGE), ("yes", 1),
+        (" yes ", 1), ("Yes", STRANGE), ("No", 2), ("no", STRANGE), ("", MISSING), ("NA", MISSING),
+        ('"yes"', STRANGE), ("y\u0301", STRANGE),
+    ]),
+    *(({"kind": "boolean"}, text, place) for text, place in [
+        ("True", 1), ("true", 1), ("TRUE", 1), ("False", 0), ("tRuE", STRANGE), ("1", STRANGE),
+        ("yes", STRANGE), ("", MISSING),
+    ]),
+    *((DAY, text, value) for text, value in [
+        ("1970-01-03", 2), ("1970/1/3", 2), ("1970-01-03T12:00", 2.5), ("03.01.1970", STRANGE),
+        ("1970-02-30", STRANGE), ("", MISSING), ("NaN", MISSING), ("NaT", STRANGE),
+    ]),
+    ({**DAY, "format": "day-first"}, "03/01/1970", 2),
+    ({**DAY, "format": "month-first"}, "01/03/1970", 2),
+    ({**DAY, "format": "day-first"}, "1970-01-03", 2),
+    ({**DAY, "format": "compact"}, "19700103", 2),
+    *((LENGTH, text, value) for text, value in [
+        ("01:00", 3600), ("1 days 00:00:01", 86401), ("P1D", 86400), ("60", STRANGE), ("", MISSING),
+    ]),
+    *((VECTOR, text, value) for text, value in [
+        ("[1, 2]", (1, 2)), ("[1,nan]", STRANGE), ("[1]", STRANGE), ("1, 2", STRANGE),
+        ("", MISSING),
+    ]),
+    *((WORDS, text, value) for text, value in [
+        ("Heart, 2020!", (1, 1, 0)), ("hearts", STRANGE), ("HEART\u0301", STRANGE), ("", MISSING),
+        ("...", STRANGE),
+    ]),
+]  # fmt: skip
+
+HOSTILE = ["", "1e400", "x", "-0.0", "[9]", "1,9", "2020-02-30", "NA", "٣", "True", '"']
+
+
+def write(path: Path, cells: list[str]) -> Path:
+    """Write one column of cells, each quoted, beside one that is never empty."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerows([["a", "b"], *([cell, "."] for cell in cells)])
+    return path
+
+
+def meaning(path: Path, spec: Any) -> tuple[bytes, Any]:
+    """Return the encoded first row of a file to the bit, and what it says."""
+    schema = Schema.from_json({"columns": {"a": spec}})
+    encoding = schema.encoding(read_table(path))
+    said: Any = encoding.matrix[0]
+    if 0 in encoding.odd["a"].strange:
+        said = STRANGE
+    return encoding.matrix[0].tobytes(), said
+
+
+@pytest.mark.parametrize(("spec", "text", "value"), CASES)
+def test_a_text_has_one_value_whatever_the_other_records_hold(
+    tmp_path: Path, spec: Any, text: str, value: Any
+) -> None:
+    alone, said = meaning(write(tmp_path / "alone.csv", [text]), spec)
+    among, _ = meaning(write(tmp_path / "among.csv", [text, *HOSTILE, text]), spec)
+    assert alone == among
+    schema = Schema.from_json({"columns": {"a": spec}})
+    encoding = schema.encoding(read_table(tmp_path / "alone.csv"))
+    assert encoding.odd["a"].missing == (value == MISSING)
+    if value == STRANGE:
+        assert isinstance(said, str)
+    elif value != MISSING:
+        kind = spec["kind"] if isinstance(spec, dict) else "categorical"
+        found = said.argmax() if kind in ("categorical", "boolean") else said[: np.size(value)]
+        assert np.array_equal(np.ravel(found), np.ravel(value))
+
+
+#: Content of a file, and its cells; or what is said of one that is none.
+FILES: list[tuple[str, bytes, list[list[str]] | str]] = [
+    ("plain", b"a,b\n1,x\n", [["1", "x"]]),
+    ("ends of lines", b"a,b\r\n1,x\r\n2,y", [["1", "x"], ["2", "y"]]),
+    ("old Macintosh", b"a,b\r1,x\r2,y\r", [["1", "x"], ["2", "y"]]),
+    ("stray carriage return", b"a,b\n1,x\ry\n", "does not end as its first line does"),
+    ("byte order mark", "\ufeffa,b\n1,é\n".encode(), [["1", "é"]]),
+    ("spaces", b" a , b\n 1 ,\tx\n", [["1", "x"]]),
+    ("quotes", b'a,b\n"1,5","say ""x"""\n', [["1,5", 'say "x"']]),
+    ("quoted blank", b'a,b\n"",""\n', [["", ""]]),
+    ("single quotes are cells", b"a,b\n'1',x\n", [["'1'", "x"]]),
+    ("mark inside a cell", b'a,b\n1"2,x\n', [['1"2', "x"]]),
+    ("mark that opens", b'a,b\n"1,x\n2,y\n', "no well-formed CSV"),
+    ("mark that stays open", b'a,b\n1,"x\n', "no well-formed CSV"),
+    ("mark in two records", b'a,b\n1,"x\n2,y"\n', "does not end on its line"),
+    ("text after a mark", b'a,b\n"1"0,x\n', "no well-formed CSV"),
+    ("empty lines", b"a,b\n\n1,x\n\n\n2,y\n\n", [["1", "x"], ["2", "y"]]),
+    ("too few", b"a,b\n1\n", "another number in row 0"),
+    ("too many", b"a,b\n1,x\n2,y,z\n", "another number in row 1"),
+    ("semicolons", b"a;b\n1,5;x\n", [["1,5", "x"]]),
+    ("tabs", b"a\tb\n1\t\n", [["1", ""]]),
+    ("cp1252", "a,b\n1,é\n".encode("cp1252"), "cp1252"),
+    ("UTF-16", "a,b\n1,x\n".encode("utf-16"), "is in UTF-16"),
+    ("binary", b"a,b\n1,\0\n", "is binary"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "cells"), [case[1:] for case in FILES],
+                         ids=[case[0] for case in FILES])  # fmt: skip
+def test_a_file_is_lines_of_cells(
+    tmp_path: Path, content: bytes, cells: list[list[str]] | str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    if isinstance(cells, str):
+        for read in (read_table, lambda place: list(table_blocks(place))):
+            with pytest.raises(DataError, match=cells) as caught:
+                read(path)
+            assert caught.value.__cause__ is caught.value.__context__ is None
+        return
+    frame = read_table(path)
+    assert list(frame.columns) == ["a", "b"]
+    found = [[*row] for row in zip(*(texts_of(frame[name]) for name in "ab"), strict=True)]
+    assert found == cells
+    (block,) = table_blocks(path)
+    assert block.equals(frame)

@@ -1,0 +1,417 @@
+"""What public cells make of a column, and that every kind means the same in CSV and in Parquet."""
+
+import datetime
+import decimal
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secretballot.data.columns import (
+    BooleanColumn,
+    CategoricalColumn,
+    DateColumn,
+    DurationColumn,
+    FeatureColumn,
+    IgnoredColumn,
+    NumericColumn,
+    OddCells,
+    TextColumn,
+)
+from secretballot.data.declared import declared_column
+from secretballot.data.inferred import InferredColumn, inferred_column
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
+from secretballot.exceptions import DataError
+
+N = 120
+RNG = np.random.default_rng(8)
+DAYS = [datetime.date(2018, 1, 1) + datetime.timedelta(int(d)) for d in RNG.integers(0, 900, N)]
+MOMENTS = [
+    datetime.datetime.combine(day, datetime.time(int(h), int(m)))
+    for day, h, m in zip(DAYS, RNG.integers(0, 24, N), RNG.integers(0, 60, N), strict=True)
+]
+
+
+def inferred(cells: Any, name: str = "a") -> InferredColumn:
+    return inferred_column(name, pd.Series(cells, dtype=object))
+
+
+def encoded(column: FeatureColumn, cells: "pd.Series[Any]") -> tuple[np.ndarray, OddCells]:
+    kept, odd = column.compact(cells)
+    assert kept.dtype == column.compact_type.base
+    out = np.empty((len(cells), len(column.feature_names)))
+    column.widen(kept, out)
+    return out, odd
+
+
+@pytest.mark.parametrize(
+    ("cells", "style", "parts"),
+    [
+        ([str(day) for day in DAYS], "iso", ("month", "weekday")),
+        ([str(moment) for moment in MOMENTS], "iso", ("month", "weekday", "hour")),
+        ([f"{day:%d.%m.%Y}" for day in DAYS], "day-first", ("month", "weekday")),
+        ([f"{day:%d/%m/%Y}" for day in DAYS], "day-first", ("month", "weekday")),
+        ([f"{day:%m/%d/%Y}" for day in DAYS], "month-first", ("month", "weekday")),
+        ([f"{day:%Y%m%d}" for day in DAYS], "compact", ("month", "weekday")),
+        (DAYS, "iso", ("month", "weekday")),
+        ([pd.Timestamp(moment, tz="UTC") for moment in MOMENTS], "iso",
+         ("month", "weekday", "hour")),
+        (["2020-02-03"] * 5, "iso", ()),
+    ],
+)  # fmt: skip
+def test_dates_are_found_in_every_usual_style(
+    cells: list[Any], style: str, parts: tuple[str, ...]
+) -> None:
+    found = inferred(cells)
+    assert isinstance(found.column, DateColumn)
+    assert (found.column.style, found.column.parts) == (style, parts)
+    assert found.doubt == (style == "compact")
+
+
+def test_dates_become_days_from_the_median_and_parts() -> None:
+    cells = pd.Series(["2020-02-29", "2020-03-02 13:30", "2020-03-01", ""])
+    column = inferred_column("a", cells).column
+    assert isinstance(column, DateColumn)
+    assert column.feature_names == ("a", "a=month", "a=weekday", "a=hour", "a=missing")
+    assert column.to_json()["median"] == "2020-03-01"
+    out, odd = encoded(column, cells)
+    days = np.array([-1, 1 + 13.5 / 24, 0, 0])
+    assert out[:, 0] * column.scale == pytest.approx(days)
+    assert (out[:, 1] * 3.5 + 6.5).tolist() == [2, 3, 3, 3]
+    assert (out[:, 2] * 2 + 3).tolist() == [5, 0, 6, 6]  # Saturday, Monday, Sunday
+    assert (out[:, 3] * 7 + 11.5).tolist() == [0, 13, 0, 0]
+    assert out[:, 4].tolist() == [0, 0, 0, 1]
+    assert (odd.strange.tolist(), odd.missing) == ([], 1)
+    _, bad = encoded(column, pd.Series(["soon", "?", "2020-02-30", "2020-02-01"]))
+    assert (bad.strange.tolist(), bad.missing) == ([0, 2], 1)
+
+
+def test_truth_values_are_one_kind_whatever_wrote_them() -> None:
+    for cells in (["true", "false"], ["TRUE", "FALSE", "?"], [True, False, None], ["True"]):
+        found = inferred(cells)
+        assert isinstance(found.column, BooleanColumn), cells
+    cells_of_all = pd.Series([True, "true", "TRUE", "False", "tRuE", "yes"], dtype=object)
+    out, odd = encoded(BooleanColumn("a"), cells_of_all)
+    assert out.argmax(axis=1).tolist() == [1, 1, 1, 0, 2, 2]
+    assert odd.strange.tolist() == [4, 5]
+    assert isinstance(inferred(["yes", "no"]).column, CategoricalColumn)
+
+
+def test_lengths_of_time_and_times_of_day_are_seconds() -> None:
+    for cells in (["12:30", "08:00:30"], [datetime.time(12, 30), datetime.time(8, 0, 30)]):
+        found = inferred(cells)
+        assert isinstance(found.column, DurationColumn)
+        assert found.column.center == (45000 + 28830) / 2
+    typed = inferred([datetime.timedelta(days=1), datetime.timedelta(hours=3)])
+    assert isinstance(typed.column, DurationColumn)
+    assert typed.column.to_json()["kind"] == "duration"
+
+
+def test_codes_with_leading_zeros_are_categories_and_said() -> None:
+    found = inferred(["01234", "94110", "01234", "94110"] * 5, "area")
+    assert isinstance(found.column, CategoricalColumn)
+    assert found.column.categories == ("01234", "94110")
+    assert found.doubt
+    assert "codes, not numbers" in found.reason
+    named = inferred(["94110", "94111"] * 30, "home_zip")
+    assert isinstance(named.column, CategoricalColumn)
+    assert named.doubt
+    # what a Parquet file of integers is left with
+    assert isinstance(inferred([1234, 94110] * 30, "Zip Code").column, CategoricalColumn)
+    padded = inferred(["007", "12", "1234"] * 30, "amount")
+    assert isinstance(padded.column, NumericColumn)
+    assert padded.doubt
+    plain = inferred(["94110", "94111"] * 30, "income")
+    assert isinstance(plain.column, NumericColumn)
+    assert not plain.doubt
+
+
+@pytest.mark.parametrize(
+    ("cells", "name"),
+    [
+        (range(1, N), "row"),
+        (range(1000, 1000 + N), "anything"),
+        (RNG.permutation(10**6)[:N], "patient_id"),
+        (RNG.permutation(10**6)[:N], "customerId"),
+        ([f"{i:032x}" for i in RNG.permutation(10**6)[:N]], "uuid"),
+        ([f"name {i}" for i in range(N)], "who"),
+    ],
+)
+def test_ids_are_no_features_and_said(cells: Any, name: str) -> None:
+    found = inferred([str(cell) for cell in cells], name)
+    assert isinstance(found.column, IgnoredColumn)
+    assert found.doubt
+    assert "id" in found.reason
+    assert "declare" in found.reason
+
+
+def test_ids_of_persons_that_repeat_are_no_features() -> None:
+    for cells, name in ((RNG.integers(0, 50, N), "patient_id"), (["a", *"bcd"] * 30, "ward")):
+        found = inferred([str(cell) for cell in cells], name)
+        assert found.identifier == isinstance(found.column, IgnoredColumn) == (name != "ward")
+    named = inferred([f"P{cell}" for cell in RNG.integers(0, 50, N)], "patientId")
+    assert named.identifier
+
+
+def test_numbers_with_a_decimal_comma_are_read_and_doubtful_ones_are_declared() -> None:
+    cells = [f"{number:.1f}".replace(".", ",") for number in RNG.normal(60, 9, N)]
+    found = inferred([*cells, "1.234,5"], "weight")
+    column = found.column
+    assert isinstance(column, NumericColumn)
+    assert column.decimal_comma
+    assert column.numbers(pd.Series(["59,5", "59.5", "1.234,5", "1,2,3", "x"])).tolist()[:3] == [
+        59.5,
+        59.5,
+        1234.5,
+    ]
+    assert column.numbers(pd.Series([59.5, 59]))[0] == 59.5
+    again = declared_column("weight", column.to_json(), None)
+    assert again == column
+    thousands = inferred([f"{number},{number:03d}" for number in range(100, 200)], "income")
+    assert isinstance(thousands.column, IgnoredColumn)
+    assert thousands.doubt
+
+
+def test_few_words_among_numbers_mean_that_nothing_is_known() -> None:
+    cells = [str(number) for number in RNG.normal(size=N)]
+    few = inferred([*cells[: N * 9 // 10], *["k.A.", "-"] * (N // 20)], "crp")
+    assert isinstance(few.column, NumericColumn)
+    assert "'-', 'k.A.' count as missing" in few.reason
+    many = inferred([*cells[: N * 9 // 10], *map("word{}".format, range(N // 10))], "crp")
+    assert not isinstance(many.column, NumericColumn)
+
+
+def test_free_text_is_no_feature_until_it_is_declared() -> None:
+    notes = [f"patient {i} has {('pain', 'fever')[i % 2]} since today" for i in range(N)]
+    found = inferred(notes)
+    assert isinstance(found.column, IgnoredColumn)
+    assert "free text" in found.reason
+    assert 'declare "text"' in found.reason
+    public = pd.DataFrame({"note": notes})
+    (column,) = Schema.from_json({"columns": {"note": "text"}}, public=public).columns
+    assert isinstance(column, TextColumn)
+    assert column.words == ("fever", "pain")  # words of all cells tell nothing, those of one less
+    cells = pd.Series(["PAIN, pain!", "no fever; pain?", "painful", "", None], dtype=object)
+    out, odd = encoded(column, cells)
+    assert out.tolist() == [[0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
+    assert (odd.strange.tolist(), odd.missing) == ([2], 2)
+
+
+TYPED: dict[str, list[Any]] = {
+    "day": DAYS,
+    "moment": MOMENTS,
+    "flag": [bool(i % 3) for i in range(N)],
+    "price": [decimal.Decimal(int(c)) / 100 for c in RNG.integers(1, 10**6, N)],
+    "ward": ["north" if i % 2 else "south" for i in range(N)],
+    "time": [moment.time() for moment in MOMENTS],
+    "stay": [datetime.timedelta(minutes=int(m)) for m in RNG.integers(-99, 9999, N)],
+    "count": RNG.integers(0, 9, N).tolist(),
+    "dose": RNG.normal(size=N).round(3).tolist(),
+    "note": [f"pain and fever no {i % 90}" for i in range(N)],
+}
+
+
+def parquet_of(folder: Path, typed: dict[str, list[Any]], *, null_at: int | None = None) -> Path:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    cells = {name: list(own) for name, own in typed.items()}
+    if null_at is not None:
+        for own in cells.values():
+            own[null_at] = None
+    columns = {name: pa.array(own) for name, own in cells.items()}
+    columns["ward"] = columns["ward"].dictionary_encode()
+    columns["moment"] = columns["moment"].cast(pa.timestamp("ns"))
+    columns["zone"] = columns["moment"].cast(pa.timestamp("ms", "UTC"))
+    if null_at is None:
+        columns["zone"] = columns["zone"].cast(pa.timestamp("ms", "Asia/Kolkata"))
+    parquet.write_table(pa.table(columns), folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+def csv_of(folder: Path, typed: dict[str, list[Any]], *, null_at: int | None = None) -> Path:
+    frame = pd.DataFrame(typed)
+    frame["moment"] = pd.to_datetime(frame["moment"])
+    frame["zone"] = frame["moment"].dt.tz_localize("UTC")
+    frame["flag"] = frame["flag"].map({True: "true", False: "false"})
+    if null_at is not None:
+        frame = frame.astype(object)
+        frame.loc[null_at] = None
+    frame.to_csv(folder / "t.csv", index=False)
+    return folder / "t.csv"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "text",
+        {"kind": "text", "encoding": "tfidf", "width": 20},
+        {"kind": "text", "encoding": "hashed", "width": 64, "bigrams": True},
+    ],
+    ids=["words", "tfidf", "hashed"],
+)
+@pytest.mark.parametrize("null_at", [None, 7])
+def test_every_kind_means_the_same_in_csv_and_in_parquet(
+    tmp_path: Path, null_at: int | None, note: Any
+) -> None:
+    text = read_table(csv_of(tmp_path, TYPED, null_at=null_at))
+    typed = read_table(parquet_of(tmp_path, TYPED, null_at=null_at))[list(text.columns)]
+    of_text, of_types = Schema.infer(text), Schema.infer(typed)
+    assert of_text.to_json() == of_types.to_json()
+    kinds = {name: one["kind"] for name, one in of_text.to_json()["columns"].items()}
+    assert kinds == {
+        "day": "date", "moment": "date", "flag": "boolean", "price": "numeric",
+        "ward": "categorical", "time": "duration", "stay": "duration", "count": "numeric",
+        "dose": "numeric", "note": "ignored", "zone": "date",
+    }  # fmt: skip
+    with_text = Schema.from_json(
+        {"columns": of_text.to_json()["columns"] | {"note": note}}, public=text
+    )
+    one, other = with_text.encoding(text), with_text.encoding(typed)
+    assert one.matrix.tobytes() == other.matrix.tobytes()
+    for encoding in (one, other):
+        assert {odd.missing for odd in encoding.odd.values()} == {0 if null_at is None else 1}
+    assert not one.unreadable
+    again = Schema.from_json(json.loads(json.dumps(with_text.to_json())))
+    assert again.encode(typed).tobytes() == one.matrix.tobytes()
+    # rows that were kept in few bytes, block by block and through a file, become the same matrix
+    blocks = [text.iloc[start : start + 50] for start in range(0, len(text), 50)]
+    kept = b"".join(with_text.compact(block)[0].tobytes() for block in blocks)
+    rows = np.frombuffer(kept, dtype=with_text.compact_type)
+    assert with_text.widen(rows).tobytes() == one.matrix.tobytes()
+    assert rows.nbytes < one.matrix.nbytes / 3
+
+
+def test_declared_dates_are_completed_from_public_cells() -> None:
+    public = pd.DataFrame({"a": ["01/02/2020", "11/12/2021", ""]})
+
+    def declared(**more: Any) -> DateColumn:
+        (column,) = Schema.from_json(
+            {"columns": {"a": {"kind": "date", **more}}}, public=public
+        ).columns
+        assert isinstance(column, DateColumn)
+        return column
+
+    assert declared(format="day-first").to_json() == {
+        "kind": "date",
+        "format": "day-first",
+        "median": "2020-02-01",
+        "scale": pytest.approx(339.5),
+        "parts": ["month"],  # both are Saturdays
+        "indicator": True,
+    }
+    column = declared(format="month-first", parts=["day"], median="2020-02-29T12:00:01", scale=7)
+    assert (column.parts, column.scale, column.indicator) == (("day",), 7, True)
+    assert column.to_json()["median"] == "2020-02-29T12:00:01"
+    assert declared(format="day-first", parts=[]).feature_names == ("a", "a=missing")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"kind": "date", "format": "american"}, "format of column 'a' is 'american'; it must be"),
+        (
+            {"kind": "date", "parts": ["year"]},
+            "parts of column 'a' is .*; it must be a list of month",
+        ),
+        ({"kind": "date", "parts": ["day", "day"]}, "each at most once"),
+        ({"kind": "date", "median": "x"}, "it must be a date such as 2020-02-29"),
+        ({"kind": "date", "scale": 0}, "scale of column 'a' is 0"),
+        ({"kind": "date"}, "No public row has a date of format iso in column 'a'"),
+        ({"kind": "duration"}, "No public row has a length of time in column 'a'"),
+        ({"kind": "text", "words": ["two words"]}, "it must be a list of 1 to 65536 single words"),
+        ({"kind": "text"}, "No word stands in two public cells"),
+        ("boolaen", "one of numeric, categorical, boolean, date, duration, text, vector, ignored"),
+    ],
+)
+def test_a_declared_kind_that_says_nonsense_is_refused(spec: Any, message: str) -> None:
+    public = pd.DataFrame({"a": ["one", "two", "three"]})
+    with pytest.raises(DataError, match=message) as refused:
+        Schema.from_json({"columns": {"a": spec}}, public=public)
+    assert len(str(refused.value)) < 400
+
+
+HOSTILE = st.one_of(
+    st.none(),
+    st.text(max_size=20),
+    st.dates(),
+    st.datetimes(),
+    st.timedeltas(),
+    st.booleans(),
+    st.floats(),
+    st.sampled_from(
+        [
+            "9999-12-31 23:59:59.999999999", "0001-01-01", "2020-02-29T24:00", "99999999 days",
+            "NaT", "nan", "1e400", "x\0y", "\ud800", "2020-02-29\u00a0", "²²²²0101", "٢٠٢٠-٠٢-٢٩",
+            "TRUE ", "true\u0130", "word " * 2000, pd.NaT, pd.Timestamp("2262-01-01", tz="UTC"),
+            np.datetime64(10**12, "s"), np.timedelta64(2**62, "ns"), b"2020-01-01", 10**30,
+        ]
+    ),
+)  # fmt: skip
+EVERY_KIND = Schema.from_json(
+    {
+        "columns": {
+            "date": {"kind": "date", "parts": ["month", "day", "weekday", "hour"]},
+            "us": {"kind": "date", "format": "month-first"},
+            "digits": {"kind": "date", "format": "compact"},
+            "span": "duration",
+            "flag": "boolean",
+            "note": {"kind": "text", "words": ["word", "x"]},
+        }
+    },
+    public=pd.DataFrame(
+        {
+            "date": ["2020-02-28", "2020-03-01 12:00", ""],
+            "us": ["2/28/2020", "3/1/2020", ""],
+            "digits": ["20200228", "20200301", ""],
+            "span": ["12:00", "1 days 00:00:00", ""],
+            "flag": ["true", "", ""],
+            "note": ["word", "word x", "x"],
+        }
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(dict.fromkeys(EVERY_KIND.names, HOSTILE)), min_size=2, max_size=6
+    ),
+    st.integers(0, 5),
+)
+def test_a_row_is_encoded_by_itself_whatever_the_others_hold(
+    records: list[dict[str, Any]], which: int
+) -> None:
+    which %= len(records)
+    frame = pd.DataFrame(
+        {
+            name: pd.Series([record[name] for record in records], dtype=object)
+            for name in EVERY_KIND.names
+        }
+    )
+    encoding = EVERY_KIND.encoding(frame)
+    alone = EVERY_KIND.encoding(frame.iloc[[which]])
+    assert encoding.matrix[which].tobytes() == alone.matrix[0].tobytes()
+    assert np.isfinite(encoding.matrix.astype(np.float32)).all()
+    for name in EVERY_KIND.names:
+        assert (which in encoding.odd[name].strange) == (alone.odd[name].strange.size == 1)
+    assert encoding.odd.keys() == alone.odd.keys()
+
+
+def test_odd_public_cells_end_in_some_column() -> None:
+    odd = ["²²²²0101", "٢٠٢٠-٠٢-٢٩", "9999-12-31", "x\0y", "\ud800", "1e400", "99:99"]
+    for text in odd:
+        for count in (1, 30):
+            assert inferred([text] * count).reason
+
+
+def test_an_indicator_is_true_or_false() -> None:
+    parts = {"kind": "numeric", "median": 0.0, "center": 0.0, "scale": 1.0}
+    with pytest.raises(DataError, match="indicator of column 'age' is 'false'; it must be true or"):
+        Schema.from_json({"columns": {"age": {**parts, "indicator": "false"}}})

@@ -1,0 +1,315 @@
+"""Tables of several files, at a URL, or as a dataset: read alike, or refused in one sentence."""
+
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from secretballot._places import is_url, place_of, shown_place, table_name
+from secretballot.data.reading import estimated_rows, read_table, table_blocks
+from secretballot.data.schema import Schema
+from secretballot.data.sources import TableFile, source_of
+from secretballot.exceptions import DataError
+
+pytest.importorskip("pyarrow")
+fsspec = pytest.importorskip("fsspec")
+
+SECRET = "s3cr3t"
+N = 60
+
+
+def rows(count: int = N) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 90, count),
+            "dose": rng.normal(5, 2, count),
+            "ward": rng.choice(["north", "south", "03"], count),
+            "seen": pd.to_datetime("2020-02-27") + pd.to_timedelta(np.arange(count), unit="D"),
+        }
+    )
+
+
+def hive_folder(place: Path, table: pd.DataFrame) -> Path:
+    """Write a table in the folders that Hive would make of the column "ward"."""
+    for name, part in table.groupby("ward", sort=False):
+        folder = place / f"ward={name}"
+        folder.mkdir(parents=True)
+        part.drop(columns="ward").to_parquet(folder / "part.parquet", index=False)
+    return place
+
+
+@pytest.fixture
+def remote() -> Iterator[str]:
+    """Give a folder of a file system that is not this machine's."""
+    system = fsspec.filesystem("memory")
+    yield "memory://tables"
+    if system.exists("/tables"):
+        system.rm("/tables", recursive=True)
+
+
+def upload(address: str, content: bytes) -> None:
+    with fsspec.open(address, "wb") as file:
+        file.write(content)
+
+
+def by_age(table: pd.DataFrame) -> bytes:
+    schema = Schema.from_json(
+        {"columns": {"age": "numeric", "dose": "numeric", "ward": ["north", "south", "03"]}},
+        public=rows(),
+    )
+    order = np.argsort(table["dose"].astype(float).to_numpy(), kind="stable")
+    return schema.encode(table.iloc[order]).tobytes()
+
+
+def test_a_folder_of_hive_says_what_one_file_says(tmp_path: Path) -> None:
+    table = rows()
+    folder = hive_folder(tmp_path / "all", table)
+    (folder / "_SUCCESS").write_text("")
+    (folder / ".hidden.parquet").write_bytes(b"")
+    read = read_table(folder)
+    assert sorted(read.columns) == sorted(table.columns)
+    assert by_age(read) == by_age(table)
+    # no type is guessed from the names of folders
+    assert set(read["ward"]) == {"north", "south", "03"}
+    assert sum(map(len, table_blocks(folder, rows=7))) == N
+    assert max(map(len, table_blocks(folder, rows=7))) <= 7
+    assert estimated_rows(folder) == N
+    assert table_name(folder) == "all"
+
+
+def test_a_null_in_one_file_changes_no_cell_of_another(tmp_path: Path) -> None:
+    large = 2**53 + 1
+    for name, cells in (("a", [large, 1]), ("b", [1, None])):
+        frame = pd.DataFrame({"id": pd.array(cells, dtype="Int64"), "x": [1, 2]})
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    assert read_table(tmp_path)["id"].tolist() == [str(large), "1", "1", ""]
+
+
+def test_files_that_disagree_on_columns_are_refused(tmp_path: Path) -> None:
+    rows().to_parquet(tmp_path / "a.parquet")
+    rows().rename(columns={"dose": "dosis"}).to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"b\.parquet' lacks column 'dose' and has column 'dosis'"):
+        list(table_blocks(tmp_path, role="private file"))
+    rows().to_parquet(tmp_path / "b.parquet")
+    (tmp_path / "ward=1").mkdir()
+    rows().to_parquet(tmp_path / "ward=1" / "c.parquet")
+    with pytest.raises(DataError, match="subfolders of different columns"):
+        source_of(tmp_path)
+
+
+def test_folders_that_are_no_table_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="folder without Parquet files"):
+        read_table(tmp_path)
+    rows().to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "notes.txt").write_text(SECRET)
+    with pytest.raises(DataError, match=r"other files than Parquet \('notes.txt'\)"):
+        read_table(tmp_path)
+    (tmp_path / "notes.txt").unlink()
+    (tmp_path / "b.parquet").write_bytes(b"PAR1" + SECRET.encode())
+    with pytest.raises(DataError, match="cannot be read as such") as refused:
+        read_table(tmp_path)
+    assert SECRET not in str(refused.value)
+    (tmp_path / "b.parquet").unlink()
+    # left out in silence, they would be missing in the table
+    os.symlink("nowhere", tmp_path / "c.parquet")
+    os.mkfifo(tmp_path / "d.parquet")  # which would wait for ever
+    (tmp_path / "month=1").symlink_to(tmp_path)
+    for address in (tmp_path, f"file://{tmp_path}"):
+        with pytest.raises(DataError, match="a folder with 3 links to folders, links that lead"):
+            read_table(address)
+    with pytest.raises(DataError, match="no regular file"):
+        read_table(f"file://{tmp_path}/d.parquet")
+    for name in ("c.parquet", "d.parquet", "month=1"):
+        (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / "_pipe")
+    assert len(read_table(tmp_path)) == N
+
+
+@pytest.mark.parametrize("log", ["_delta_log", ".hoodie"])
+def test_a_table_whose_files_hold_deleted_rows_is_refused(
+    tmp_path: Path, remote: str, log: str
+) -> None:
+    rows().to_parquet(tmp_path / "a.parquet")
+    (tmp_path / log).mkdir()
+    (tmp_path / log / "0.json").write_text("{}")
+    upload(f"{remote}/a.parquet", (tmp_path / "a.parquet").read_bytes())
+    upload(f"{remote}/{log}/0.json", b"{}")
+    for address in (tmp_path, remote):
+        with pytest.raises(DataError, match="files hold deleted and older rows too"):
+            source_of(address)
+
+
+def test_what_folders_say_stands_in_no_message(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    for name in ("a", SECRET):
+        (folder / f"ward={name}").mkdir(parents=True)
+        rows().drop(columns="ward").to_parquet(folder / f"ward={name}" / "part.parquet")
+    damaged = folder / f"ward={SECRET}" / "part.parquet"
+    damaged.write_bytes(b"PAR1")
+    with pytest.raises(
+        DataError, match=r"'.*all/ward=.../part.parquet \(number 2 by name\)'"
+    ) as one:
+        read_table(folder)
+    damaged.rename(damaged.with_suffix(".txt"))
+    with pytest.raises(DataError, match=r"other files than Parquet \('ward=.../part.txt'\)") as two:
+        read_table(folder)
+    assert SECRET not in str(one.value) + str(two.value)
+
+
+def test_a_file_that_comes_while_a_folder_is_read_is_noticed(tmp_path: Path) -> None:
+    rows().to_parquet(tmp_path / "a.parquet")
+    blocks = table_blocks(tmp_path, rows=10)
+    next(blocks)
+    rows().to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="changed while it was read"):
+        list(blocks)
+
+
+def test_files_of_two_tables_are_known_by_any_name(tmp_path: Path, remote: str) -> None:
+    folder = tmp_path / "all"
+    folder.mkdir()
+    for number in range(2):
+        rows(N + number).to_parquet(folder / f"{number}.parquet")
+    one, other = folder / "1.parquet", tmp_path / "other.parquet"
+    rows(N + 5).to_parquet(other)
+    upload(f"{remote}/1.parquet", one.read_bytes())
+    os.link(one, tmp_path / "link.parquet")
+    for place in (one, f"file://{one}", tmp_path / "link.parquet", f"{remote}/1.parquet", remote):
+        assert source_of(folder).shares_file(source_of(place))
+        assert source_of(place).shares_file(source_of(folder))
+    assert not source_of(folder).shares_file(source_of(other))
+
+
+def test_what_a_file_system_raises_stays_unsaid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows().to_csv(tmp_path / "a.csv", index=False)
+    rows().to_parquet(tmp_path / "a.parquet")
+
+    class OddError(Exception):
+        """Of a library for the network."""
+
+    class Breaks(io.FileIO):
+        def read(self, *args: int) -> bytes:
+            raise OddError(f"https://host/?token={SECRET}")
+
+        readinto = readall = read  # type: ignore[assignment]
+
+    monkeypatch.setattr(TableFile, "opened", lambda file: Breaks(file.path))
+    for name in ("a.csv", "a.parquet"):
+        for look in (lambda f: list(table_blocks(f)), lambda f: source_of(f).digest()):
+            with pytest.raises(DataError, match=r"cannot be read \(OddError\)") as refused:
+                look(tmp_path / name)
+            assert refused.value.__context__ is None
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows().to_csv(path, index=False)
+    blocks = table_blocks(path, role="private file", rows=10)
+    next(blocks)
+    with path.open("a") as file:
+        file.write("30,1.0,north,2020-01-01\n")
+    with pytest.raises(DataError, match="changed while it was read"):
+        list(blocks)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "folder"])
+def test_a_table_at_a_url_says_what_the_file_says(tmp_path: Path, remote: str, kind: str) -> None:
+    rows().to_csv(tmp_path / "a.csv", index=False)
+    rows().to_parquet(tmp_path / "a.parquet")
+    place = f"{remote}/a.{kind}"
+    if kind == "folder":
+        place = f"{remote}/folder"
+        upload(f"{place}/one/a.parquet", (tmp_path / "a.parquet").read_bytes())
+    else:
+        upload(place, (tmp_path / f"a.{kind}").read_bytes())
+    assert by_age(read_table(place)) == by_age(rows())
+    assert is_url(place)
+    assert place_of(place) == place
+    assert table_name(place) == ("folder" if kind == "folder" else "a")
+    assert 0.8 * N < estimated_rows(place) < 1.3 * N
+    source = source_of(place)
+    assert len(source.digest()) == 64
+    assert source.single == (kind != "folder")
+
+
+def test_a_dataset_of_pyarrow_is_a_table(tmp_path: Path) -> None:
+    from pyarrow import dataset
+
+    folder = hive_folder(tmp_path / "all", rows())
+    found = source_of(dataset.dataset(folder, partitioning="hive"))
+    assert len(found.files) == 3
+    blocks = list(table_blocks(dataset.dataset(folder, partitioning="hive")))
+    assert {str(text) for block in blocks for text in block["ward"]} == {"north", "south", "03"}
+    with pytest.raises(DataError, match="is a list; give a path"):
+        source_of([1])
+    # all files in one folder say as much as those in several
+    (one,) = source_of(dataset.dataset(next(folder.rglob("*.parquet")), format="parquet")).files
+    assert one.keys == {}
+    for ward in ("ward=north", "ward=south"):
+        shutil.rmtree(folder / ward)
+    (alone,) = source_of(dataset.dataset(folder, partitioning="hive")).files
+    assert alone.keys == {"ward": "03"}
+    (folder / "ward=03" / "more.parquet").write_bytes(
+        (folder / "ward=03/part.parquet").read_bytes()
+    )
+    found = source_of(dataset.dataset(folder, partitioning="hive"))
+    assert [file.keys for file in found.files] == [{"ward": "03"}] * 2
+
+
+def test_rows_that_a_dataset_filters_out_are_not_read(tmp_path: Path) -> None:
+    from pyarrow import compute, dataset
+
+    rows().to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="a dataset with a filter, and all rows"):
+        source_of(dataset.dataset(tmp_path).filter(compute.field("age") > 50))
+
+
+def test_what_is_at_no_url_is_told_in_one_sentence_without_credentials(remote: str) -> None:
+    with pytest.raises(DataError, match="does not exist; check the address"):
+        read_table(f"{remote}/nowhere.csv")
+    with pytest.raises(DataError, match="no installed file system knows"):
+        read_table("nosuch://bucket/a.csv")
+    address = f"s3://key:{SECRET}@127.0.0.1:1/bucket/a.csv?token={SECRET}"
+    assert shown_place(address) == "s3://127.0.0.1:1/bucket/a.csv"
+    with pytest.raises(DataError) as refused:
+        read_table(f"nosuch://user:{SECRET}@host/a.csv?token={SECRET}")
+    assert SECRET not in str(refused.value)
+    for address in (
+        f"s3://key:se/{SECRET}@bucket/a.csv",
+        f"s3://key:se?{SECRET}@bucket/a.csv",
+        f"s3://key:se#/{SECRET}@bucket/a.csv",
+        f"simplecache::s3://key:{SECRET}@bucket/a.csv",
+        f"https://bucket/a.csv?token={SECRET}",
+    ):
+        assert is_url(address)
+        assert shown_place(address).endswith("://bucket/a.csv")
+        assert table_name(address) == "a"
+        with pytest.raises(DataError) as refused:
+            read_table(address.replace("s3:", "nosuch:").replace("https:", "nosuch:"))
+        assert SECRET not in str(refused.value)
+    assert table_name("s3://bucket") == "bucket"
+    assert shown_place("hdfs://node:8020/a.csv") == "hdfs://node:8020/a.csv"
+    assert not is_url(Path("a.csv"))
+    assert place_of("a.csv") == Path("a.csv")
+
+
+def test_the_digest_follows_the_files(tmp_path: Path, remote: str) -> None:
+    rows().to_parquet(tmp_path / "a.parquet")
+    one = source_of(tmp_path).digest()
+    # whatever the folder is called
+    assert source_of(tmp_path / "." / ".." / tmp_path.name).digest() == one
+    assert source_of(f"file://{tmp_path}").digest() == one
+    rows(N + 1).to_parquet(tmp_path / "b.parquet")
+    assert source_of(tmp_path).digest() != one
+    upload(f"{remote}/a.csv", b"a\n1\n")
+    first = source_of(f"{remote}/a.csv").digest()
+    upload(f"{remote}/a.csv", b"a\n12\n")
+    assert source_of(f"{remote}/a.csv").digest() != first

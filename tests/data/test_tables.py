@@ -1,0 +1,235 @@
+"""Reading tables, the columns they must share, labels and units; above all what messages do not
+say."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from secretballot.data import reading as tables
+from secretballot.data.frames import check_columns, class_indices, frame_of_arrow, unit_ids
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
+from secretballot.exceptions import DataError
+
+SECRET = "s3cr3t-cell"
+
+
+def write(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters_are_recognised_by_the_header(tmp_path: Path, delimiter: str) -> None:
+    path = write(tmp_path, "age,state\n1,x\n2,y\n".replace(",", delimiter))
+    frame = read_table(path)
+    assert list(frame.columns) == ["age", "state"]
+    assert frame["state"].tolist() == ["x", "y"]
+
+
+def test_only_the_header_decides_on_the_delimiter(tmp_path: Path) -> None:
+    frame = read_table(write(tmp_path, "a,b\n1;1;1,2\n3;3;3,4\n"))
+    assert frame["a"].tolist() == ["1;1;1", "3;3;3"]
+
+
+def test_quoted_fields_spaces_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
+    text = '\ufeff"na""me", b\r\n"x, y", " 1 "\r\n\r\n"two lines",2\r\n'
+    frame = read_table(write(tmp_path, text))
+    assert list(frame.columns) == ['na"me', "b"]
+    assert frame['na"me'].tolist() == ["x, y", "two lines"]
+    assert frame["b"].tolist() == ["1", "2"]
+    assert list(frame.index) == [0, 1]
+
+
+def test_cells_stay_text_so_that_no_type_is_guessed(tmp_path: Path) -> None:
+    frame = read_table(write(tmp_path, "zip,when\n01234,NA\n99999,2020-01-01\n"))
+    assert frame["zip"].tolist() == ["01234", "99999"]
+    assert frame["when"].tolist() == ["NA", "2020-01-01"]
+
+
+def test_a_column_by_itself_keeps_blank_lines_as_rows(tmp_path: Path) -> None:
+    assert read_table(write(tmp_path, "a\n1\n\n3\n"))["a"].tolist() == ["1", "", "3"]
+
+
+def test_blocks_are_joined_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_ROWS_TOGETHER", 3)
+    frame = read_table(write(tmp_path, "a,b\n" + "".join(f"{i},{i % 2}\n" for i in range(10))))
+    assert frame["a"].tolist() == [str(i) for i in range(10)]
+
+
+def test_parquet_that_claims_more_rows_than_memory_holds_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "many.parquet"
+    pd.DataFrame({"a": np.zeros(1_000_000), "b": np.zeros(1_000_000)}).to_parquet(path)
+    assert path.stat().st_size < 20_000  # runs of one value take no room
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "memory_bytes", lambda: 10**7)
+        patch.setattr(tables, "frame_of_arrow", lambda *_: pytest.fail("memory was taken"))
+        with pytest.raises(
+            DataError, match="claims more rows than this machine's memory"
+        ) as caught:
+            read_table(path)
+    assert caught.value.__context__ is None
+    assert len(read_table(path)) == 1_000_000
+
+
+def test_parquet_with_nested_cells_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "nested.parquet"
+    pd.DataFrame({"a": [["x"], ["y"]]}).to_parquet(path)
+    with pytest.raises(DataError, match="nested cells in column 'a'"):
+        read_table(path)
+
+
+def test_parquet_with_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "table.parquet"
+    parquet.write_table(arrow.table({"a": [1, 2], "damaged": [3, 4]}), path)
+    path.write_bytes(path.read_bytes().replace(b"damaged", b"dam\xffged"))
+    with pytest.raises(DataError, match="begins like Parquet") as refused:
+        read_table(path)
+    # Who reads the file by himself gets a table, which fails where its names are asked for.
+    words = r"name that is not UTF-8 .*\(column number 2\)"
+    with pytest.raises(DataError, match=words) as caught:
+        frame_of_arrow(parquet.read_table(path), "X")
+    for error in (refused.value, caught.value):
+        assert error.__cause__ is error.__context__ is None
+
+
+def test_broken_parquet_and_parquet_without_pyarrow_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, b"PAR1" + SECRET.encode() * 10)
+    with pytest.raises(DataError, match="begins like Parquet") as caught:
+        read_table(path)
+    assert_silent(caught.value)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DataError, match=r"secretballot\[parquet\]"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("\n\n", "columns without a name"),
+        ("a,b\n", "has a header but no rows"),
+        (f"a,b\n{SECRET}\n", "first line of 2 cells but another number in row 0"),
+        (f"a,b\n1,2\n{SECRET},2,3\n", "another number in row 1"),
+        (f'a,b\n1,2\n{SECRET},"2\n', "no well-formed CSV"),
+        (f'a,b\n"{SECRET}"x,2\n', "no well-formed CSV"),
+        (f"{SECRET},{SECRET}\n1,2\n", r"a column name twice in its header \(column number 2\)"),
+        (f"{SECRET},\n1,2\n", r"columns without a name in its header \(column number 2\)"),
+        (SECRET.encode() + b"\x00\x01", "is binary"),
+        (b"a,b\n" + SECRET.encode() + b"\xff\xfe,2\n", "not in UTF-8 but probably in Windows-1252"),
+        (f"a,b\n{SECRET},2\n".encode("utf-16"), "is in UTF-16"),
+    ],
+)
+def test_what_is_no_table_is_refused_without_a_cell(
+    tmp_path: Path, content: str | bytes, message: str
+) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        read_table(write(tmp_path, content), role="private file")
+    assert "private file" in str(caught.value)
+    assert_silent(caught.value)
+
+
+def assert_silent(error: BaseException) -> None:
+    """No cell in the message, nor in an exception that rides along."""
+    assert SECRET not in str(error)
+    assert error.__cause__ is None
+    assert error.__context__ is None
+
+
+def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="folder without Parquet files"):
+        read_table(tmp_path)
+    with pytest.raises(DataError, match="does not exist"):
+        read_table(tmp_path / "nowhere.csv")
+    with pytest.raises(DataError, match="no regular file"):
+        read_table("/dev/null")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_table("a\0b")
+
+
+def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.csv"
+    with path.open("wb") as file:
+        file.write(b"a,b\n" * 20_000)
+        file.truncate(1 << 42)  # a hole, not a byte on disk
+    with pytest.raises(DataError, match="too large for this machine's memory"):
+        read_table(path)
+
+
+def test_missing_columns_are_named_and_extra_ones_only_counted_then() -> None:
+    frame = pd.DataFrame({"a": ["1"], SECRET: ["2"]})
+    with pytest.raises(DataError, match=r"lacks column 'b' .*has 1 that") as caught:
+        check_columns(frame, ["a", "b"], role="private file")
+    assert_silent(caught.value)
+
+
+def test_a_file_without_a_header_does_not_show_its_first_record() -> None:
+    frame = pd.DataFrame({SECRET: ["1"], "39": ["2"]})
+    with pytest.raises(DataError, match="first line is a header") as caught:
+        check_columns(frame, ["age", "state"], role="private file")
+    assert_silent(caught.value)
+    assert "39" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cells", [["0", "1"], ["0.0", "1.0"], [0, 1], [0.0, 1.0], [False, True]])
+def test_whole_numbers_are_one_class_however_stored(cells: list[object]) -> None:
+    classes = ["False", "True"] if cells[0] is False else [0, 1]
+    index = class_indices(pd.DataFrame({"y": cells}), "y", classes, role="private file")
+    assert index.dtype == np.int64
+    assert index.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["yes", "nan", "no", ""], r"2 rows without a label in column 'y' \(rows 1, 3\)"),
+        (["yes", None, "no", "no"], r"1 rows without a label in column 'y' \(row 1\)"),
+        (
+            ["yes", SECRET, "no", SECRET],
+            r"2 rows whose label .* none of the 2 declared classes \(rows 1, 3\)",
+        ),
+    ],
+)
+def test_bad_labels_are_counted_and_placed_never_shown(cells: list[object], message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        class_indices(pd.DataFrame({"y": cells}), "y", ["yes", "no"], role="private file")
+    assert_silent(caught.value)
+
+
+def test_unit_ids_are_texts_and_none_may_be_missing() -> None:
+    frame = pd.DataFrame({"person": [7.0, 8.0, 7.0]})
+    assert unit_ids(frame, "person", role="private file").tolist() == ["7", "8", "7"]
+    frame = pd.DataFrame({"person": [7.0, None, 7.0]})
+    with pytest.raises(DataError, match=r"1 rows without a unit in column 'person' \(row 1\)"):
+        unit_ids(frame, "person", role="private file")
+
+
+def test_a_quotation_mark_in_one_record_swallows_no_other(tmp_path: Path) -> None:
+    lines = ["a,b", "1,x", '2,",",', '3,","', "4,x", '",5']
+    path = tmp_path / "t.csv"
+    for stray in ('"', '0,"x', '"0,x', '0,"', '0,"x\ny"'):
+        path.write_text("\n".join(["a,b", stray, "1,x", '2,","', '3,","', "4,x"]) + "\n")
+        with pytest.raises(DataError) as caught:
+            read_table(path)
+        assert caught.value.__context__ is None
+    path.write_text("\n".join(["a,b", '0,"x', *lines[1:]]) + "\n")
+    with pytest.raises(DataError, match=r"does not end on its line \(line 2\)"):
+        read_table(path)
+
+
+def test_a_schema_nested_beyond_reading_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(DataError, match="no JSON text"):
+        Schema.read(path)

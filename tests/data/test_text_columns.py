@@ -1,0 +1,135 @@
+"""Free text by public information alone: words, weighed words, hashed words."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from secretballot.data.columns import HashedTextColumn, WeightedTextColumn, is_word, words_in
+from secretballot.data.declared import declared_column
+from secretballot.data.reading import read_table
+from secretballot.data.schema import Schema
+from secretballot.exceptions import DataError
+
+WORDS = ["pain", "fever", "cough", "rash", "since", "today", "knee", "no", "some", "left"]
+RNG = np.random.default_rng(5)
+NOTES = [" ".join(RNG.choice(WORDS, size=RNG.integers(2, 8))) for _ in range(200)]
+PUBLIC = pd.DataFrame({"note": NOTES})
+HASHED = {"kind": "text", "encoding": "hashed", "width": 32}
+TFIDF = {"kind": "text", "encoding": "tfidf", "width": 6}
+#: Cells of every sort that a private table may hold.
+ODD = [
+    None, "", "?", 7, 2.5, True, b"pain", ["pain"], {"pain": 1}, float("nan"), "!!!", "\0",
+    "\ud800", "pain\ud800 knee", "ＰＡＩＮ", "İstanbul", "ß" * 9, "x" * 1_000_000, "pain " * 99_999,
+    "\u202e no",
+]  # fmt: skip
+
+
+def schema_of(spec: Any, public: pd.DataFrame | None = PUBLIC) -> Schema:
+    return Schema.from_json({"columns": {"note": spec}}, public=public)
+
+
+@pytest.mark.parametrize("spec", ["text", TFIDF, HASHED, {**HASHED, "bigrams": True}])
+def test_an_odd_cell_is_encoded_by_itself_and_changes_no_other(spec: Any) -> None:
+    schema = schema_of(spec)
+    plain = schema.encode(PUBLIC)
+    cells = pd.DataFrame({"note": pd.Series([*ODD, *NOTES], dtype=object)})
+    together = schema.encode(cells)
+    assert together[len(ODD) :].tobytes() == plain.tobytes()
+    assert together.dtype == np.float64
+    assert np.isfinite(together).all()
+    for row, cell in enumerate(ODD):
+        alone = schema.encode(pd.DataFrame({"note": pd.Series([cell], dtype=object)}))
+        assert alone.tobytes() == together[row : row + 1].tobytes(), cell
+    # what says nothing has no word, whatever it is
+    assert (together[[0, 1, 2, 9], -1] == 1).all()
+    assert (together[[0, 1, 2, 9], :-1] == 0).all()
+
+
+def test_weights_are_those_of_scikit_learn() -> None:
+    schema = schema_of(TFIDF)
+    (column,) = schema.columns
+    assert isinstance(column, WeightedTextColumn)
+    vectorizer = TfidfVectorizer(
+        binary=True, vocabulary=column.words, token_pattern=r"[^\W_]+", smooth_idf=True
+    )
+    wanted = vectorizer.fit_transform(NOTES).toarray()
+    found = schema.encode(PUBLIC)
+    assert found[:, :-1] == pytest.approx(wanted, abs=1e-3)  # weights have three decimals
+    lengths = np.linalg.norm(found, axis=1)
+    assert lengths == pytest.approx(np.ones(len(found)))  # a cell without a word has its own place
+
+
+def test_hashed_words_need_no_public_table_and_are_the_same_everywhere() -> None:
+    column = HashedTextColumn("note", 1024)
+    # BLAKE2b of eight bytes, big-endian, modulo the width: promised, since students rest on it
+    assert column.places_of("Pain, pain!") == {789}
+    assert column.places_of("knee pain") == {789, 155}
+    both = HashedTextColumn("note", 1024, bigrams=True)
+    assert both.places_of("knee pain") == {789, 155, 768}
+    assert both.places_of("pain knee") != both.places_of("knee pain")
+    assert schema_of(HASHED, public=None) == schema_of(HASHED)
+
+
+def test_a_schema_is_complete_and_the_same_in_two_processes() -> None:
+    declared = {"columns": {"a": TFIDF, "b": HASHED, "c": {"kind": "text", "width": 4}}}
+    frame = pd.DataFrame({"a": NOTES, "b": NOTES, "c": NOTES})
+    schema = Schema.from_json(declared, public=frame)
+    text = json.dumps(schema.to_json())
+    assert Schema.from_json(json.loads(text)) == schema
+    assert [len(one.feature_names) for one in schema.columns] == [7, 33, 5]
+    program = (
+        "import hashlib, json, sys, pandas as pd\n"
+        "from secretballot.data.schema import Schema\n"
+        "declared, cells = json.loads(sys.stdin.read())\n"
+        "schema = Schema.from_json(declared, public=pd.DataFrame(cells))\n"
+        "matrix = schema.encode(pd.DataFrame(cells))\n"
+        "print(json.dumps(schema.to_json()), hashlib.sha256(matrix.tobytes()).hexdigest())"
+    )
+    given = json.dumps([declared, dict.fromkeys("abc", NOTES)])
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            input=given,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
+    assert said.pop().startswith(text)
+
+
+def test_no_long_text_in_a_csv_file_stops_a_run(tmp_path: Path) -> None:
+    notes = ["pain today", "pain " * 60_000, "no pain"]
+    pd.DataFrame({"note": notes}).to_csv(tmp_path / "t.csv", index=False)
+    encoded = schema_of(HASHED).encode(read_table(tmp_path / "t.csv"))
+    assert encoded.tobytes() == schema_of(HASHED).encode(pd.DataFrame({"note": notes})).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Caf\u00e9 cafe\u0301", {"caf\u00e9"}),  # composed and not
+        ("\u0939\u093f\u0928\u094d\u0926\u0940 \u092d\u093e\u0937\u093e", 2),
+        ("\u0130stanbul_1", {"i\u0307stanbul", "1"}),
+        ("\u0301a", {"a"}),  # a mark without a letter before it
+    ],
+)
+def test_marks_belong_to_their_letters(text: str, words: set[str] | int) -> None:
+    found = words_in(text)
+    assert found == words if isinstance(words, set) else len(found) == words
+    assert all(is_word(word) for word in found)
+
+
+def test_what_no_text_has_is_refused_rather_than_left_unread() -> None:
+    with pytest.raises(DataError, match="says 'encodng' of column 'note'"):
+        declared_column("note", {"kind": "text", "encodng": "hashed"}, None)

@@ -1,0 +1,378 @@
+import decimal
+import io
+import itertools
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from secretballot import read_votes
+from secretballot.data import vote_files
+from secretballot.exceptions import DataError, ParameterError
+
+VOTES = np.array([[0, 1, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 1, 1, 1]])
+COUNTS = np.array([[2, 3], [4, 1], [0, 5]])
+WORDS = np.where(VOTES, "yes", "NA")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def _write(table, suffix, **options):
+        path = tmp_path / f"table{suffix}"
+        frame = pd.DataFrame(table)
+        frame.columns = [f"t{number}" for number in range(frame.shape[1])]
+        if suffix == ".npy":
+            np.save(path, table, **options)
+        elif suffix == ".csv":
+            frame.to_csv(path, index=False, **options)
+        else:
+            pytest.importorskip("pyarrow")
+            frame.to_parquet(path, index=False, **options)
+        return path
+
+    return _write
+
+
+def opened(counts):
+    return counts._unseal()[0].tolist()
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])
+@pytest.mark.parametrize("cells", [2**20, 4])
+def test_counts_and_votes_are_read_from_every_format(write, suffix, cells, monkeypatch):
+    monkeypatch.setattr(vote_files, "_BLOCK_CELLS", cells)
+    assert opened(read_votes(write(COUNTS.astype(float), suffix))) == COUNTS.tolist()
+    assert opened(read_votes(write(VOTES, suffix), classes=[0, 1])) == COUNTS.tolist()
+    counts = read_votes(write(WORDS, suffix), classes=("NA", "yes"))
+    assert opened(counts) == COUNTS.tolist()
+    assert (counts.shape.n_teachers, counts.classes) == (5, ("NA", "yes"))
+
+
+def test_csv_without_a_header_is_read_from_its_first_row(write):
+    for table, classes in ((COUNTS, None), (VOTES, [0, 1]), (WORDS, ["NA", "yes"])):
+        assert read_votes(write(table, ".csv", header=False), classes=classes).shape.n_queries == 3
+
+
+def test_csv_with_a_row_index_is_refused(tmp_path):
+    pd.DataFrame(COUNTS).to_csv(tmp_path / "indexed.csv")
+    with pytest.raises(DataError, match="without the row index"):
+        read_votes(tmp_path / "indexed.csv")
+
+
+def test_parquet_with_a_row_index_is_refused(tmp_path):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame(COUNTS, index=["x", "y", "z"], columns=["a", "b"]).to_parquet(
+        tmp_path / "indexed.parquet"
+    )
+    with pytest.raises(DataError, match="without the row index"):
+        read_votes(tmp_path / "indexed.parquet")
+
+
+def test_large_memory_map_is_counted_in_blocks(tmp_path):
+    path = tmp_path / "votes.npy"
+    votes = np.lib.format.open_memmap(path, mode="w+", dtype=np.int16, shape=(60_000, 250))
+    votes[:, ::3] = 1
+    votes.flush()
+    counts = read_votes(path, classes=[0, 1])
+    assert (counts.shape.n_queries, counts.shape.n_teachers) == (60_000, 250)
+    assert opened(counts.take([0, 59_999])) == [[166, 84]] * 2
+
+
+def test_column_order_in_memory_does_not_matter(write):
+    assert (
+        opened(read_votes(write(np.asfortranarray(VOTES), ".npy"), classes=[0, 1]))
+        == COUNTS.tolist()
+    )
+
+
+# The kind is told from public numbers alone: neighbouring files must never be read as different
+# kinds.
+@pytest.mark.parametrize(
+    ("table", "options", "kind"),
+    [
+        (VOTES, {"classes": [0, 1]}, "votes"),
+        (VOTES, {"classes": [0, 1], "n_teachers": 5}, "votes"),
+        (COUNTS, {}, "counts"),
+        (COUNTS, {"classes": [0, 1]}, "counts"),
+        (COUNTS, {"classes": ["a", "b"], "n_teachers": 5}, "counts"),
+        (COUNTS, {"n_teachers": 5}, "counts"),
+        (VOTES[:, :2], {"classes": [0, 1], "kind": "votes"}, "votes"),
+        (COUNTS[:1], {"kind": "counts"}, "counts"),
+    ],
+)
+def test_kind_follows_the_shape(write, table, options, kind):
+    counts = read_votes(write(table, ".npy"), **options)
+    assert counts.shape.n_teachers == (table.shape[1] if kind == "votes" else 5)
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        (VOTES[:, :2], {"classes": [0, 1], "n_teachers": 2}),
+        (VOTES, {"n_teachers": 5}),
+        (np.ones((4, 5), dtype=int), {}),
+        (np.array([[1, 0], [0, 1]]), {}),
+        (np.array([[1, 0], [0, 1]]), {"classes": [0, 1]}),
+        (COUNTS[:1], {}),
+    ],
+)
+def test_ambiguous_kind_is_asked_for(write, table, options):
+    with pytest.raises(DataError, match="say which by kind"):
+        read_votes(write(table, ".npy"), **options)
+
+
+def test_votes_need_declared_classes(write):
+    with pytest.raises(ParameterError, match="classes are missing"):
+        read_votes(write(VOTES, ".npy"), kind="votes")
+    with pytest.raises(ParameterError, match="kind is 'ballots'"):
+        read_votes(write(VOTES, ".npy"), kind="ballots")
+
+
+def test_votes_must_have_the_stated_teachers(write):
+    with pytest.raises(DataError, match="5 columns; there must be 6"):
+        read_votes(write(VOTES, ".npy"), classes=[0, 1], n_teachers=6)
+
+
+def test_inconsistent_rows_of_a_csv_are_named(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("a,b,c\n0,1,1\n0,,1\n0,7,1\nNA,1,1\n")
+    with pytest.raises(DataError, match=r"a missing vote \(nan\) \(rows 1, 3"):
+        read_votes(path, classes=[0, 1])
+    path.write_text("a,b,c\n0,1,1\n0,1\n0,1,1,1\n")
+    with pytest.raises(DataError, match=r"first line of 3 cells but another number in rows 1, 2"):
+        read_votes(path, classes=[0, 1])
+
+
+def _npy_claiming(shape, dtype="<i8"):
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": dtype, "fortran_order": False, "shape": shape}
+    )
+    return file.getvalue() + bytes(80)
+
+
+def _npz():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.npy", b"")
+    return file.getvalue()
+
+
+def _pickled_objects():
+    file = io.BytesIO()
+    np.save(file, np.array([[1, None]], dtype=object), allow_pickle=True)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.csv", b""),
+        ("garbage.csv", bytes(range(256)) * 4),
+        ("garbage.parquet", bytes(range(256))),
+        ("huge.npy", _npy_claiming((10**12, 250))),
+        ("overflow.npy", _npy_claiming((2**40, 2**40))),
+        ("flat.npy", _npy_claiming((10,))),
+        ("records.npy", _npy_claiming((2, 2), [("a", "<i8")])),
+        ("complex.npy", _npy_claiming((2, 2), "<c16")),
+        ("objects.npy", _pickled_objects()),
+        ("archive.npy", _npz()),
+        ("cut.npy", b"\x93NUMPY\x01\x00"),
+        ("long.csv", b"a,b\n1,2\n1,2,3,4\n"),
+        ("quotes.csv", b'a,b\n1,"2\n'),
+        ("words.csv", b"a,b\n4711,x\n"),
+        ("header.csv", b"a,b\n"),
+        ("latin.csv", "a,b\n1,\xe9\n".encode("latin-1")),
+    ],
+)
+def test_unreadable_file_is_one_sentence_without_its_content(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_votes(path)
+    message = str(caught.value)
+    assert message.count("\n") == 0
+    assert message.endswith(".")
+    assert "4711" not in message
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_named_columns_of_counts_go_to_their_classes(tmp_path, suffix):
+    frame = pd.DataFrame({"yes": [2, 30, 5], "no": [48, 20, 45]})
+    path = tmp_path / f"counts{suffix}"
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
+    counts = read_votes(path, kind="counts", classes=["no", "yes"])
+    assert counts._unseal()[0].tolist() == [[48, 2], [20, 30], [45, 5]]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_named_for_other_classes_are_refused(tmp_path, suffix):
+    frame = pd.DataFrame({"ill": [2, 30], "well": [48, 20]})
+    path = tmp_path / f"counts{suffix}"
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
+    with pytest.raises(DataError, match="name each column by its class"):
+        read_votes(path, kind="counts", classes=["no", "yes"])
+
+
+EDITS = [
+    *("0", "1", "2", "7", "-1", "1.0", "0.5", "1e0", "nan", "NA"),
+    *("", " ", " 1", "a", "b", "ab", "x4711", "é", "\0"),
+    *('"', '"a', 'a"', '"a"', '"1"', '""', "1,1", ",", ";"),
+    *("1;0", "a\tb", "1\r", "\ufeff1", "inf", "9" * 400),
+    "x" * 140_000,
+]
+
+
+def reading(path, edited, **options):
+    """Return the counts of a file without what the edited cell votes for, or None where it was
+    refused."""
+    try:
+        counts = read_votes(path, **options)
+    except DataError as error:
+        refused = error
+    else:
+        return counts.shape.n_queries, np.delete(counts._unseal()[0], edited, axis=0).tolist()
+    assert "4711" not in str(refused)
+    assert str(refused).isprintable()
+    assert len(str(refused)) < 600
+    assert refused.__context__ is None
+    return None
+
+
+# A row less its edited cell cannot be told from counts alone, so the row itself is left out and all
+# others compared.
+@pytest.mark.parametrize("classes", [[0, 1], ["a", "b"]])
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize(("teachers", "said"), [(1, True), (2, False), (2, True)])
+def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, teachers, said):
+    votes = [
+        [str(classes[(row * teacher) % 2]) for teacher in range(1, teachers + 1)]
+        for row in range(1, 4)
+    ]
+    first = [[f"teacher {number}" for number in range(teachers)]] if header else []
+    path = tmp_path / "votes.csv"
+    spoken = ("yes" if header else "no") if said else None
+
+    def read(lines, row):
+        path.write_text(
+            "".join(",".join(line) + "\n" for line in first + lines), encoding="utf-8", newline=""
+        )
+        return reading(path, row, classes=classes, kind="votes", header=spoken)
+
+    for row in (0, 2):
+        before = read(votes, row)
+        assert before is not None
+        for column, cell in itertools.product(range(teachers), EDITS):
+            lines = [list(line) for line in votes]
+            lines[row][column] = cell
+            assert read(lines, row) in (before, None)
+
+
+def test_one_column_of_votes_needs_to_be_told_of_its_header(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("0\n1\n")
+    with pytest.raises(DataError, match="a single cell decides"):
+        read_votes(path, classes=[0, 1], kind="votes")
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("classes", [None, ["no", "yes"]])
+def test_one_cell_of_counts_changes_no_other_reading(tmp_path, header, classes):
+    path = tmp_path / "counts.csv"
+    for row, column, cell in itertools.product((0, 2), range(2), EDITS):
+        lines = [["4711", "1"], ["4700", "12"], ["0", "4712"]]
+        first = [["no", "yes"]] if header else []
+        path.write_text("\n".join(",".join(line) for line in first + lines))
+        before = reading(path, row, kind="counts", classes=classes)
+        assert before is not None
+        lines[row][column] = cell
+        path.write_text(
+            "\n".join(",".join(line) for line in first + lines), encoding="utf-8", newline=""
+        )
+        assert reading(path, row, kind="counts", classes=classes) in (before, None)
+
+
+CELLS = [None, "a", "x4711", "", 1, 0.5, True, "1", "1.0", float("nan")]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "classes", "cell"),
+    [
+        *((".csv", classes, cell) for classes in (["a", "1"], [0, 1]) for cell in CELLS),
+        # a column of parquet has one type
+        *((".parquet", ["a", "1"], cell) for cell in CELLS if not isinstance(cell, int | float)),
+        *((".parquet", [0, 1], cell) for cell in CELLS if not isinstance(cell, str | bool)),
+    ],
+)
+def test_one_vote_changes_the_type_of_no_other(write, suffix, classes, cell):
+    votes = [
+        [classes[0], classes[1], classes[1]],
+        [classes[1]] * 3,
+        [classes[1], classes[0], classes[1]],
+    ]
+    before = reading(write(votes, suffix), 1, classes=classes, kind="votes")
+    assert before is not None
+    table = np.array(votes, dtype=object)
+    table[1, 2] = cell
+    path = write(table, suffix)
+    assert reading(path, 1, classes=classes, kind="votes") in (before, None)
+
+
+def test_a_class_that_a_teacher_never_voted_for_changes_nothing(write):
+    votes = np.array([["1", "a"], ["1", "1"]], dtype=object)
+    for suffix in (".csv", ".parquet"):
+        assert opened(read_votes(write(votes, suffix), classes=["a", "1"], kind="votes")) == [
+            [1, 1],
+            [0, 2],
+        ]
+    frame = pd.DataFrame({"t0": [1, 1], "t1": ["a", "1"], "t2": [1.0, 1.0]})
+    path = write(votes, ".parquet")
+    frame.to_parquet(path, index=False)
+    assert opened(read_votes(path, classes=["a", "1"], kind="votes")) == [[1, 2], [0, 3]]
+
+
+def test_the_first_vote_of_a_file_without_header_is_no_header(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("0,1,x4711\n1,1,0\n0,0,0\n")
+    with pytest.raises(DataError, match="column 3 cannot be votes") as caught:
+        read_votes(path, classes=[0, 1], kind="votes")
+    assert "4711" not in str(caught.value)
+    assert read_votes(path, classes=[0, 1], kind="votes", header="yes").shape.n_queries == 2
+    with pytest.raises(DataError, match=r"no declared class \(rows 0"):
+        read_votes(path, classes=[0, 1], kind="votes", header="no")
+    with pytest.raises(ParameterError, match="header is 'maybe'"):
+        read_votes(path, classes=[0, 1], header="maybe")
+
+
+def test_names_of_columns_that_may_be_counts_are_not_quoted(tmp_path):
+    path = tmp_path / "counts.csv"
+    path.write_text("4711,289\n1,4999\n")
+    with pytest.raises(DataError, match="columns 1, 2 by none of them") as caught:
+        read_votes(path, kind="counts", classes=["no", "yes"], header="yes")
+    assert "4711" not in str(caught.value)
+
+
+def test_hostile_parquet_is_one_sentence(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    hostile = {
+        "list": pa.array([[4711], [0]]),
+        "struct": pa.array([{"a": 4711}, {"a": 0}]),
+        "map": pa.array([[("a", 4711)], []], type=pa.map_(pa.string(), pa.int64())),
+        "date": pa.array([4711, 0], type=pa.date32()),
+        "bytes": pa.array([b"4711", b"0"]),
+        "decimal": pa.array([decimal.Decimal("4711.5"), None]),
+        "words": pa.array(["4711", "x"]).dictionary_encode(),
+        "lists of words": pa.array([["4711"], None]),
+        "nothing": pa.nulls(2),
+    }
+    for name, column in hostile.items():
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"t0": pa.array([0, 1]), "t1": column}), path)
+        for kind in ("votes", "counts"):
+            assert reading(path, 0, classes=[0, 1], kind=kind) is None
+    one = pa.array([decimal.Decimal("1.0"), decimal.Decimal("0.0")])
+    pq.write_table(pa.table({"t0": one, "t1": pa.array(["1", "0"]).dictionary_encode()}), path)
+    assert opened(read_votes(path, classes=[0, 1], kind="votes")) == [[0, 2], [2, 0]]
