@@ -362,7 +362,7 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
     X = np.random.default_rng(8).random((200, 1))
     model = sb.SemiPrivateClassifier(candidates=_models(), budget=sb.PrivacyBudget(1.0, 0.0))
     model.fit(X, _models()[2].predict(X), classes=[False, True])
-    assert len(model.released_labels_.queries) == 0
+    assert len(model.released_.queries) == 0
     assert sb.verify_certificate(model.certificate_).ok
 
 

@@ -20,7 +20,7 @@ from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.learners.training.target_cells import number_of
+from secretballot.learners.training.targets import number_of
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.progress import Caution, Watch
 from secretballot.runs.table_match import TableCells, check_accepted

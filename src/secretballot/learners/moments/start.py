@@ -64,7 +64,7 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
         raise ParameterError(
             Parameter("start"),
             f" is a {type(start).__name__}; give the ReleasedLabels of a release, such as"
-            " released_labels_ of a learner: anything else may have looked at private data.",
+            " released_ of a learner: anything else may have looked at private data.",
         )
     failures = verify_certificate(start.certificate).failures
     if failures:

@@ -144,7 +144,7 @@ def choose_terms(
         raise ParameterError(
             Parameter("mechanism"),
             " is interactive, and contradicts a student that learns between rounds; ask in"
-            " rounds, with an ActivePATEClassifier (on the command line --strategy margin).",
+            " rounds, with a strategy (on the command line --strategy margin).",
         )
     public: dict[str, Any] = {"method": "votes"}
     if interactive:

@@ -40,8 +40,8 @@ def private_points() -> DataError:
     return DataError(
         "X_public holds private records, more of them than chance explains, and public points are"
         " published; give points that are known to everybody, and X with all its equal rows, or,"
-        " if the features are public and the labels alone private, take LabelPrivateClassifier."
-        " Nothing was spent."
+        " if the features are public and the labels alone private, give public_features=True and no"
+        " X_public. Nothing was spent."
     )
 
 

@@ -1,6 +1,6 @@
 """The private records of a fit: a table in memory, or one on disk."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -15,7 +15,6 @@ from secretballot.core.private import Private
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
-    class_indices,
     n_columns,
     with_public_types,
 )
@@ -32,6 +31,7 @@ from secretballot.learners.training.stored_input import (
     check_stored_table,
     numbers_of_units,
 )
+from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import check_teacher
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.records import unit_numbers
@@ -45,13 +45,14 @@ class Block(NamedTuple):
     Attributes
     ----------
     rows : array, sparse matrix or frame of shape (n, n_features)
-    targets : ndarray of int64, shape (n,) or (n, n_columns)
+    targets : ndarray, shape (n,) or (n, n_labels)
+        As `Target.read` returns them.
     units : array of shape (n,), or None
         Numbers of their units, or ids; None where every record is one.
     """
 
     rows: Any
-    targets: IntArray
+    targets: Any
     units: Any
 
     def __repr__(self) -> str:
@@ -71,10 +72,8 @@ class Table(Private):
 
     _refusal = "a private table refuses to {}; give it to a learner."
 
-    def __init__(
-        self, X: Any, targets: IntArray, units: Any, unit_name: str | None, *, same: bool
-    ) -> None:
-        self._X, self._targets, self._units, self._same = X, targets, units, same
+    def __init__(self, X: Any, targets: Any, units: Any, unit_name: str | None) -> None:
+        self._X, self._targets, self._units = X, targets, units
         self.unit = "record" if units is None else "user"
         self.unit_name = None if units is None else unit_name
         self.n_records = n_rows(X)
@@ -117,21 +116,44 @@ class Table(Private):
 
     def refuse_points(self, X_public: Any) -> None:
         """Refuse public points, of shape (n_public, n_features), that are the records."""
-        refuse_private_points(self._X, X_public, same=self._same, units=self._units)
+        refuse_private_points(self._X, X_public, units=self._units)
 
     def note_columns(self, learner: Any) -> None:
         """Note at a learner how many columns there are, and their names if they have any."""
-        note_columns(learner, self._X)
+        learner.n_features_in_ = n_columns(self._X)
+        names = getattr(self._X, "columns", [None])
+        if all(isinstance(name, str) for name in names):
+            learner.feature_names_in_ = np.asarray(names, dtype=object)
+
+    @property
+    def targets(self) -> Any:
+        """The targets of all records; private."""
+        return self._targets
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """All that teachers of these records depend on besides settings; private."""
         return self._X, self._targets, self._units
 
-    def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
-        """Return the learner to clone for every shard, after a trial with dummy labels at public
+    def checked_teacher(self, teacher: Any, X_public: Any, target: Target) -> Any:
+        """Return the learner to clone for every shard, after a trial with dummy targets at public
         points, of shape (n_public, n_features)."""
-        return check_teacher(teacher, self._X, X_public, n_classes)
+        return check_teacher(teacher, self._X, X_public, len(target.learnt))
+
+    def ballots(
+        self,
+        cast: Callable[..., Iterator[Any]],
+        teacher: Any,
+        points: Any,
+        n_teachers: int,
+        relation: str,
+        **more: Any,
+    ) -> Iterator[Any]:
+        """Return what one teacher for every shard votes for at public points, of shape (n,
+        n_features): `cast` as `secretballot.teachers.tables` has it. They are asked once."""
+        shards = assign_shards(self.n_records, n_teachers, relation, self._units, vault=None)
+        records = self._X, self._targets, shards
+        return cast(teacher, *records, points, n_teachers=n_teachers, **more)
 
     def teachers(
         self,
@@ -196,9 +218,9 @@ class TableOnDisk(Table):
     def identity(self) -> tuple[Any, ...]:
         return (self._table.identity,)
 
-    def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
+    def checked_teacher(self, teacher: Any, X_public: Any, target: Target) -> Any:
         # rows encoded by a schema have no missing values, so those of the points speak for them
-        return check_teacher(teacher, X_public, X_public, n_classes)
+        return check_teacher(teacher, X_public, X_public, len(target.learnt))
 
     def teachers(
         self,
@@ -229,13 +251,7 @@ class TableOnDisk(Table):
 
 
 def private_table(
-    X: Any,
-    y: Any,
-    X_public: Any,
-    classes: Sequence[Any],
-    units: Any,
-    unit_name: str | None,
-    read: Callable[[Any, int], IntArray] | None = None,
+    X: Any, y: Any, X_public: Any, target: Target, units: Any, unit_name: str | None
 ) -> tuple[Table, Any]:
     """Return the private records of a fit, and the public points with their types.
 
@@ -243,16 +259,12 @@ def private_table(
     ----------
     X : array, sparse matrix, list of rows or frame of shape (n_records, n_features), or StoredTable
         Private.
-    y : array of shape (n_records,), or of shape (n_records, n_labels), or None
+    y : as `Target.read` takes it, or None
         Private; None beside a stored table.
     X_public : like X, of shape (n_public, n_features)
-    classes : sequence
-        Declared for the fit, or empty where the learner predicts no class.
+    target : Target
     units : array of shape (n_records,), or None
     unit_name : str or None
-    read : callable, optional
-        Returns targets as integers, from `y` and the number of records; by default places among
-        the classes.
 
     Raises
     ------
@@ -263,24 +275,16 @@ def private_table(
     # that all private rows chose together would reach every shard.
     points = as_matrix("X_public", X_public)
     if isinstance(X, StoredTable):
-        check_stored_table(X, y, units, points, classes)
+        check_stored_table(X, y, units, points, target.classes)
         table: Table = TableOnDisk(X, sparse_points=is_sparse(points))
     else:
+        if X_public is X:
+            refuse_private_points(X, X_public, same=True)
         rows = as_matrix("X", X)
         check_same_columns(rows, points)
         rows = with_public_types(rows, points)
-        n = n_rows(rows)
-        targets = class_indices(y, classes, n) if read is None else read(y, n)
-        table = Table(rows, targets, units, unit_name, same=X_public is X)
+        table = Table(rows, target.read(y, n_rows(rows)), units, unit_name)
     return table, with_public_types(points, points)
-
-
-def note_columns(learner: Any, X: Any) -> None:
-    """Note at a learner how many columns records of shape (n_records, n_features) have, and their
-    names if they have any."""
-    learner.n_features_in_ = n_columns(X)
-    if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
-        learner.feature_names_in_ = np.asarray(X.columns, dtype=object)
 
 
 def _pieces(part: Block, rows: IntArray | None, most: int) -> Iterator[Block]:

@@ -41,7 +41,7 @@ from secretballot.learners.training.shards import (
     learner_identity,
 )
 from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
-from secretballot.named_learners import teacher_by_name
+from secretballot.named_learners import regressor_by_name, teacher_by_name
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.rows import n_rows
@@ -49,6 +49,7 @@ from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import keep_secret, make_vault, read_secret
 
 SAMPLE_ROWS = 60
+DEFAULT_TEACHER, DEFAULT_REGRESSOR = "logistic", "ridge"
 _TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
 FILE = "teachers.json"
 _KEPT = {
@@ -348,10 +349,11 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
 
     Parameters
     ----------
-    teacher : classifier, str or None
+    teacher : classifier, regressor, str or None
     X : array, sparse matrix or frame of shape (n_records, n_features)
     X_public : like X, of shape (n_public, n_features)
     n_classes : int
+        0 for a teacher of numbers.
 
     Raises
     ------
@@ -360,9 +362,7 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
     DataError
         If values are missing and it does not take such.
     """
-    learner = teacher_by_name("logistic", n_classes) if teacher is None else teacher
-    learner = teacher_by_name(learner, n_classes) if isinstance(learner, str) else learner
-    learner = tried_teacher(learner, X_public, n_classes)
+    learner = tried_teacher(named_teacher(teacher, n_classes), X_public, n_classes)
     # before it is known whether any are missing
     taken = columns_with_missing_taken(learner, X_public, n_classes)
     bad = unfit_values("X", X, X_public)
@@ -372,6 +372,16 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
             " teacher."
         )
     return learner
+
+
+def named_teacher(teacher: Any, n_classes: int) -> Any:
+    """Return the unfitted learner that a name, or None, stands for; others as they are. Of 0
+    classes it is one of numbers."""
+    if isinstance(teacher, str | None) and n_classes:
+        return teacher_by_name(DEFAULT_TEACHER if teacher is None else teacher, n_classes)
+    if isinstance(teacher, str | None):
+        return regressor_by_name(DEFAULT_REGRESSOR if teacher is None else teacher)
+    return teacher
 
 
 def keep_teachers(

@@ -45,10 +45,11 @@ def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
     teacher : classifier
     X_public : array, sparse matrix or frame of shape (n_public, n_features)
     n_classes : int
+        0 for a teacher of numbers, which are dummies then.
 
     Returns
     -------
-    classifier
+    classifier or regressor
         Unfitted.
 
     Raises
@@ -56,22 +57,23 @@ def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
     ParameterError
         If it cannot be fitted or does not predict one of the labels for every point.
     """
-    if not (hasattr(teacher, "fit") and hasattr(teacher, "predict")):
+    if isinstance(teacher, type) or not all(hasattr(teacher, name) for name in ("fit", "predict")):
         raise ParameterError(
             Parameter("teacher"),
-            f" is {shown(teacher)}; it must be a classifier with fit and predict.",
+            f" is {shown(teacher)}; it must be an instance with fit and predict.",
         )
     points = _trial_points(X_public, n_classes)
-    problem = _problem_of_fit(teacher, points, n_classes)
+    problem = problem_of_fit(teacher, points, n_classes)
     if problem is not None:
         raise ParameterError(
-            f"The teacher cannot be trained on the public points with dummy labels ({problem}); it"
-            " would fail on every shard. Fix the teacher or its preprocessing."
+            "The teacher cannot be trained on the public points with dummy"
+            f" {'labels' if n_classes else 'numbers'} ({problem}); it would fail on every shard."
+            " Fix the teacher or its preprocessing. Nothing was spent."
         )
-    if n_classes == 2 or _problem_of_fit(teacher, points, n_classes, first=1) is None:
+    if n_classes <= 2 or problem_of_fit(teacher, points, n_classes, first=1) is None:
         return teacher
     numbered = NumberedClassesClassifier(teacher)
-    helps = _problem_of_fit(numbered, points, n_classes, first=1) is None
+    helps = problem_of_fit(numbered, points, n_classes, first=1) is None
     return numbered if helps else teacher
 
 
@@ -94,7 +96,7 @@ def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> I
     waiting, found, probes = [np.arange(n_columns(points))], [], 0
     while waiting and probes < _PROBES:
         columns, probes = waiting.pop(), probes + 1
-        if _problem_of_fit(teacher, _with_missing(points, columns), n_classes) is None:
+        if problem_of_fit(teacher, _with_missing(points, columns), n_classes) is None:
             found.append(columns)
         elif len(columns) > 1:
             waiting += np.array_split(columns, 2)
@@ -104,7 +106,7 @@ def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> I
     if len(found) == 1:
         return taken
     # Columns that are taken one by one need not be taken together.
-    problem = _problem_of_fit(teacher, _with_missing(points, taken), n_classes)
+    problem = problem_of_fit(teacher, _with_missing(points, taken), n_classes)
     return taken if problem is None else np.empty(0, dtype=np.int64)
 
 
@@ -137,11 +139,11 @@ def reads_sparse(teacher: Any, X_public: Any, n_classes: int) -> bool:
     except Exception:  # learners of other libraries need have no tags
         return False
     points = _trial_points(X_public, n_classes)
-    if not tagged or _problem_of_fit(teacher, as_csr(points), n_classes) is not None:
+    if not tagged or problem_of_fit(teacher, as_csr(points), n_classes) is not None:
         return False
     taken = columns_with_missing_taken(teacher, X_public, n_classes)
     missing = as_csr(_with_missing(points, taken))
-    return not taken.size or _problem_of_fit(teacher, missing, n_classes) is None
+    return not taken.size or problem_of_fit(teacher, missing, n_classes) is None
 
 
 def _with_missing(points: Any, columns: IntArray) -> Any:
@@ -161,9 +163,10 @@ def _trial_points(X_public: Any, n_classes: int) -> Any:
     )
 
 
-def _problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
+def problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
     """Return what went wrong with the labels from the first class on, None if nothing did."""
-    labels = first + np.arange(n_rows(points)) % (n_classes - first)
+    order = np.arange(n_rows(points))
+    labels = first + order % (n_classes - first) if n_classes else order % 7 / 7.0
     try:
         with own_global_states(0):
             warnings.simplefilter("ignore")
@@ -174,10 +177,12 @@ def _problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) -
     ) as error:  # any learner may raise anything; the points are public, the labels dummies
         refused = refused_setting(error)
         return refused or f"{type(error).__name__}: {_first_sentence(str(error))}"
+    if not n_classes and predicted.size == labels.size and predicted.dtype.kind in "biuf":
+        return None if np.isfinite(predicted).all() else "it predicts what is no number"
     if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
         return (
             f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no"
-            " labels"
+            f" {'labels' if n_classes else 'numbers'}"
         )
     return None
 
