@@ -39,7 +39,7 @@ from secretballot.core.types import VoteShape
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.learners.record_votes import coordinates
 from secretballot.learners.record_votes.classifier import default_votes
-from secretballot.learners.training import one_of_each_unit
+from secretballot.learners.training import shards
 from secretballot.report.certificate.terms import stated
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
@@ -359,7 +359,7 @@ def test_sparse_and_dense_records_vote_alike(unnoised: None) -> None:
 def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
     unnoised: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_of_each_unit, "entropy_bytes", lambda size: bytes(range(size)))
+    monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(range(size)))
     rng = np.random.default_rng(0)
     X, y, pool = rng.integers(0, 30, (60, 1)), rng.integers(0, 2, 60), np.arange(30)[:, None]
     units = rng.integers(0, 9, 60)

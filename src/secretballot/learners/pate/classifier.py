@@ -39,14 +39,13 @@ from secretballot.learners.pate.rounds import (
     student_in_rounds,
 )
 from secretballot.learners.training.account import required_budget
-from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import random_rows
 from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.learner import ClassLearner, Learner, Task, refuse_beside
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.shards import forget_records, learner_identity
-from secretballot.learners.training.trained import keep_teachers, named_teacher
-from secretballot.learners.training.trial_fit import reads_sparse
+from secretballot.learners.training.trained import keep_teachers, template_of
+from secretballot.learners.training.trial_fit import named_teacher, reads_sparse
 from secretballot.queries import InRounds, QueryStrategy
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import ASKED, release_labels

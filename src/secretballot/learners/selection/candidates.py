@@ -26,7 +26,7 @@ from secretballot.learners.training.inputs import (
     object_array,
     with_public_types,
 )
-from secretballot.learners.training.stored_input import (
+from secretballot.learners.training.table import (
     blocks_by_unit,
     check_stored_table,
     numbers_of_units,

@@ -40,11 +40,11 @@ from secretballot.learners.training.inputs import (
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
-from secretballot.learners.training.one_of_each_unit import one_record_each
 from secretballot.learners.training.point_digests import doubles_digest
-from secretballot.learners.training.private_points import refuse_private_points
-from secretballot.learners.training.stored_input import check_stored_table
+from secretballot.learners.training.private_rows import refuse_private_points
+from secretballot.learners.training.shards import one_record_each
 from secretballot.learners.training.surroundings import warn_inside_sklearn
+from secretballot.learners.training.table import check_stored_table
 from secretballot.releasing import choose_by_scores
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.rows import n_rows, take_rows

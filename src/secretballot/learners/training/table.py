@@ -1,6 +1,6 @@
 """The private records of a fit: a table in memory, or one on disk."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -10,33 +10,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, UnsignedArray
+from secretballot._validation import shown_classes
 from secretballot.core.private import Private
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
     n_columns,
     with_public_types,
 )
-from secretballot.learners.training.one_of_each_unit import fresh_key, one_record_each
-from secretballot.learners.training.private_points import refuse_private_points
+from secretballot.learners.training.private_rows import refuse_private_points
 from secretballot.learners.training.shards import (
     assign_shards,
     assign_stored_shards,
     fingerprint,
+    fresh_key,
+    one_record_each,
+    persons_together,
     stored_fingerprint,
 )
-from secretballot.learners.training.stored_input import (
-    blocks_by_unit,
-    check_stored_table,
-    numbers_of_units,
-)
 from secretballot.learners.training.targets import Target
-from secretballot.learners.training.trained import check_teacher
+from secretballot.learners.training.trial_fit import check_teacher
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.records import unit_numbers
 from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block, take_rows
-from secretballot.teachers.stored_table import SHARDS, StoredTable
+from secretballot.teachers.stored_table import PERSONS, SHARDS, RowBlock, StoredTable
 
 
 class Block(NamedTuple):
@@ -167,7 +166,7 @@ class Table(Private):
         """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
         # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
         # other data or settings finds none of them.
-        training.pop("send_shards")  # what is in memory is sent in any case
+        training.pop("send_shards", None)  # what is in memory is sent in any case
         shards = assign_shards(self.n_records, n_teachers, relation, self._units, vault)
         known = None
         if vault is not None:
@@ -293,3 +292,75 @@ def _pieces(part: Block, rows: IntArray | None, most: int) -> Iterator[Block]:
         taken: Any = slice(start, stop) if rows is None else rows[start:stop]
         own = row_block(part.rows, start, stop) if rows is None else take_rows(part.rows, taken)
         yield Block(own, part.targets[taken], None if part.units is None else part.units[taken])
+
+
+# --- a stored table in the place of X ---
+
+
+def blocks_by_unit(table: StoredTable) -> Iterator[RowBlock]:
+    """Yield a stored table block by block, all records of a unit of privacy in one of them."""
+    if table.unit == "record":
+        yield from table.blocks()
+        return
+    # what counts a person once must have all of the person's records at hand
+    with TemporaryDirectory(dir=table.vault, prefix=PERSONS) as folder:
+        shards = persons_together(table, folder)
+        for number in range(shards.n_teachers):
+            yield shards.block(number)
+
+
+def numbers_of_units(units: UnsignedArray) -> IntArray:
+    """Return a number for the unit of every row, int64 of shape (n_rows,), from the hashes of
+    units, uint64 of shape (n_rows, 2)."""
+    _, numbers = np.unique(units, axis=0, return_inverse=True)
+    return np.asarray(numbers, dtype=np.int64).reshape(-1)
+
+
+def check_stored_table(
+    table: StoredTable, y: Any, units: Any, X_public: Any, classes: Sequence[Any]
+) -> None:
+    """Refuse what does not go with a stored table: it holds classes and units itself.
+
+    Parameters
+    ----------
+    table : StoredTable
+    y, units
+        As they were given to a fit; both None.
+    X_public : array or sparse matrix of shape (n_public, n_features)
+        Encoded by the schema that the table was stored by.
+    classes : sequence
+        Declared for the fit, or empty where the learner predicts no class.
+
+    Raises
+    ------
+    ParameterError
+        If labels or units are given, or the classes are others.
+    DataError
+        If the public points are a frame, or have another number of columns.
+    """
+    for name, given in (("y", y), ("units", units)):
+        if given is not None:
+            raise ParameterError(
+                Parameter(name),
+                " is given beside a stored table, which holds its own; leave it out.",
+            )
+    if not classes:
+        raise ParameterError(
+            Parameter("X"),
+            " is a stored table, which holds classes; this learner predicts something else, so"
+            " give it a table in memory.",
+        )
+    # the table holds places among these classes, which mean others in another order
+    if list(classes) != list(table.classes):
+        raise ParameterError(
+            Parameter("classes"),
+            f" is {shown_classes(classes)}, and the table was stored with"
+            f" {shown_classes(table.classes)}; give the same in the same order.",
+        )
+    if hasattr(X_public, "iloc") or n_columns(X_public) != table.n_columns:
+        kind = "a frame" if hasattr(X_public, "iloc") else f"of {n_columns(X_public)} columns"
+        raise DataError(
+            Parameter("X_public"),
+            f" is {kind}, and the stored table has {table.n_columns}"
+            " encoded columns; encode the public rows by the same schema: schema.encode(rows).",
+        )

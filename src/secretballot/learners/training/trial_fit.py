@@ -19,18 +19,61 @@ from sklearn.utils import get_tags
 from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import IntArray
 from secretballot._validation import shown
-from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.training.inputs import n_columns
-from secretballot.named_learners import refused_setting
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.learners.training.inputs import n_columns, unfit_values
+from secretballot.named_learners import refused_setting, regressor_by_name, teacher_by_name
 from secretballot.students import NumberedClassesClassifier
 from secretballot.teachers.rows import as_csr, n_rows, take_rows
 
+DEFAULT_TEACHER, DEFAULT_REGRESSOR = "logistic", "ridge"
 ROWS = 60
 #: A table of fewer columns is no trouble as it is.
 _WIDE = 1000
 #: A sparse matrix takes less of everything where at most this share of the entries is filled.
 _MOST_FILLED = 0.1
 _PROBES = 100  # fits, at most, to find the columns in which missing values are taken
+
+
+def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
+    """Return the learner to clone for every shard, after it was tried with dummy labels.
+
+    It is tried with missing values too, whatever the private table holds.
+
+    Parameters
+    ----------
+    teacher : classifier, regressor, str or None
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+    X_public : like X, of shape (n_public, n_features)
+    n_classes : int
+        0 for a teacher of numbers.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be trained on them.
+    DataError
+        If values are missing and it does not take such.
+    """
+    learner = tried_teacher(named_teacher(teacher, n_classes), X_public, n_classes)
+    # before it is known whether any are missing
+    taken = columns_with_missing_taken(learner, X_public, n_classes)
+    bad = unfit_values("X", X, X_public)
+    if bad is not None and not np.isin(bad[1], taken).all():
+        raise DataError(
+            f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the"
+            " teacher."
+        )
+    return learner
+
+
+def named_teacher(teacher: Any, n_classes: int) -> Any:
+    """Return the unfitted learner that a name, or None, stands for; others as they are. Of 0
+    classes it is one of numbers."""
+    if isinstance(teacher, str | None) and n_classes:
+        return teacher_by_name(DEFAULT_TEACHER if teacher is None else teacher, n_classes)
+    if isinstance(teacher, str | None):
+        return regressor_by_name(DEFAULT_REGRESSOR if teacher is None else teacher)
+    return teacher
 
 
 def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
