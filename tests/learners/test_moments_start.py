@@ -137,7 +137,7 @@ def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> Non
         (fitted, "is a RecordMomentsClassifier; give the ReleasedLabels"),
         (fitted.student_, "is a MomentsStudent; give the ReleasedLabels"),
         (votes.labels, "is a ndarray; give the ReleasedLabels"),
-        (other, "not those of its certificate"),
+        (other, "other labels than its certificate"),
         (bare, "does not verify"),
         (cheaper, "does not verify"),
     ]
