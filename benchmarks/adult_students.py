@@ -96,7 +96,7 @@ def accuracies(epsilon: float, release: str, n_runs: int) -> tuple[int, int, lis
         model = PATEClassifier(n_teachers=K, budget=budget, release=release, random_state=run)
         model.fit(X, y, X_public=X_public, classes=[0, 1])
         scores.append(100 * float((model.predict(X_test) == y_test).mean()))
-        n_queries = len(model.released_labels_.queries)
+        n_queries = len(model.released_.queries)
     return K, n_queries, scores
 
 

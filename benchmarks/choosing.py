@@ -99,7 +99,7 @@ def one_fit(run: int) -> dict[str, Any]:
         "logistic on the labels": LogisticRegression(max_iter=1000, C=0.1),
         "tree on the labels": DecisionTreeClassifier(max_depth=5, random_state=0),
     }
-    released = first.released_labels_
+    released = first.released_
     students = [(name, fit_student(student, POOL, released)) for name, student in others.items()]
     return chosen([(NoisyCountsClassifier.__name__, first), *students], held, ledger)
 
@@ -107,7 +107,7 @@ def one_fit(run: int) -> dict[str, Any]:
 def estimated(run: int) -> dict[str, Any]:
     """Let a paid estimate set the number of labels."""
     model = fit(np.arange(len(X)), run, release="labels", estimate_epsilon=PRICE)
-    return {"accuracy": score(model), "chosen": f"l={len(model.released_labels_.queries)}"}
+    return {"accuracy": score(model), "chosen": f"l={len(model.released_.queries)}"}
 
 
 WAYS: dict[str, Callable[[int], dict[str, Any]]] = {

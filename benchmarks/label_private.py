@@ -34,9 +34,8 @@ from scipy.special import logsumexp, softmax
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from secretballot import LabelPrivateClassifier, PrivacyBudget
-from secretballot.data import mnist
-from secretballot.data.reference import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot import PATEClassifier, PrivacyBudget
+from secretballot.data.reference import ADULT_SCHEMA, ADULT_TARGET, adult, mnist
 from secretballot.data.schema import Schema
 from secretballot.learners.pate.defaults import choose_teachers
 
@@ -156,13 +155,13 @@ def vote_accuracy(task: Task, dropped: float, mechanism: str, epsilon: float, ru
     X, y, X_test, y_test = task
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
     K = choose_teachers(budget, len(y) - int(dropped * len(y)), X.shape[1])
-    model = LabelPrivateClassifier(
+    model = PATEClassifier(
         n_teachers=K, budget=budget, dropped=dropped, mechanism=mechanism, random_state=run
     )
     with warnings.catch_warnings():
         # the sparse vector says where it answers nothing
         warnings.simplefilter("ignore", UserWarning)
-        model.fit(X, y, classes=list(range(int(y.max()) + 1)))
+        model.fit(X, y, classes=list(range(int(y.max()) + 1)), public_features=True)
     return 100 * float(np.mean(model.predict(X_test) == y_test))
 
 

@@ -100,10 +100,10 @@ def numbers_of_age(features: pd.DataFrame, cuts: list[slice], n_teachers: int) -
         budget = sb.PrivacyBudget(epsilon, DELTA)
         for statistic in ("mean", "quantile"):
             model = sb.PATERegressor(
-                (17, 90), n_teachers=n_teachers, budget=budget, statistic=statistic
+                bounds=(17, 90), n_teachers=n_teachers, budget=budget, statistic=statistic
             ).fit(private, y, X_public=pool)
             error = np.sqrt(((model.predict(held_out) - truth) ** 2).mean())
-            asked = len(model.released_table_.rows)
+            asked = len(model.released_.rows)
             print(f"epsilon {epsilon:g}, {statistic} of {asked} points".ljust(40), f"{error:.2f}")
         moments = sb.RecordMomentsRegressor(bounds=(17, 90), budget=budget)
         moments.fit(private, y, X_public=pool)

@@ -62,16 +62,16 @@ def moments(one: Half, budget: sb.PrivacyBudget, start: Any = None) -> Any:
 
 def corrected(one: Half, budget: sb.PrivacyBudget, first: Any, *, ask: bool) -> Pipeline:
     """Return a student of the labels of a first release, teachers asked where it is least sure."""
-    labels = np.asarray(first.released_labels_.label_values).copy()
+    labels = np.asarray(first.released_.label_values).copy()
     if ask:
-        votes = sb.ActivePATEClassifier(
+        votes = sb.PATEClassifier(
             linear_model(),
             strategy=sb.queries.MarginSampling(FrozenEstimator(first.student_), spread=1),
             n_queries=N_UNSURE,
             budget=budget,
         )
         votes.fit_labels(one.X, one.y, X_public=one.pool, classes=[0, 1])
-        told = votes.released_labels_
+        told = votes.released_
         labels[told.queries[told.answered]] = told.label_values
     return linear_model().fit(one.pool, labels)
 
@@ -90,10 +90,10 @@ def scores(one: Half, epsilon: float) -> dict[str, float]:
     found = {
         "all on moments": moments(one, sb.PrivacyBudget(epsilon, DELTA)),
         "half on moments, nothing else": first,
-        "half on moments, on votes of records": moments(one, part, by_record.released_labels_),
-        "half on moments, on votes of 250 teachers": moments(one, part, voted.released_labels_),
-        "half on moments, on moments": moments(one, part, first.released_labels_),
-        "half on moments, on a model of coins": moments(one, part, wrong.released_labels_),
+        "half on moments, on votes of records": moments(one, part, by_record.released_),
+        "half on moments, on votes of 250 teachers": moments(one, part, voted.released_),
+        "half on moments, on moments": moments(one, part, first.released_),
+        "half on moments, on a model of coins": moments(one, part, wrong.released_),
         "student of the labels of half on moments": corrected(one, part, first, ask=False),
         f"the same, votes at the {N_UNSURE} least sure": corrected(one, part, first, ask=True),
     }

@@ -227,11 +227,11 @@ def from_records(
     if setting.strategy == "passive":
         model = sb.PATEClassifier(teacher, **settings)
     else:
-        model = sb.ActivePATEClassifier(
+        model = sb.PATEClassifier(
             teacher, strategy=sb.queries.strategy_by_name(setting.strategy), **settings
         )
     model.fit(job.X, job.y, X_public=job.X_public, classes=list(range(job.n_classes)))
-    return model.released_labels_, model.student_
+    return model.released_, model.student_
 
 
 def from_votes(

@@ -31,11 +31,12 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from secretballot import ActivePATEClassifier, PrivacyBudget, RecordMomentsClassifier
-from secretballot.data import ADULT_TARGET, adult
+from secretballot import PATEClassifier, PrivacyBudget, RecordMomentsClassifier
+from secretballot.data.reference import ADULT_TARGET, adult
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Estimate, Task
+from secretballot.queries import MarginSampling
 from secretballot.runs.moments_forecast import forecast_moments
 
 DELTA, EPSILONS, RATE = 1e-5, (0.5, 1.0, 2.0), 0.01
@@ -96,11 +97,12 @@ def balanced_votes(parts: Parts, epsilon: float, run: int) -> Any:
     start, stop = len(parts.pool), len(parts.pool) + len(parts.X)
     scale = encoded[:start].std(axis=0)
     encoded = (encoded - encoded[:start].mean(axis=0)) / np.where(scale > 0, scale, 1.0)
-    model = ActivePATEClassifier(
+    model = PATEClassifier(
         teacher,
         teacher_by_name("logistic:class_weight=balanced", 2),
         n_teachers=200,
         n_queries=200,
+        strategy=MarginSampling(),
         release="labels",
         budget=PrivacyBudget(epsilon, DELTA),
         random_state=run,

@@ -68,9 +68,9 @@ def moments(split: Split, epsilon: float, run: int) -> dict[str, Any]:
     model.fit(split.private, split.y, X_public=split.pool, classes=classes)
     seconds = time.process_time() - begun
     _, pool, held_out = encoded(split)
-    forest = fit_student(
-        RandomForestClassifier(), pool, model.released_labels_, random_state=run
-    ).predict(held_out)
+    forest = fit_student(RandomForestClassifier(), pool, model.released_, random_state=run).predict(
+        held_out
+    )
     return {
         "accuracy": accuracy(model.predict(split.held_out), split),
         "forest": accuracy(forest, split),

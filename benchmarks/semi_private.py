@@ -81,7 +81,7 @@ def subsets(X: np.ndarray, y: np.ndarray, X_public: np.ndarray, seed: int) -> tu
     budget = PrivacyBudget(0.5, 1e-5)
     pate = PATEClassifier(budget=budget, release="labels", random_state=seed)
     pate.fit(X, y, X_public=X_public, classes=[0, 1])
-    released, rng = pate.released_labels_, np.random.default_rng(seed)
+    released, rng = pate.released_, np.random.default_rng(seed)
     points, labels = X_public[released.queries[released.answered]], released.label_values
     models = []
     while len(models) < N_CANDIDATES:

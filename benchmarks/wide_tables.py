@@ -75,7 +75,7 @@ def one_setting(folder: Path, teacher: str, form: str, where: str) -> None:
     started = time.perf_counter()
     model.fit_labels(X, y, X_public=X_public, classes=["no", "yes"])
     voted = time.perf_counter() - started
-    released = model.released_labels_
+    released = model.released_
     named_labels = np.asarray(released.classes)[released.labels]
     right = np.mean(np.asarray(public["bought"])[released.queries] == named_labels)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -22,8 +22,7 @@ from dask_clusters import dask_client_of_two_workers
 from made_events import json_of
 from secretballot.core import releasing
 from secretballot.core.events import ClassLabels
-from secretballot.learners.training import private_points, shards
-from secretballot.learners.training.private_rows import PrivateRows
+from secretballot.learners.training import private_rows, shards
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
@@ -72,8 +71,8 @@ gaussian_delta = functools.cache(prices.gaussian_delta)
 @pytest.fixture
 def records_may_be_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let public points be the private records, as in a world so small that there are no others."""
-    monkeypatch.setattr(private_points, "_are_records", lambda *_, **__: False)
-    monkeypatch.setattr(PrivateRows, "hold", lambda *_: False)  # of files
+    monkeypatch.setattr(private_rows, "_are_records", lambda *_, **__: False)
+    monkeypatch.setattr(private_rows.PrivateRows, "hold", lambda *_: False)  # of files
 
 
 class GivenServer:

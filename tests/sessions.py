@@ -86,3 +86,15 @@ def told_labels(terms: Terms, votes: Any, noise: Any, shares: Any = None) -> Any
     labels = np.full(len(counts), -1)
     labels[: len(drawn)] = labels_in(mechanism, shape, drawn)[0]
     return labels
+
+
+def in_rounds(
+    *learners: Any,
+    strategy: Any = None,
+    round_size: int | None = None,
+    confidence: float | None = None,
+    **settings: Any,
+) -> sb.PATEClassifier:
+    """Return a PATEClassifier that asks in rounds."""
+    rounds = sb.queries.InRounds(strategy, round_size, confidence)
+    return sb.PATEClassifier(*learners, strategy=rounds, **settings)

@@ -84,7 +84,7 @@ def record_votes(basis, rows, ledger):
     model = sb.RecordVotesClassifier(
         budget=BUDGET, basis=basis, votes_per_record=2, ledger=ledger
     ).fit_labels(rows, Y, X_public=POOL, classes=[0, 1])
-    return model.released_labels_.noisy_counts.tolist()
+    return model.released_.noisy_counts.tolist()
 
 
 def by_transformer(foreign, rows, ledger):
@@ -119,7 +119,7 @@ def by_candidate(foreign, rows, ledger):
 
 def by_teacher(foreign, rows, ledger):
     model = sb.PATEClassifier(Model(**foreign), n_teachers=4, budget=BUDGET, ledger=ledger)
-    return model.fit(rows, Y, X_public=POOL, classes=[0, 1]).released_labels_.labels.tolist()
+    return model.fit(rows, Y, X_public=POOL, classes=[0, 1]).released_.labels.tolist()
 
 
 WAYS = [by_transformer, by_basis, by_moments, by_member, by_candidate, by_teacher]
@@ -172,7 +172,7 @@ def test_a_record_that_a_basis_fails_at_is_as_if_it_were_not_there():
     rest = np.delete(np.arange(len(X)), 7)
     model = sb.RecordVotesClassifier(budget=BUDGET, basis=OwnBasis(), votes_per_record=2)
     without = model.fit_labels(X[rest], Y[rest], X_public=POOL, classes=[0, 1])
-    assert by_basis({}, ODD, account()) == without.released_labels_.noisy_counts.tolist()
+    assert by_basis({}, ODD, account()) == without.released_.noisy_counts.tolist()
 
 
 class LastDigit:

@@ -186,7 +186,7 @@ def test_more_releases_than_a_certificate_lists_are_not_chosen_among() -> None:
     ledger = account(budget=sb.PrivacyBudget(20.0, 1e-4))
     models = [DummyClassifier(strategy="constant", constant=k % 2).fit(X, Y) for k in range(12)]
     for model in models:
-        model.released_labels_ = sb.release(VOTES, NOISE, ledger, SMALL)
+        model.released_ = sb.release(VOTES, NOISE, ledger, SMALL)
 
     def chosen(count: int) -> Any:
         return sb.choose_candidate(
@@ -224,7 +224,7 @@ class Unnamed(sb.queries.MarginSampling):
 
 
 def in_rounds(ledger: sb.Ledger) -> object:
-    model = sb.ActivePATEClassifier(
+    model = sb.PATEClassifier(
         LogisticRegression(), budget=BUDGET, n_teachers=30, strategy=Unnamed(), ledger=ledger
     )
     return model.fit(X[:700], Y[:700], X_public=X[700:], classes=[0, 1])

@@ -127,22 +127,16 @@ from .learners.moments.estimators import (
 from .learners.online.asked_session import (
     ask_actively as ask_actively,
 )
-from .learners.pate.active import (
-    ActivePATEClassifier as ActivePATEClassifier,
-)
-from .learners.pate.active import (
-    label_actively as label_actively,
-)
 from .learners.pate.classifier import (
     PATEClassifier as PATEClassifier,
 )
-from .learners.pate.label_private import (
-    LabelPrivateClassifier as LabelPrivateClassifier,
+from .learners.pate.rounds import (
+    label_actively as label_actively,
 )
-from .learners.pate.multi_label import (
+from .learners.pate.tables import (
     PATEMultiLabelClassifier as PATEMultiLabelClassifier,
 )
-from .learners.pate.regressor import (
+from .learners.pate.tables import (
     PATERegressor as PATERegressor,
 )
 from .learners.record_votes.classifier import (

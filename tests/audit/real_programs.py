@@ -69,7 +69,7 @@ if __name__ == "__main__":
     which, private, folder = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[4]) / "release"
     model, more = {"seeded": seeded, "mixed": mixed}[which](json.loads(private.read_text()))
     folder.mkdir(parents=True)
-    released = model.released_labels_
+    released = model.released_
     (folder / "certificate.json").write_text(json.dumps(released.certificate))
     counts = None if released.noisy_counts is None else released.noisy_counts.tolist()
     (folder / "answers.json").write_text(

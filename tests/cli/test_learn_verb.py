@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.account import AnswerPage
+from secretballot.core.ledger import AnswerPage, Ledger
 from secretballot.planning.plan.model import (
     Candidate,
     Estimate,

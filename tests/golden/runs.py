@@ -55,7 +55,7 @@ def account(folder: str | None = None, **about: Any) -> sb.Ledger:
 
 
 def of_labels(model: Any, **more: Any) -> Released:
-    released = model.released_labels_
+    released = model.released_
     counts = released.noisy_counts
     return {
         "asked": released.queries,
@@ -86,11 +86,11 @@ def pate(
         "tree": lambda: DecisionTreeClassifier(max_depth=2, random_state=0),
         **TEACHERS,
     }
-    kind, more = sb.PATEClassifier, {}
+    more = {}
     if strategy is not None:
-        kind, more = sb.ActivePATEClassifier, {"round_size": 10}
-        more["strategy"] = sb.queries.strategy_by_name(strategy)
-    model = kind(
+        chosen = sb.queries.strategy_by_name(strategy)
+        more["strategy"] = sb.queries.InRounds(chosen, round_size=10)
+    model = sb.PATEClassifier(
         TEACHERS[teacher](),
         students[student](),
         **{"n_teachers": 20, **more, **settings},
@@ -107,10 +107,11 @@ def pate(
 
 @method
 def label_private(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
-    model = sb.LabelPrivateClassifier(
+    model = sb.PATEClassifier(
         GaussianNB(), n_teachers=20, budget=budget(epsilon), random_state=0, **settings
     )
-    return of_labels(model.fit(table["X"], table["y"], classes=table["classes"]))
+    model.fit(table["X"], table["y"], classes=table["classes"], public_features=True)
+    return of_labels(model)
 
 
 @method
@@ -126,14 +127,14 @@ def pate_labels(table: dict[str, Any], epsilon: float, **settings: Any) -> Relea
         GaussianNB(), n_teachers=20, budget=budget(epsilon), random_state=0, **settings
     )
     model.fit(table["X"], table["sets"], X_public=table["X_public"], labels=["a", "b", "c"])
-    return {"answers": model.released_table_.answers, "model": model}
+    return {"answers": model.released_.answers, "model": model}
 
 
 @method
 def pate_numbers(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
     model = sb.PATERegressor(
-        (-12.0, 12.0),
         DecisionTreeRegressor(max_depth=2, random_state=0),
+        bounds=(-12.0, 12.0),
         n_teachers=20,
         n_positions=25,
         budget=budget(epsilon),
@@ -141,7 +142,7 @@ def pate_numbers(table: dict[str, Any], epsilon: float, **settings: Any) -> Rele
         **settings,
     )
     model.fit(table["X"], table["numbers"], X_public=table["X_public"])
-    return {"answers": model.released_table_.answers, "model": model}
+    return {"answers": model.released_.answers, "model": model}
 
 
 @method
@@ -172,7 +173,7 @@ def moments(
             GaussianNB(), budget=budget(60.0), n_teachers=20, ledger=ledger, random_state=0
         )
         first.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"])
-        given["start"] = first.released_labels_
+        given["start"] = first.released_
     model.fit(table["X"], y, X_public=table["X_public"], **given)
     return {"sums": model.certificate_["released"]["values"], "model": model}
 

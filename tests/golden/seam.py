@@ -152,14 +152,14 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
     from secretballot.core.ledger import Ledger
     from secretballot.learners.labelers import relabel, subsample
     from secretballot.learners.selection import hold_out
-    from secretballot.learners.training import one_of_each_unit, shards
+    from secretballot.learners.training import shards
 
     for module, name in (
         (releasing, "noise_source"),
         (relabel, "noise_source"),
     ):
         patch.setattr(module, name, lambda: noise)
-    for module in (shards, subsample, hold_out, one_of_each_unit):
+    for module in (shards, subsample, hold_out):
         patch.setattr(module, "entropy_bytes", fixed_bytes)
     for kind in (private.Votes, private.RecordSums, private.Scores):
         patch.setattr(kind, "_unseal", trace.watch(private.Sealed._unseal))

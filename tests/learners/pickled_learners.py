@@ -41,8 +41,8 @@ def students() -> Iterator[Any]:
 def learners(vault: Path | None = None) -> Iterator[Any]:
     kinds = (
         sb.PATEClassifier,
-        sb.ActivePATEClassifier,
-        sb.LabelPrivateClassifier,
+        sb.RecordMomentsClassifier,
+        sb.RecordVotesClassifier,
         sb.SemiPrivateClassifier,
     )
     for kind in kinds:
@@ -52,7 +52,7 @@ def learners(vault: Path | None = None) -> Iterator[Any]:
                 **{name: vault for name in ("vault",) if vault and name in model.get_params()}
             )
             model.student_, model.classes_, model.n_features_in_ = student, np.array([0, 1]), 3
-            model.released_labels_, model.certificate_ = RELEASED, RELEASED.certificate
+            model.released_, model.certificate_ = RELEASED, RELEASED.certificate
             yield model
 
 

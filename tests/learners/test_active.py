@@ -13,6 +13,7 @@ from noisy_plans import calibrated
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.queries import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
+from sessions import in_rounds
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 BOUNDARY = 0.137
@@ -53,7 +54,7 @@ class _ListedSelector(QuerySelector):
         self._strategy.seen.append(released)
 
 
-def learner(**settings: Any) -> sb.ActivePATEClassifier:
+def learner(**settings: Any) -> sb.PATEClassifier:
     given = {
         "n_teachers": 50,
         "budget": BUDGET,
@@ -61,10 +62,10 @@ def learner(**settings: Any) -> sb.ActivePATEClassifier:
         "release": "labels",
         "random_state": 0,
     }
-    return sb.ActivePATEClassifier(**{**given, **settings})
+    return in_rounds(**{**given, **settings})
 
 
-def fitted(model: sb.ActivePATEClassifier, pool: Any = POOL) -> sb.ActivePATEClassifier:
+def fitted(model: sb.PATEClassifier, pool: Any = POOL) -> sb.PATEClassifier:
     return model.fit(X, Y, X_public=pool, classes=[0, 1])
 
 
@@ -85,10 +86,10 @@ def test_the_strategy_sees_public_points_and_released_labels_alone() -> None:
     assert {type(item) for item in answers} == {ReleasedLabels}
     assert [item.queries.tolist() for item in answers] == [[5, 3], [5, 3, 8]]
     assert all(item.certificate == {} for item in answers)
-    assert model.released_labels_.queries.tolist() == [5, 3, 8]
+    assert model.released_.queries.tolist() == [5, 3, 8]
     assert [item.labels.tolist() for item in answers] == [
-        model.released_labels_.labels[:2].tolist(),
-        model.released_labels_.labels.tolist(),
+        model.released_.labels[:2].tolist(),
+        model.released_.labels.tolist(),
     ]
 
 
@@ -125,7 +126,7 @@ def test_equal_points_are_one_question() -> None:
     model = fitted(
         learner(strategy=Listed([np.arange(30)]), round_size=30, n_queries=30), pool=twice
     )
-    assert model.released_labels_.queries.tolist() == list(range(30))
+    assert model.released_.queries.tolist() == list(range(30))
     assert AskableRows.of(twice, by_value=False).rows.tolist() == list(range(60))
 
 
@@ -139,13 +140,13 @@ def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path: Path) 
     second = fitted(learner(**place))
     assert second.certificate_["plan"]["used"] == 40
     assert second.certificate_["plan"]["rounds"][0] == 10
-    assert second.released_labels_.labels[:10].tolist() == first.released_labels_.labels.tolist()
+    assert second.released_.labels[:10].tolist() == first.released_.labels.tolist()
     assert sb.verify_certificate(second.certificate_).ok
     assert place["ledger"].history()[0].state == "committed"
     assert place["ledger"].spent().epsilon == 1.0
     third = fitted(learner(**place))
-    assert third.released_labels_ == second.released_labels_
-    with pytest.raises(sb.ParameterError, match="another strategy"):
+    assert third.released_ == second.released_
+    with pytest.raises(sb.ParameterError, match="another promise, strategy"):
         fitted(learner(strategy=Listed([]), **place))
 
 
@@ -213,9 +214,9 @@ def test_a_vault_of_other_data_is_refused(tmp_path: Path) -> None:
 def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -> None:
     place = durable(tmp_path)
     first = fitted(learner(**place))
-    assert fitted(learner(**place)).released_labels_ == first.released_labels_
+    assert fitted(learner(**place)).released_ == first.released_
     for kind, words in (
-        (sb.ActivePATEClassifier, "about other public points"),
+        (in_rounds, "about other public points"),
         (sb.PATEClassifier, "other terms"),
     ):
         again = kind(n_teachers=50, budget=BUDGET, release="labels", **place)

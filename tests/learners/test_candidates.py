@@ -305,15 +305,13 @@ def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     taught, held = sb.hold_out(3000, 0.1)
     first = _fit(task, ledger, taught, budget=sb.PrivacyBudget(0.9, 1e-6))
-    other = fit_student(DecisionTreeClassifier(max_depth=3), task["P"], first.released_labels_)
+    other = fit_student(DecisionTreeClassifier(max_depth=3), task["P"], first.released_)
     found = sb.choose_candidate(
         [first, other], task["X"][held], task["y"][held], classes=[0, 1], epsilon=0.1, ledger=ledger
     )
-    certificate = certified(
-        first.released_labels_, [found.choice], rejected=[first.released_labels_]
-    ).certificate
+    certificate = certified(first.released_, [found.choice], rejected=[first.released_]).certificate
     assert [choice["epsilon"] for choice in certificate["choices"]] == [0.1]
-    assert found.certified(first.released_labels_).certificate["choices"] == certificate["choices"]
+    assert found.certified(first.released_).certificate["choices"] == certificate["choices"]
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
 
 
@@ -323,11 +321,11 @@ def test_prices_of_other_accounts_and_units_are_refused(task: dict[str, Any]) ->
     elsewhere = sb.Ledger.in_memory(dataset="another", budget=BUDGET)
     found = _choose([model, Cut(0)], task["X"][:50], task["y"][:50], elsewhere, epsilon=0.1)
     with pytest.raises(sb.ParameterError, match="the same ledger"):
-        found.certified(model.released_labels_)
+        found.certified(model.released_)
     by_record = _choose([model, Cut(0)], task["X"][:50], task["y"][:50], ledger, epsilon=0.1).choice
     users = sb.PATEClassifier(n_teachers=20, budget=sb.PrivacyBudget(0.3, 1e-7), ledger=ledger)
     users.fit(task["X"], task["y"], X_public=task["P"], classes=[0, 1], units=rows // 2)
     with pytest.raises(sb.ParameterError, match="choose by the same unit"):
-        certified(users.released_labels_, [by_record])
+        certified(users.released_, [by_record])
     with pytest.raises(sb.ParameterError, match="does not say what it was learnt from"):
         room.ChosenCandidate(Cut(0), 0, "cut", by_record).certified()

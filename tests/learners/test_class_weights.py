@@ -18,8 +18,7 @@ from secretballot.bases.rotation import UNIT
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
-from secretballot.learners.moments.stages import MomentStages
-from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.report.certificate.terms import stated
 from secretballot.report.certificate.verify import verify_certificate
 
@@ -87,7 +86,7 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
     pool = with_constant(suited_basis(X_public, None).fit(X_public).integers(X_public))
     stages = MomentStages.of_records(
         pool,
-        Target.of_classes([0, 1]),
+        MomentTarget.of_classes([0, 1]),
         BUDGET,
         Guarantee(unit="record", relation="add-remove"),
         n_stages=4,
@@ -120,10 +119,10 @@ def test_balanced_weights_follow_from_what_the_model_says_of_the_pool() -> None:
 def test_released_labels_and_the_student_are_those_of_the_weighted_model() -> None:
     model = fitted(class_weight="balanced")
     X_public, _ = rows(800, 1)
-    assert np.array_equal(model.predict(X_public), model.released_labels_.labels)
+    assert np.array_equal(model.predict(X_public), model.released_.labels)
     # in 40 fits at least .15 (mean .20, deviation .02), and at most .005 without weights
-    assert model.released_labels_.labels.mean() > 0.1
-    assert fitted().released_labels_.labels.mean() < 0.03
+    assert model.released_.labels.mean() > 0.1
+    assert fitted().released_.labels.mean() < 0.03
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.label_stream import LabelStream
 from secretballot.students.confirmed import StudentInRounds, with_confirmations
-from sessions import session_of, stream_of
+from sessions import in_rounds, session_of, stream_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100
@@ -150,7 +150,7 @@ def test_a_session_takes_predictions_with_its_questions() -> None:
 # --- fits
 
 
-def interactive(**settings: Any) -> sb.ActivePATEClassifier:
+def interactive(**settings: Any) -> sb.PATEClassifier:
     given = {
         "n_teachers": 200,
         "budget": BUDGET,
@@ -160,7 +160,7 @@ def interactive(**settings: Any) -> sb.ActivePATEClassifier:
         "round_size": 20,
         "random_state": 0,
     }
-    return sb.ActivePATEClassifier(**{**given, **settings})
+    return in_rounds(**{**given, **settings})
 
 
 def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
     student = LogisticRegression(C=100.0)
     model = interactive(strategy=sb.queries.ClusterSampling(), student=student, **place)
     model.fit(X, Y, X_public=POOL, classes=[0, 1])
-    released = model.released_labels_
+    released = model.released_
     assert sum(model.rounds_) == len(released.queries)
     assert released.answered.sum() <= 30
     assert sb.verify_certificate(model.certificate_).ok

@@ -35,6 +35,7 @@ from secretballot.learners.pate.estimated_size import BETA, EstimatedSize
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.terms import stated
+from sessions import in_rounds
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calibrate_label_gaussian)
@@ -79,7 +80,9 @@ def _joint_law(
     shape (29, 4)."""
     table = np.column_stack([K - np.array(ones), ones])
     distances = stability(table)
-    middle = int(np.sort(distances)[math.floor(plan.fraction * len(distances))])
+    middle = int(
+        np.sort(distances)[math.floor(estimates.FRACTIONS[plan.mechanism] * len(distances))]
+    )
     scale = least_quotient(1, plan.epsilon)
     seen = math.tanh(0.5 / scale) * np.exp(-np.abs(SEEN - middle) / scale)
     law = np.zeros((len(SEEN), 4))
@@ -265,7 +268,7 @@ def _fit(task: dict[str, Any], kind: Any = sb.PATEClassifier, **settings: Any) -
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        (sb.ActivePATEClassifier, {}),
+        (in_rounds, {}),
         (
             sb.PATEClassifier,
             {"mechanism": "sparse-vector", "student": LogisticRegression(), "n_teachers": 400},
@@ -296,7 +299,7 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
     ("kind", "place"),
     [
         *((sb.PATEClassifier, place) for place in ("stability", "estimate", "release")),
-        (sb.ActivePATEClassifier, "estimate"),
+        (in_rounds, "estimate"),
     ],
 )
 def test_an_interrupted_fit_pays_for_its_estimate_once(
@@ -327,7 +330,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
     assert ledger.spent().epsilon == 1.0
     assert [entry.request for entry in ledger.history()] == ["fit/estimate", "fit"]
     again = _fit(task, kind, **settings)
-    assert again.released_labels_ == model.released_labels_
+    assert again.released_ == model.released_
     assert len(ledger.history()) == 2
     with pytest.raises(sb.ParameterError, match=r"other terms|another promise"):
         _fit(task, kind, **settings, budget=sb.PrivacyBudget(2.0, 1e-6))
@@ -376,7 +379,7 @@ def test_bad_settings_are_refused_before_training_and_nothing_is_spent(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", [sb.PATEClassifier, sb.ActivePATEClassifier])
+@pytest.mark.parametrize("kind", [sb.PATEClassifier, in_rounds])
 def test_a_ledger_that_would_pay_for_the_estimate_alone_is_refused(
     task: dict[str, Any], kind: Any
 ) -> None:

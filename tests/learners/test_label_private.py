@@ -1,5 +1,5 @@
-"""LabelPrivateClassifier: dropped labels are never looked at, kept ones reach one teacher, and
-the promise is kept."""
+"""PATE of public features: dropped labels are never looked at, kept ones reach one teacher, and the
+promise is kept."""
 
 import itertools
 import warnings
@@ -21,6 +21,7 @@ from secretballot.core.noise import ExactNoise
 from secretballot.learners.pate import classifier as pate
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+ALONE: dict[str, Any] = {"classes": [0, 1], "public_features": True}
 LABELS = {"unit": "label", "relation": "replace-one"}
 QUICK = DecisionTreeClassifier(max_depth=1)  # a student where nobody asks what it has learnt
 
@@ -34,10 +35,8 @@ def _task(n: int, seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def _model(**settings: Any) -> sb.LabelPrivateClassifier:
-    return sb.LabelPrivateClassifier(
-        **{"n_teachers": 60, "budget": BUDGET, "random_state": 0, **settings}
-    )
+def _model(**settings: Any) -> sb.PATEClassifier:
+    return sb.PATEClassifier(**{"n_teachers": 60, "budget": BUDGET, "random_state": 0, **settings})
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_learns_what_the_kept_labels_know(settings: dict[str, Any]) -> None:
     X, y = _task(3000, 0)
     model = _model(**{"n_teachers": 150, "budget": sb.PrivacyBudget(4.0, 1e-5), **settings}).fit(
-        X, y, classes=[0, 1]
+        X, y, **ALONE
     )
     X_test, y_test = _task(1000, 1)
     assert model.score(X_test, y_test) > 0.9  # at least 0.99 in each of 300 trial runs
@@ -98,19 +97,19 @@ def test_only_points_without_labels_are_asked_and_they_are_rows_of_the_records(
         return fit(teacher, rows, index, shards, **settings)
 
     monkeypatch.setattr(pate.TeacherEnsemble, "fit", spy)
-    model = _model(n_queries=100).fit(X, y, classes=[0, 1])
+    model = _model(n_queries=100).fit(X, y, **ALONE)
     places = {row.tobytes(): place for place, row in enumerate(X)}
     taught = np.array([places[row.tobytes()] for row in np.asarray(seen["rows"])])
     assert sorted([*taught, *model.unlabelled_]) == list(range(1001))
     assert len(model.unlabelled_) == 500
     assert np.array_equal(seen["index"], y[taught])
     assert np.array_equal(seen["shards"], np.arange(501) % 60)
-    queries = model.released_labels_.queries
+    queries = model.released_.queries
     assert len(queries) == 100
     assert set(queries) <= set(model.unlabelled_)
-    everything = _model(dropped=0.0).fit(X, y, classes=[0, 1])
+    everything = _model(dropped=0.0).fit(X, y, **ALONE)
     assert len(seen["rows"]) == 1001
-    assert everything.released_labels_.queries.tolist() == list(range(1001))
+    assert everything.released_.queries.tolist() == list(range(1001))
 
 
 class _Watched:
@@ -163,10 +162,10 @@ def test_no_dropped_label_has_any_influence(recipe: str) -> None:
         "mechanism": terms.mechanism,
         "n_queries": terms.shape.n_queries,
     }
-    first = _model(**settings).fit(X, y, classes=[0, 1])
+    first = _model(**settings).fit(X, y, **ALONE)
     for other in _others(y, first.unlabelled_):
-        again = _model(**settings).fit(X, other, classes=[0, 1])
-        one, two = ({**m.released_labels_.to_json(), "certificate": None} for m in (first, again))
+        again = _model(**settings).fit(X, other, **ALONE)
+        one, two = ({**m.released_.to_json(), "certificate": None} for m in (first, again))
         assert one == two
         fleeting = ("issued", "digest")
         one, two = (
@@ -182,9 +181,11 @@ def test_a_kept_label_changes_the_votes_of_one_teacher() -> None:
     memory = KNeighborsClassifier(1)  # passes on whatever single label it was given
     settings = {"n_teachers": 4, "release": "counts", "budget": sb.PrivacyBudget(10.0, 1e-3)}
 
-    def votes(labels: np.ndarray) -> tuple[sb.LabelPrivateClassifier, np.ndarray]:
-        model = _model(teacher=memory, student=QUICK, **settings).fit(X, labels, classes=[0, 1, 2])
-        return model, model.released_labels_.noisy_counts
+    def votes(labels: np.ndarray) -> tuple[sb.PATEClassifier, np.ndarray]:
+        model = _model(teacher=memory, student=QUICK, **settings).fit(
+            X, labels, **{**ALONE, "classes": [0, 1, 2]}
+        )
+        return model, model.released_.noisy_counts
 
     model, before = votes(y)
     assert (before.sum(axis=1) == 4).all()
@@ -234,8 +235,8 @@ def test_the_promise_holds_exactly_in_a_small_world(release: str, dropped: float
             "dropped": dropped,
         }
         teacher = DecisionTreeClassifier(random_state=0)
-        model = _model(teacher=teacher, student=QUICK, **settings).fit(X, labels, classes=[0, 1])
-        return np.asarray(model.released_labels_.noisy_counts)
+        model = _model(teacher=teacher, student=QUICK, **settings).fit(X, labels, **ALONE)
+        return np.asarray(model.released_.noisy_counts)
 
     def law(counts: np.ndarray, sigma: float) -> np.ndarray:
         noise = discrete_gaussian_distribution(sigma)
@@ -266,7 +267,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
     X, y = _task(300, 5)
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(2.0, 1e-5), **LABELS)
     price = sb.PrivacyBudget(0.5, 1e-6)
-    model = _model(n_teachers=20, budget=price, ledger=ledger).fit(X, y, classes=[0, 1])
+    model = _model(n_teachers=20, budget=price, ledger=ledger).fit(X, y, **ALONE)
     records = {"n_teachers": 20, "budget": price, "random_state": 0, "ledger": ledger}
     replaced = sb.PATEClassifier(relation="replace-one", **records).fit(
         X, y, X_public=X[:100] + 0.01, classes=[0, 1]
@@ -281,7 +282,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
     for terms in ({"relation": "replace-one"}, {}, {"unit": "user"}):
         other = sb.Ledger.in_memory(dataset="d", budget=price, **terms)
         with pytest.raises(sb.LedgerError, match="would promise neither"):
-            _model(budget=price, n_teachers=20, ledger=other).fit(X, y, classes=[0, 1])
+            _model(budget=price, n_teachers=20, ledger=other).fit(X, y, **ALONE)
         assert other.history() == []
 
 
@@ -300,7 +301,7 @@ def test_nonsense_is_refused_before_anything_is_spent(
 ) -> None:
     X, y = _task(300, 9)
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET, **LABELS)
-    given = {"X": X, "y": y, "classes": [0, 1], **change}
+    given = {"X": X, "y": y, **ALONE, **change}
     with pytest.raises(sb.SecretBallotError, match=word):
         _model(ledger=ledger, **settings).fit(**given)
     assert ledger.history() == []

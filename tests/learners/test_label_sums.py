@@ -9,8 +9,7 @@ from made_events import sums_event
 from secretballot.accounting import PrivacyBudget, delta_upper
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.core.private import RecordSums
-from secretballot.learners.moments.stages import MomentStages
-from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Residuals, label_sums
 from tiny_sums import mass
 
@@ -85,7 +84,7 @@ def test_a_replaced_label_moves_a_sum_by_hardly_less_than_is_paid_for(n_classes:
     points = with_constant(rng.integers(-9000, 9000, (60, 4)))
     points[:5, :-1] *= 9  # some are much longer than the rest
     labels = rng.integers(0, n_classes, 60)
-    target = Target.of_classes(range(n_classes))
+    target = MomentTarget.of_classes(range(n_classes))
     stages = MomentStages.of_labels(points, target, PrivacyBudget(1.0, 1e-5))
     stage = stages.asked_after([])
 

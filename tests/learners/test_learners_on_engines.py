@@ -11,6 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 import secretballot as sb
 from secretballot.core import releasing
 from secretballot.exceptions import ParameterError
+from sessions import in_rounds
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 RNG = np.random.default_rng(2)
@@ -30,14 +31,14 @@ def pate(engine: Any, kind: Any = sb.PATEClassifier, **more: Any) -> Any:
 
 def active(engine: Any) -> Any:
     more: dict[str, Any] = {"strategy": sb.queries.MarginSampling(), "round_size": 4}
-    return pate(engine, sb.ActivePATEClassifier, **more)
+    return pate(engine, in_rounds, **more)
 
 
 def label_private(engine: Any) -> Any:
-    model = sb.LabelPrivateClassifier(
+    model = sb.PATEClassifier(
         DecisionTreeClassifier(), n_teachers=20, budget=BUDGET, engine=engine, request="one"
     )
-    return model.fit(X, Y, classes=[0, 1])
+    return model.fit(X, Y, classes=[0, 1], public_features=True)
 
 
 def trained(engine: Any, vault: Path | None = None) -> Any:
@@ -112,7 +113,7 @@ def test_release_and_certificate_are_the_same_bytes(
         assert certificate.pop("issued")
         assert certificate.pop("digest")
     assert json.dumps(certificates[0]) == json.dumps(certificates[1])
-    assert (here.released_labels_.labels == there.released_labels_.labels).all()
+    assert (here.released_.labels == there.released_.labels).all()
     assert (here.predict(X_PUBLIC) == there.predict(X_PUBLIC)).all()
 
 

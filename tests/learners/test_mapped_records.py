@@ -3,6 +3,7 @@
 import copy
 import pickle
 import tracemalloc
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.core.types import Guarantee
 from secretballot.learners.moments import estimators, vectors
+from secretballot.learners.moments.stages import MomentTarget
 from secretballot.learners.moments.vectors import Residuals
 from secretballot.learners.training.table import Table, private_table
 from tiny_sums import records_of, sum_of
 
 N = 300
+CLASSES = MomentTarget.of_classes([0, 1, 2])
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(N, 3))
 POOL = RNG.normal(size=(150, 3))
@@ -40,10 +43,13 @@ TABLES = {
 
 
 def sums_of(basis: Any, pool: Any, rows: Any, classes: np.ndarray, units: Any = None) -> Any:
-    table, points = private_table(rows, classes, pool, [0, 1, 2], units, None)
+    table, points = private_table(rows, classes, pool, CLASSES, units, None)
     unit = "record" if units is None else "user"
     about = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})
-    return estimators._Sums(table, points, basis.fit(points), about, counted=False)
+    task: Any = SimpleNamespace(
+        table=table, guarantee=about, refuse_points=lambda: table.refuse_points(points)
+    )
+    return estimators._Sums(task, CLASSES, basis.fit(points), counted=False)
 
 
 @pytest.mark.parametrize("by_person", [False, True])
@@ -92,7 +98,7 @@ def test_what_is_in_memory_is_bounded_by_blocks(
 
 
 def test_a_table_shows_nothing() -> None:
-    table, _ = private_table(NUMBERS, np.zeros(N, int), POOL, [0, 1], None, None)
+    table, _ = private_table(NUMBERS, np.zeros(N, int), POOL, CLASSES, None, None)
     assert repr(table) == "Table(unit='record', records=<private>)"
     assert repr(next(table.blocks(10))) == "Block(<private>)"
     for look in (len, iter, list, np.asarray, pickle.dumps, copy.deepcopy, float):
@@ -103,7 +109,7 @@ def test_a_table_shows_nothing() -> None:
 @pytest.mark.parametrize("most", [1, 7, 1000])
 def test_blocks_bring_every_record_once_and_those_of_a_unit_together(most: int) -> None:
     units = RNG.integers(0, 40, N)
-    table, _ = private_table(NUMBERS, np.arange(N) % 3, POOL, [0, 1, 2], units, "person")
+    table, _ = private_table(NUMBERS, np.arange(N) % 3, POOL, CLASSES, units, "person")
     blocks = list(table.blocks(most))
     assert max(len(one.rows) for one in blocks) <= most
     rows, persons = np.concatenate([one.rows for one in blocks]), [one.units for one in blocks]

@@ -7,8 +7,7 @@ import secretballot as sb
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
-from secretballot.learners.moments.stages import MomentStages
-from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from tiny_sums import records_of, sum_of
 
 
@@ -19,7 +18,7 @@ def stages_of(
     pool = with_constant(TableBasis().fit(points := rng.normal(size=(300, 3))).integers(points))
     stages = MomentStages.of_records(
         pool,
-        Target.of_classes(range(n_classes)),
+        MomentTarget.of_classes(range(n_classes)),
         sb.PrivacyBudget(2.0, 1e-5),
         Guarantee(unit="record", relation="add-remove"),
         n_stages=n_stages,

@@ -17,12 +17,11 @@ from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
-from secretballot.learners.moments.stages import MomentStages
+from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
-from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.students.moment_links import classes_link
-from sessions import sparse
+from sessions import in_rounds, sparse
 from tiny_sums import records_of, sum_of
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -53,20 +52,20 @@ def released(kind: str) -> sb.ReleasedLabels:
     fit = functools.partial(sb.PATEClassifier.fit, X=X[:N], y=y[:N], X_public=X[N:], classes=[0, 1])
     big = sb.PrivacyBudget(50.0, 1e-5)
     if kind == "votes":
-        return fit(sb.PATEClassifier(budget=big, n_teachers=50)).released_labels_
+        return fit(sb.PATEClassifier(budget=big, n_teachers=50)).released_
     if kind == "labels":
         model = sb.PATEClassifier(  # labels alone, some of them withheld
             budget=big, n_teachers=100, mechanism="sparse-vector", n_queries=300, max_abstentions=20
         )
-        return fit(model).released_labels_
+        return fit(model).released_
     if kind == "rounds":
-        model = sb.ActivePATEClassifier(budget=big, n_teachers=50, n_queries=200)
-        return fit(model).released_labels_
+        model = in_rounds(budget=big, n_teachers=50, n_queries=200)
+        return fit(model).released_
     if kind == "record votes":
         model = sb.RecordVotesClassifier(budget=big)
         model.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1])
-        return model.released_labels_
-    return moments(big).released_labels_
+        return model.released_
+    return moments(big).released_
 
 
 KINDS = ["votes", "labels", "rounds", "record votes", "moments"]
@@ -109,7 +108,7 @@ def test_votes_and_the_moments_on_top_stand_in_one_ledger_and_add_up() -> None:
     half = sb.PrivacyBudget(1.0, 1e-5)
     votes = sb.PATEClassifier(budget=half, n_teachers=50, ledger=ledger)
     votes.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1])
-    model = moments(half, ledger=ledger, start=votes.released_labels_)
+    model = moments(half, ledger=ledger, start=votes.released_)
     assert ledger.releases() == 2
     assert ledger.spent().epsilon == pytest.approx(2.0)
     assert ledger.spent().delta == pytest.approx(2e-5)
@@ -117,7 +116,7 @@ def test_votes_and_the_moments_on_top_stand_in_one_ledger_and_add_up() -> None:
     assert then["reservation"] == first["reservation"] + 1
     assert then["spent_after"]["epsilon"] == pytest.approx(2.0)
     with pytest.raises(sb.BudgetError):
-        moments(half, ledger=ledger, start=votes.released_labels_)
+        moments(half, ledger=ledger, start=votes.released_)
 
 
 # --- what is refused ---
@@ -138,7 +137,7 @@ def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> Non
         (fitted, "is a RecordMomentsClassifier; give the ReleasedLabels"),
         (fitted.student_, "is a MomentsStudent; give the ReleasedLabels"),
         (votes.labels, "is a ndarray; give the ReleasedLabels"),
-        (other, "not those of its certificate"),
+        (other, "other labels than its certificate"),
         (bare, "does not verify"),
         (cheaper, "does not verify"),
     ]
@@ -240,7 +239,7 @@ def test_no_record_moves_a_stage_by_more_than_the_bound_whatever_the_start(steep
 def started_stages(expected: float) -> tuple[MomentStages, np.ndarray]:
     X, _ = plane()
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
-    target = Target.of_classes([0, 1])
+    target = MomentTarget.of_classes([0, 1])
     start = released_start(released("votes"), pool, target.link)
     stages = MomentStages.of_records(
         pool,

@@ -20,7 +20,6 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.pate.classifier import PATEClassifier
-from secretballot.learners.pate.label_private import LabelPrivateClassifier
 from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.learners.training import shards
 from secretballot.learners.training.inputs import as_matrix
@@ -490,7 +489,7 @@ def test_an_id_is_one_however_it_is_written(spelling):
 def test_a_label_of_any_kind_changes_no_other_teacher_where_labels_alone_are_private():
     def path(labels):
         budget = PrivacyBudget(1e4, 1e-6)
-        model = LabelPrivateClassifier(
+        model = PATEClassifier(
             Witness(),
             Witness(),
             n_teachers=K,
@@ -499,7 +498,7 @@ def test_a_label_of_any_kind_changes_no_other_teacher_where_labels_alone_are_pri
             release="labels",
             n_queries=N,
         )
-        model.fit(NUMBERS, labels, classes=["no", "yes"])
+        model.fit(NUMBERS, labels, classes=["no", "yes"], public_features=True)
 
     words = ["no" if label else "yes" for label in LABELS]
     alone = shards_seen(lambda: path(words))

@@ -102,7 +102,7 @@ def test_the_same_request_learns_again_for_nothing(data: dict[str, Any], tmp_pat
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
     first = _fit(data, ledger=ledger, request="run")
     again = _fit(data, ledger=ledger, request="run")
-    assert first.released_labels_ == again.released_labels_
+    assert first.released_ == again.released_
     with pytest.raises(sb.ParameterError, match="other terms"):
         _fit(data, ledger=ledger, request="run", n_teachers=90)
     assert len(ledger.history()) == 1
@@ -125,7 +125,7 @@ def test_an_interrupted_fit_resumes_its_teachers(
 
     monkeypatch.setattr(LogisticRegression, "fit", refuse)
     monkeypatch.setattr(trained, "tried_teacher", lambda teacher, *_: teacher)
-    assert len(_fit(data, vault=tmp_path / "vault").released_labels_.queries) == 600
+    assert len(_fit(data, vault=tmp_path / "vault").released_.queries) == 600
 
 
 def test_no_two_releases_share_a_random_partition(data: dict[str, Any], tmp_path: Path) -> None:
@@ -328,8 +328,8 @@ def test_cloned_and_pickled_models_carry_no_private_byte(
 
 def test_noise_is_never_seeded(data: dict[str, Any]) -> None:
     first, second = _fit(data), _fit(data)
-    assert np.array_equal(first.released_labels_.queries, second.released_labels_.queries)
-    assert first.released_labels_ != second.released_labels_
+    assert np.array_equal(first.released_.queries, second.released_.queries)
+    assert first.released_ != second.released_
 
 
 class _OwnPublic(sb.PATEClassifier):

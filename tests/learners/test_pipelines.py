@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import secretballot as sb
 from secretballot.exceptions import UnpricedFitWarning
+from sessions import in_rounds
 
 RNG = np.random.default_rng(0)
 SCALE = np.array([1000.0, 1.0, 0.001])
@@ -25,9 +26,7 @@ TERMS = {"dataset": "people", "budget": BUDGET}
 
 POOLED: dict[str, Any] = {
     "pate": lambda **more: sb.PATEClassifier(n_teachers=40, budget=BUDGET, **more),
-    "active": lambda **more: sb.ActivePATEClassifier(
-        n_teachers=40, n_queries=40, budget=BUDGET, **more
-    ),
+    "active": lambda **more: in_rounds(n_teachers=40, n_queries=40, budget=BUDGET, **more),
     "moments": lambda **more: sb.RecordMomentsClassifier(budget=BUDGET, **more),
     "record votes": lambda **more: sb.RecordVotesClassifier(budget=BUDGET, **more),
     "semi-private": lambda **more: sb.SemiPrivateClassifier(budget=BUDGET, **more),
@@ -44,7 +43,7 @@ ALONE: dict[str, Any] = {
     ),
 }
 LABELS: dict[str, Any] = {
-    "pate": lambda **more: sb.LabelPrivateClassifier(n_teachers=40, budget=BUDGET, **more),
+    "pate": lambda **more: sb.PATEClassifier(n_teachers=40, budget=BUDGET, **more),
 }
 
 
@@ -64,7 +63,11 @@ def test_a_fit_in_a_pipeline_or_a_search_warns_before_it_spends() -> None:
             for learner in made.values():
                 pipeline = make_pipeline(StandardScaler(), learner())
                 with pytest.raises(UnpricedFitWarning, match="a part of a pipeline"):
-                    fit(pipeline, X_public=X_PUBLIC if made is POOLED else None)
+                    fit(
+                        pipeline,
+                        X_public=X_PUBLIC if made is POOLED else None,
+                        public_features=True if made is LABELS else None,
+                    )
         around = TransformedTargetRegressor(
             sb.RecordMomentsRegressor(bounds=(-5.0, 5.0), budget=BUDGET)
         )

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from secretballot.learners.training.record_digests import row_hashes, rows_digest
+from secretballot.learners.training.private_rows import row_hashes, rows_digest
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 3))

@@ -51,8 +51,8 @@ def test_a_released_model_is_a_function_of_the_certificate_and_the_pool() -> Non
     basis = sb.bases.TableBasis().fit(X[2000:])
     again = sb.MomentsStudent(basis, weights.reshape(-1, 1), [0, 1])
     assert (again.predict(X) == model.predict(X)).all()
-    assert model.released_labels_.n_teachers == 0
-    assert (model.released_labels_.label_values == model.predict(X[2000:])).all()
+    assert model.released_.n_teachers == 0
+    assert (model.released_.label_values == model.predict(X[2000:])).all()
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])

@@ -17,7 +17,7 @@ from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.stages import MomentTarget
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated
 from secretballot.report.student.export import converted_student
@@ -116,15 +116,15 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(tmp_p
     # the third column says nothing of either label
     assert model.student_.column_shares(X[2000:])[2] < 0.1
     with pytest.raises(ParameterError, match="publish its certificate"):
-        sb.write_release(tmp_path / "release", model.released_sums_)
+        sb.write_release(tmp_path / "release", model.released_)
 
 
 def test_a_table_of_labels_is_read_alike_in_every_form() -> None:
-    target, (_, y) = Target.of_labels(NAMES), halves(50)
+    target, (_, y) = MomentTarget.of_labels(NAMES), halves(50)
     forms = [y, y.tolist(), y.astype(bool), y.astype(float), sparse.csr_matrix(y), [*y]]
     forms.append(pd.DataFrame(y, columns=NAMES))
     for form in forms:
-        assert (target.read(form, 50) == y * PROBABILITY_UNIT).all()
+        assert (target.in_units(target.read(form, 50)) == y * PROBABILITY_UNIT).all()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.data import adult
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.stages import MomentTarget
 from secretballot.report.certificate.terms import stated
 from secretballot.report.student.export import converted_student
 
@@ -106,7 +106,7 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> 
 
 
 def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
-    target, whole = Target.of_number((0, 10)), PROBABILITY_UNIT
+    target, whole = MomentTarget.of_number((0, 10)), PROBABILITY_UNIT
     cells = [0, 10, 2.5, -3, 1e300, np.inf, -np.inf, True, np.int8(5), Decimal(5)]
     read = [0, whole, whole // 4, 0, whole, whole, 0, round(whole / 10), whole // 2, whole // 2]
     cells += ["5", b"2.5", "True", "-inf", 5 + 0j, 10**400, -(10**400)]
@@ -114,9 +114,9 @@ def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
     # what is no number is absent
     cells += [np.nan, None, "five", "nan", 1j, pd.NA, Decimal("sNaN"), [5], pd.Timestamp(0)]
     read += [-1] * 9
-    found = target.read(cells, len(cells)).ravel().tolist()
+    found = target.in_units(target.read(cells, len(cells))).ravel().tolist()
     assert found == read
-    assert [target.read([cell], 1).item() for cell in cells] == found
+    assert [target.in_units(target.read([cell], 1)).item() for cell in cells] == found
     objects = np.array(cells, dtype=object)
     assert target.read(objects, len(cells)).ravel().tolist() == found
     assert target.read(pd.Series(cells, dtype=object), len(cells)).ravel().tolist() == found
@@ -128,7 +128,7 @@ def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
 @pytest.mark.parametrize("cells", [[1.25, 2.5, -3e-7], [1, 0, 2], [True, False], ["1", "2.5"]])
 def test_one_odd_target_changes_no_other_however_it_is_stored(cells: Any, odd: Any) -> None:
     # numpy and pandas make texts, complex numbers or objects of all targets because of one
-    target = Target.of_number((0, 10))
+    target = MomentTarget.of_number((0, 10))
     ways = [
         (np.array(cells), np.array([*cells, odd])),
         (pd.Series(cells), pd.Series([*cells, odd])),
@@ -146,11 +146,11 @@ def test_one_odd_target_changes_no_other_however_it_is_stored(cells: Any, odd: A
 
 
 def test_points_in_time_are_no_targets_whatever_their_type() -> None:
-    target = Target.of_number((0, 1e18))
+    target = MomentTarget.of_number((0, 1e18))
     for kind in ("M8[ns]", "M8[s]", "m8[ns]"):
         times = np.array([1, 2], dtype=kind)
         for y in (times, pd.Series(times), list(times)):
-            assert target.read(y, 2).ravel().tolist() == [-1, -1]
+            assert target.in_units(target.read(y, 2)).ravel().tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, None, "many"])

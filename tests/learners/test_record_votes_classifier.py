@@ -39,7 +39,7 @@ from secretballot.core.types import VoteShape
 from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.learners.record_votes import coordinates
 from secretballot.learners.record_votes.classifier import default_votes
-from secretballot.learners.training import one_of_each_unit
+from secretballot.learners.training import shards
 from secretballot.report.certificate.terms import stated
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
@@ -88,14 +88,14 @@ def fitted(
 
 def counts(*args: Any, **settings: Any) -> Any:
     """Return the counts; the student, which is made of them, is left out."""
-    found = fitted(*args, with_student=False, **settings).released_labels_.noisy_counts
+    found = fitted(*args, with_student=False, **settings).released_.noisy_counts
     assert found is not None
     return found
 
 
 def counts_apart(*args: Any, **settings: Any) -> tuple[Any, int]:
     """Return the counts, and the votes of uncovered records; of a basis that tells none, 0."""
-    released = fitted(*args, with_student=False, **settings).released_labels_
+    released = fitted(*args, with_student=False, **settings).released_
     return released.noisy_counts, released.certificate["released"].get("values", [[0]])[0][0]
 
 
@@ -359,7 +359,7 @@ def test_sparse_and_dense_records_vote_alike(unnoised: None) -> None:
 def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
     unnoised: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_of_each_unit, "entropy_bytes", lambda size: bytes(range(size)))
+    monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(range(size)))
     rng = np.random.default_rng(0)
     X, y, pool = rng.integers(0, 30, (60, 1)), rng.integers(0, 2, 60), np.arange(30)[:, None]
     units = rng.integers(0, 9, 60)
@@ -378,7 +378,7 @@ def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
 def test_only_some_points_take_votes() -> None:
     X, y = np.arange(100)[:, None], np.arange(100) // 50
     model = fitted(X, y, X, n_queries=60, random_state=3)
-    assert len(model.released_labels_.queries) == 60
+    assert len(model.released_.queries) == 60
     assert model.votes_per_record_ == default_votes(60) == 5
     assert [default_votes(n) for n in (1, 20, 400, 8141)] == [1, 2, 5, 81]
 
@@ -424,7 +424,7 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     X, y = np.arange(50)[:, None], np.arange(50) // 25
     settings = {"ledger": ledger, "request": "first", "votes_per_record": 2}
     first, again = fitted(X, y, X, **settings), fitted(X, y[::-1], X, **settings)
-    assert first.released_labels_ == again.released_labels_
+    assert first.released_ == again.released_
     assert ledger.spent().epsilon == pytest.approx(1.0)
     others: list[Any] = [
         lambda: fitted(X, y, X + 1, **settings),

@@ -21,9 +21,8 @@ from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.learners.moments import release as release_module
 from secretballot.learners.moments.release import release_moments
-from secretballot.learners.moments.stages import MomentStages
+from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import released_start
-from secretballot.learners.moments.targets import Target
 from secretballot.learners.moments.vectors import Records, Residuals, vector_sums
 from secretballot.released import ReleasedLabels
 from secretballot.students.moment_links import classes_link
@@ -137,7 +136,7 @@ RECORD = guarantee()
 def stages_of(about: Guarantee, classes: tuple[str, ...] = ("no", "yes")) -> MomentStages:
     return MomentStages.of_records(
         POOL,
-        Target.of_classes(classes),
+        MomentTarget.of_classes(classes),
         BUDGET,
         about,
         n_stages=2,

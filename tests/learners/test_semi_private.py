@@ -22,7 +22,7 @@ from secretballot.learners.selection.sample_sizes import (
     public_points_needed,
 )
 from secretballot.learners.selection.semi_private import one_record_each, private_scores
-from secretballot.learners.training import one_of_each_unit
+from secretballot.learners.training import shards
 from secretballot.report.certificate.plan_checks import total_price
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
@@ -204,7 +204,7 @@ def test_rates_in_place_of_counts_are_caught_where_records_come_and_go():
 
 
 def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
-    monkeypatch.setattr(one_of_each_unit, "entropy_bytes", lambda n: bytes(range(n)))
+    monkeypatch.setattr(shards, "entropy_bytes", lambda n: bytes(range(n)))
     units = np.array([5, 3, 5, 9, 3, 5, 7, 7])
     kept = one_record_each(units, 8)
     assert sorted(units[kept].tolist()) == [3, 5, 7, 9]
@@ -362,7 +362,7 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
     X = np.random.default_rng(8).random((200, 1))
     model = sb.SemiPrivateClassifier(candidates=_models(), budget=sb.PrivacyBudget(1.0, 0.0))
     model.fit(X, _models()[2].predict(X), classes=[False, True])
-    assert len(model.released_labels_.queries) == 0
+    assert len(model.released_.queries) == 0
     assert sb.verify_certificate(model.certificate_).ok
 
 

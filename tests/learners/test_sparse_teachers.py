@@ -23,6 +23,7 @@ from secretballot.learners.training import trial_fit
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.teachers.rows import as_csr
+from sessions import in_rounds
 
 WARDS = [f"w{number}" for number in range(1200)]
 K = 8
@@ -185,6 +186,6 @@ def test_rounds_are_asked_in_the_form_that_teachers_learned_from(tmp_path: Path)
         "ledger": ledger, "vault": tmp_path / "v", "request": "one", "random_state": 0,
     }  # fmt: skip
     given: dict[str, Any] = {"X_public": X_PUBLIC, "classes": ["no", "yes"]}
-    first = sb.ActivePATEClassifier(BernoulliNB(), BernoulliNB(), **terms).fit(X, Y, **given)
-    again = sb.ActivePATEClassifier(BernoulliNB(), BernoulliNB(), **terms).fit(X, Y, **given)
+    first = in_rounds(BernoulliNB(), BernoulliNB(), **terms).fit(X, Y, **given)
+    again = in_rounds(BernoulliNB(), BernoulliNB(), **terms).fit(X, Y, **given)
     assert (first.predict(X_PUBLIC) == again.predict(X_PUBLIC)).all()

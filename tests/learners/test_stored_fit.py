@@ -20,6 +20,7 @@ from secretballot.learners.moments import estimators
 from secretballot.learners.training import shards as shards_module
 from secretballot.runs.stored_records import store_table
 from secretballot.teachers.ensemble import TeacherEnsemble
+from sessions import in_rounds
 
 N, CLASSES = 600, ["no", "yes"]
 PARTS = pa.schema([("part", pa.string())])  # what folders or names of files stand for
@@ -245,7 +246,7 @@ def test_public_points_that_are_rows_on_disk_are_refused(tmp_path: Path, n_point
     models = [DecisionTreeClassifier(random_state=s).fit(X_PUBLIC, X_PUBLIC[:, 1]) for s in (0, 1)]
     for model in (
         sb.PATEClassifier("tree", n_teachers=20, budget=budget),
-        sb.ActivePATEClassifier("tree", n_teachers=20, budget=budget),
+        in_rounds("tree", n_teachers=20, budget=budget),
         sb.RecordMomentsClassifier(budget=budget),
         sb.RecordVotesClassifier(budget=budget),
         sb.SemiPrivateClassifier(candidates=models, budget=sb.PrivacyBudget(1, 0.0)),
@@ -367,7 +368,7 @@ def test_without_a_vault_nothing_is_left_but_the_table(tmp_path: Path) -> None:
     table = kept(tmp_path)
     for model in (
         sb.PATEClassifier("tree", n_teachers=20, budget=sb.PrivacyBudget(5, 1e-4)),
-        sb.ActivePATEClassifier("tree", n_teachers=20, budget=sb.PrivacyBudget(5, 1e-4)),
+        in_rounds("tree", n_teachers=20, budget=sb.PrivacyBudget(5, 1e-4)),
         sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(5, 1e-4)),
     ):
         model.fit(table, None, X_public=X_PUBLIC, classes=CLASSES)

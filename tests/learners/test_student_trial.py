@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.teachers.ensemble import TeacherEnsemble
+from sessions import in_rounds
 from strict_learners import LearnsAndNeverPredicts, NeverLearns, NumbersAlone
 
 RNG = np.random.default_rng(0)
@@ -17,30 +18,31 @@ Y = NAMES[(X[:, 0] > 0).astype(int)]
 BUDGET = sb.PrivacyBudget(epsilon=4.0, delta=1e-5)
 TEACHERS = {"n_teachers": 60}
 
+
+class LabelsAlone(sb.PATEClassifier):
+    """Of public features."""
+
+
 LEARNERS: list[tuple[Any, dict[str, Any]]] = [
     (sb.PATEClassifier, {**TEACHERS, "n_queries": 100}),
     (sb.PATEClassifier, {**TEACHERS, "release": "counts"}),
     (sb.PATEClassifier, {**TEACHERS, "estimate_epsilon": 0.5}),
-    (sb.ActivePATEClassifier, {**TEACHERS, "n_queries": 60, "round_size": 30}),
-    (sb.ActivePATEClassifier, {**TEACHERS, "estimate_epsilon": 0.5, "round_size": 60}),
-    (sb.LabelPrivateClassifier, TEACHERS),
+    (in_rounds, {**TEACHERS, "n_queries": 60, "round_size": 30}),
+    (in_rounds, {**TEACHERS, "estimate_epsilon": 0.5, "round_size": 60}),
+    (LabelsAlone, TEACHERS),
     (sb.RecordMomentsClassifier, {}),
     (sb.RecordVotesClassifier, {}),
 ]
 
 
 def ledger_of(learner: Any) -> sb.Ledger:
-    terms = (
-        {"unit": "label", "relation": "replace-one"}
-        if learner.__name__.startswith("LabelPrivate")
-        else {}
-    )
+    terms = {"unit": "label", "relation": "replace-one"} if learner is LabelsAlone else {}
     return sb.Ledger.in_memory(dataset="people", budget=BUDGET, **terms)
 
 
 def fit(model: Any) -> Any:
-    public = {} if type(model).__name__.startswith("LabelPrivate") else {"X_public": X_PUBLIC}
-    return model.fit(X, Y, classes=NAMES.tolist(), **public)
+    points = {"public_features": True} if type(model) is LabelsAlone else {"X_public": X_PUBLIC}
+    return model.fit(X, Y, classes=NAMES.tolist(), **points)
 
 
 @pytest.mark.parametrize(("learner", "settings"), LEARNERS)
@@ -54,7 +56,7 @@ def test_a_student_that_cannot_work_costs_nothing(
         fit(model)
     assert ledger.history() == []
     assert ledger.spent().epsilon == 0
-    assert not hasattr(model, "released_labels_")
+    assert not hasattr(model, "released_")
 
 
 def test_a_student_of_counts_costs_nothing_where_labels_are_released() -> None:

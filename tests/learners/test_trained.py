@@ -13,7 +13,7 @@ from scipy import sparse
 
 import secretballot as sb
 from secretballot.learners.training import trained as room
-from secretballot.learners.training.column_template import (
+from secretballot.learners.training.trained import (
     template_from_json,
     template_of,
     template_to_json,

@@ -8,6 +8,7 @@ from sklearn.naive_bayes import GaussianNB
 import secretballot as sb
 from noisy_plans import calibrated
 from secretballot.learners.training.inputs import class_indices
+from sessions import in_rounds
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 P = np.random.default_rng(0).normal(size=(30, 2))
@@ -57,7 +58,7 @@ def test_a_session_says_what_it_takes(teachers, given, sentence):
         sb.LabelingSession.reopen(3)
 
 
-@pytest.mark.parametrize("learner", [sb.PATEClassifier, sb.ActivePATEClassifier])
+@pytest.mark.parametrize("learner", [sb.PATEClassifier, in_rounds])
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

@@ -83,17 +83,17 @@ def given(tmp_path: Path) -> Path:
     chosen = sb.SemiPrivateClassifier(budget=sb.PrivacyBudget(1.0, 0.0)).fit(
         X, y, X_public=points, classes=["no", "yes"]
     )
-    released["chosen"] = chosen.released_labels_
+    released["chosen"] = chosen.released_
     moments = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1.0, 1e-5)).fit(
         X, y, X_public=points, classes=["no", "yes"]
     )
-    released["moments"] = moments.released_labels_
+    released["moments"] = moments.released_
     labels = (X > 0).astype(int)
     several = sb.PATEMultiLabelClassifier(n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
-    several.fit_table(X, labels, X_public=points, labels=["a", "b", "c"])
-    released["several"] = several.released_table_
-    number = sb.PATERegressor((-3.0, 3.0), n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
-    released["number"] = number.fit_table(X, X[:, 0], X_public=points).released_table_
+    several.fit_labels(X, labels, X_public=points, labels=["a", "b", "c"])
+    released["several"] = several.released_
+    number = sb.PATERegressor(bounds=(-3.0, 3.0), n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
+    released["number"] = number.fit_labels(X, X[:, 0], X_public=points).released_
     for name, values in released.items():
         (folder / f"{name}.json").write_text(json.dumps(values.to_json()))
     account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))

@@ -32,9 +32,7 @@ def model() -> sb.RecordMomentsClassifier:
 def test_the_model_comes_back_from_certificate_and_public_points(
     tmp_path: Path, model: sb.RecordMomentsClassifier
 ) -> None:
-    made = publish(
-        tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS)
-    )
+    made = publish(tmp_path / "release", ReleaseJob(model.released_, ReleasedWeights(), POINTS))
     assert {"student.onnx", "report.html"} <= {*made.files}
     student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
@@ -57,7 +55,7 @@ def test_auto_is_the_model_itself_on_frames_too(tmp_path: Path) -> None:
     fresh = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(4.0, 1e-5))
     model = fresh.fit(table[:600], y[:600], X_public=table[600:], classes=["old", "young"])
     written = write_release(
-        tmp_path / "release", model.released_labels_, student="auto", X_public=table[600:]
+        tmp_path / "release", model.released_, student="auto", X_public=table[600:]
     )
     assert "student.onnx" in written.files
     student = sb.load_student(tmp_path / "release" / "student.onnx")
@@ -69,7 +67,7 @@ def test_a_basis_of_landmarks_is_made_anew_too(tmp_path: Path) -> None:
     basis = sb.bases.KernelBasis(n_landmarks=40, random_state=3)
     fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
     model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
-    publish(tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS))
+    publish(tmp_path / "release", ReleaseJob(model.released_, ReleasedWeights(), POINTS))
     student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
     page = (tmp_path / "release" / "report.html").read_text()
@@ -81,7 +79,7 @@ def test_a_basis_of_a_graph_is_made_anew(tmp_path: Path) -> None:
     basis = sb.bases.GraphBasis(n_modes=20)
     fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
     model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
-    publish(tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS))
+    publish(tmp_path / "release", ReleaseJob(model.released_, ReleasedWeights(), POINTS))
     student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
 
@@ -91,12 +89,12 @@ def test_a_model_of_embedded_rows_is_not_made_anew(tmp_path: Path) -> None:
     fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
     model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
     with pytest.raises(DataError, match="publish a student that learns"):
-        model_of_certificate(ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS))
+        model_of_certificate(ReleaseJob(model.released_, ReleasedWeights(), POINTS))
 
 
 def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: object) -> ReleaseJob:
     """Return the job of a release whose certificate has other values in its mechanism."""
-    document = json.loads(json.dumps(model.released_labels_.to_json()))
+    document = json.loads(json.dumps(model.released_.to_json()))
     document["certificate"]["public"] |= changes
     return ReleaseJob(ReleasedLabels.from_json(document), ReleasedWeights(), points)
 

@@ -31,7 +31,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = sb.PATEClassifier(n_teachers=20, n_queries=5, budget=budget, request="one")
     model.fit(X, X[:, 0] > 0, X_public=X[:40] + 0.1, classes=[False, True])
     folder = tmp_path_factory.mktemp("published") / "release"
-    sb.write_release(folder, model.released_labels_, without=["report"])
+    sb.write_release(folder, model.released_, without=["report"])
     return folder
 
 

@@ -25,7 +25,7 @@ BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 
 
 def number(**settings: Any) -> sb.PATERegressor:
-    model = sb.PATERegressor((-4.0, 4.5), n_teachers=40, budget=BUDGET, **settings)
+    model = sb.PATERegressor(bounds=(-4.0, 4.5), n_teachers=40, budget=BUDGET, **settings)
     return model.fit(X, 3 * X[:, 0], X_public=POINTS)
 
 
@@ -60,13 +60,11 @@ def confirmed(folder: Path) -> bool:
 @pytest.mark.parametrize("settings", [{}, {"statistic": "quantile"}], ids=str)
 def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[str, Any]) -> None:
     model = number(**settings)
-    made = sb.write_release(
-        tmp_path / "release", model.released_table_, student="auto", X_public=POINTS
-    )
+    made = sb.write_release(tmp_path / "release", model.released_, student="auto", X_public=POINTS)
     assert confirmed(made.path)
     answers = pd.read_csv(made.path / "answers.csv")
-    assert answers["query"].tolist() == model.released_table_.rows.tolist()
-    assert answers["value"].tolist() == model.released_table_.values[:, 0].tolist()
+    assert answers["query"].tolist() == model.released_.rows.tolist()
+    assert answers["value"].tolist() == model.released_.values[:, 0].tolist()
     student = sb.load_student(made.path / "student.onnx")
     assert np.allclose(student.predict(X), model.predict(X))
     assert -4.0 <= student.predict(100 * X).min() < student.predict(100 * X).max() <= 4.5
@@ -93,7 +91,7 @@ def test_several_labels_are_released_with_their_students(
     model = several(**settings)
     made = sb.write_release(
         tmp_path / "release",
-        model.released_table_,
+        model.released_,
         student=model.student_,
         X_public=POINTS,
         without=() if not settings else ("report",),
@@ -101,7 +99,7 @@ def test_several_labels_are_released_with_their_students(
     assert confirmed(made.path)
     answers = pd.read_csv(made.path / "answers.csv")
     assert [*answers.columns[:4]] == ["query", *NAMES]
-    drawn = model.released_table_.answers
+    drawn = model.released_.answers
     counted = [name for name in answers.columns if name.startswith("noisy_count[")]
     if counted:
         assert (answers[counted].to_numpy() == drawn).all()
@@ -150,7 +148,7 @@ def _fewer_answers(_: Path, document: dict[str, Any]) -> None:
 def test_both_verifiers_refuse_other_answers(
     tmp_path: Path, means: sb.PATERegressor, forge: Forgery
 ) -> None:
-    folder = sb.write_release(tmp_path / "release", means.released_table_, without=["report"]).path
+    folder = sb.write_release(tmp_path / "release", means.released_, without=["report"]).path
     document = json.loads((folder / "certificate.json").read_text())
     forge(folder, document)
     forged = tmp_path / "forged"
@@ -170,7 +168,7 @@ def test_both_verifiers_refuse_other_answers(
 def test_labels_that_are_too_many_for_sets_are_refused_before_sets_are_listed(
     tmp_path: Path, counts: sb.PATEMultiLabelClassifier
 ) -> None:
-    folder = sb.write_release(tmp_path / "r", counts.released_table_, without=["report"]).path
+    folder = sb.write_release(tmp_path / "r", counts.released_, without=["report"]).path
     document = json.loads((folder / "certificate.json").read_text())
     document["public"] |= {"ballot": "sets", "labels": [f"l{k}" for k in range(5000)]}
     document["digest"] = certificate_digest(document)
@@ -185,7 +183,7 @@ def test_a_release_is_made_again_byte_for_byte(
     for place, model in enumerate((means, counts)):
         folder = tmp_path / str(place)
         source = NamedStudent("auto")
-        publish(folder, ReleaseJob(model.released_table_, source, POINTS, without=("report",)))
+        publish(folder, ReleaseJob(model.released_, source, POINTS, without=("report",)))
         assert differing_files(folder, student=source, X_public=POINTS) == []
         other = differing_files(folder, student=NamedStudent("tree"), X_public=POINTS)
         assert "student.onnx" in other

@@ -90,7 +90,7 @@ def main() -> None:
     model.fit(X, y, X_public=points, classes=["no", "yes"])  # which finds its answers in the ledger
     write_release(
         out / "fitted",
-        model.released_labels_,
+        model.released_,
         student=model.student_,
         X_public=points,
         without=["report"],

@@ -32,7 +32,7 @@ def test_the_folder_is_whole_and_both_verifiers_confirm_it(
 ) -> None:
     points = np.random.default_rng(1).normal(size=(80, 2))
     made = sb.write_release(
-        tmp_path / "release", model.released_labels_, student=model.student_, X_public=points
+        tmp_path / "release", model.released_, student=model.student_, X_public=points
     )
     assert {"labels.csv", "certificate.json", "report.html", "student.onnx"} <= set(made.files)
     assert verify_certificate(made.path).ok
@@ -49,7 +49,7 @@ def test_the_folder_is_whole_and_both_verifiers_confirm_it(
 
 
 def test_what_is_read_back_is_the_release(model: sb.RecordVotesClassifier) -> None:
-    released = model.released_labels_
+    released = model.released_
     assert ReleasedLabels.from_json(json.loads(json.dumps(released.to_json()))) == released
     assert released.by_record
     # without the certificate nobody says that records voted
@@ -101,7 +101,7 @@ def test_neither_verifier_takes_a_changed_certificate(
     name: str, model: sb.RecordVotesClassifier, tmp_path: Path
 ) -> None:
     folder = sb.write_release(
-        tmp_path / "release", model.released_labels_, without=("report", "student")
+        tmp_path / "release", model.released_, without=("report", "student")
     ).path
     document = json.loads((folder / "certificate.json").read_text())
     CHANGES[name](document)

@@ -25,7 +25,7 @@ def fitted(n: int, seed: int = 0, **settings: Any) -> sb.RecordMomentsClassifier
 
 
 def spread_of(model: Any, points: Any = POOL, **more: Any) -> MomentsSpread | None:
-    return moments_spread(model.student_, model.released_labels_, points, **more)
+    return moments_spread(model.student_, model.released_, points, **more)
 
 
 def told(model: Any, points: Any = POOL, **more: Any) -> MomentsSpread:
@@ -56,7 +56,7 @@ def test_it_follows_from_released_values_and_a_seed(monkeypatch: pytest.MonkeyPa
     assert told(model) == told(model)
     assert told(model) != told(model, seed=1)
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
-    again = sb.ReleasedLabels.from_json(model.released_labels_.to_json())
+    again = sb.ReleasedLabels.from_json(model.released_.to_json())
     assert moments_spread(model.student_, again, POOL) == told(model)
     monkeypatch.setattr(spreads, "MOST_POOL", 100)
     assert told(model).changed > 0
@@ -70,7 +70,7 @@ def test_where_it_makes_no_difference_or_cannot_be_known_nothing_is_told(
     assert spread_of(labels.fit(X, y, classes=[0, 1], public_features=True), X) is None
     first = fitted(300)
     later = sb.RecordMomentsClassifier(budget=BUDGET)
-    later.fit(X, y, X_public=POOL, classes=[0, 1], start=first.released_labels_)
+    later.fit(X, y, X_public=POOL, classes=[0, 1], start=first.released_)
     assert spread_of(later) is None
     assert spread_of(fitted(300, class_weight="balanced")) is None
     monkeypatch.setattr(spreads, "MOST_RECORDS", 100)

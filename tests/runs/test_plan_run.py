@@ -12,7 +12,6 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.planning.plan.model import (
     Candidate,
     Estimate,
@@ -262,13 +261,13 @@ def test_a_learner_by_a_plan_learns_as_planned(setting: Setting) -> None:
         setting, epsilon=20.0, student="logistic" if setting.release == "labels" else "auto"
     )
     model = classifier_by_plan(plan, random_state=1)
-    assert isinstance(model, ActivePATEClassifier) == (setting.strategy == "margin")
+    assert model.in_rounds == (setting.strategy == "margin")
     model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
     certificate = model.certificate_
     assert (certificate["epsilon"], certificate["delta"]) == (20.0, 1e-5)
-    assert model.released_labels_.n_teachers == setting.n_teachers
-    assert len(model.released_labels_.queries) <= setting.n_queries
-    assert (model.released_labels_.noisy_counts is not None) == (setting.release == "counts")
+    assert model.released_.n_teachers == setting.n_teachers
+    assert len(model.released_.queries) <= setting.n_queries
+    assert (model.released_.noisy_counts is not None) == (setting.release == "counts")
 
 
 def test_a_learner_takes_no_setting_twice_and_none_unknown() -> None:
@@ -276,7 +275,8 @@ def test_a_learner_takes_no_setting_twice_and_none_unknown() -> None:
         classifier_by_plan(plan_for(), n_teachers=3, budget=None)
     with pytest.raises(ParameterError, match="round_size is no parameter of PATEClassifier"):
         classifier_by_plan(plan_for(), round_size=3)
-    assert classifier_by_plan(plan_for(SETTINGS[1]), round_size=3).get_params()["round_size"] == 3
+    with pytest.raises(ParameterError, match=r"^strategy follows from the plan"):
+        classifier_by_plan(plan_for(SETTINGS[1]), strategy=None)
     with pytest.raises(ParameterError, match="plan is a dict of length 0"):
         classifier_by_plan({})  # type: ignore[arg-type]
 

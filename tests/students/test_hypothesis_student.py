@@ -22,6 +22,7 @@ from secretballot.hypotheses import (
 from secretballot.queries import DisagreementSampling
 from secretballot.released import ReleasedLabels
 from secretballot.students import HypothesisStudent, fit_student, learns_from_counts
+from sessions import in_rounds
 
 PLANE = np.random.default_rng(0).uniform(-1, 1, (60, 2))
 LINE = PLANE[:, :1]
@@ -116,7 +117,7 @@ def test_learns_from_labels_where_nothing_else_is_said() -> None:
 def test_is_the_output_of_the_walk_that_asks_by_disagreement() -> None:
     rng = np.random.default_rng(3)
     X, X_public = rng.uniform(size=(4000, 1)), rng.uniform(size=(512, 1))
-    model = sb.ActivePATEClassifier(
+    model = in_rounds(
         HypothesisStudent(Thresholds()),
         HypothesisStudent(Thresholds()),
         strategy=DisagreementSampling(Thresholds(), noise_rate=0.0, slack_constant=0.5),

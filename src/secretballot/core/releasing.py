@@ -27,8 +27,7 @@ from pydantic import ValidationError
 
 from secretballot.core.errors import DataError, LedgerError, ParameterError
 from secretballot.core.events import Event
-from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.account import AnswerPage, LedgerEntry
+from secretballot.core.ledger import AnswerPage, Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.mechanisms import (
     Mechanism,

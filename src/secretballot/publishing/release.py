@@ -192,7 +192,7 @@ def write_release(
         Folder to make.
     released : ReleasedLabels or ReleasedTable
         What was released, with its certificate; it is the only way in for anything that was
-        private. Of a `PATERegressor` or `PATEMultiLabelClassifier` its `released_table_`.
+        private. Of a `PATERegressor` or `PATEMultiLabelClassifier` its `released_`.
     student : str or classifier, optional
         A name, as for `--student`; an unfitted classifier; or one fitted to released labels and
         public points. Of a table of numbers a regressor; of a table of labels a classifier that

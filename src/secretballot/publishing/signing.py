@@ -99,7 +99,7 @@ def sign_release(folder: str | os.PathLike[str], key: str | os.PathLike[str]) ->
     ...     n_teachers=20, n_queries=5, budget=sb.PrivacyBudget(20.0, 1e-3), request="one")
     >>> model = model.fit(X, X[:, 0] > 0, X_public=X[:40] + 0.1, classes=[False, True])
     >>> folder = Path(mkdtemp())
-    >>> made = sb.write_release(folder / "release", model.released_labels_, without=["report"])
+    >>> made = sb.write_release(folder / "release", model.released_, without=["report"])
     >>> mark = sb.new_signing_key(folder / "signing.pem")
     >>> sb.sign_release(folder / "release", folder / "signing.pem") == mark
     True

@@ -6,7 +6,7 @@ from secretballot.queries.coverage import ClusterSampling, KCenterSampling
 from secretballot.queries.disagreement import DisagreementSampling
 from secretballot.queries.names import strategy_by_name
 from secretballot.queries.passive import PassiveSampling
-from secretballot.queries.proposals import CheckedSelector, check_proposal
+from secretballot.queries.proposals import CheckedSelector, InRounds, check_proposal
 from secretballot.queries.uncertainty import CommitteeSampling, EntropySampling, MarginSampling
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "CommitteeSampling",
     "DisagreementSampling",
     "EntropySampling",
+    "InRounds",
     "KCenterSampling",
     "MarginSampling",
     "PassiveSampling",

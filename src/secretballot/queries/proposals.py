@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
+from secretballot.queries.uncertainty import MarginSampling
 from secretballot.released import ReleasedLabels
 
 _ROUNDS = 20  # where nothing else is said
@@ -142,3 +144,35 @@ class CheckedSelector(QuerySelector):
     def _own_states(self) -> AbstractContextManager[None]:
         """Return a context seeded by the pool and by how far the run has come."""
         return own_global_states(seed_of(self._pool.random_state, len(self._asked)))
+
+
+@dataclass(frozen=True, eq=False)
+class InRounds:
+    """Settings of queries that are asked in rounds.
+
+    Parameters
+    ----------
+    strategy : QueryStrategy, optional
+        How to choose; `MarginSampling` by default.
+    round_size : int, optional
+        Queries per round; a twentieth of all by default. The strategy learns from the answers
+        between rounds.
+    confidence : float, optional
+        Of interactive voting: probability from which on a prediction of the student that was not
+        corrected counts as confirmed; 0.9 by default. Given with `ConfidentLabels` of your own, it
+        makes them interactive.
+
+    Examples
+    --------
+    >>> sb.queries.InRounds(round_size=20).chosen.describe()["name"]
+    'margin'
+    """
+
+    strategy: QueryStrategy | None = None
+    round_size: int | None = None
+    confidence: float | None = None
+
+    @property
+    def chosen(self) -> QueryStrategy:
+        """The strategy."""
+        return MarginSampling() if self.strategy is None else self.strategy

@@ -426,7 +426,7 @@ def _class_by_name(name: str, n_features: int) -> HypothesisClass:
 def _release_job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs) -> ReleaseJob:
     """Return all that the release is made of: what was released, public inputs, and settings."""
     return ReleaseJob(
-        model.released_labels_,
+        model.released_,
         _chosen_file(run, model) if run.hypotheses is None else ChosenHypothesis(run.hypotheses),
         inputs.X_public,
         replace(inputs.schema, classes=inputs.classes).to_json(),

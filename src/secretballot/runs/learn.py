@@ -20,7 +20,6 @@ from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.sources import source_of
 from secretballot.data.stored import forget_table
 from secretballot.exceptions import ParameterError
-from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.training.shards import check_positions
@@ -329,11 +328,11 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         watch.step("Training teachers")
         model = _learner_of_folder(run, folder, ledger, watch, inputs)
         _fit_labels(run, model, inputs, watch)
-        note_few_answers(model.released_labels_, watch)
+        note_few_answers(model.released_, watch)
         job = _release_job(run, model, inputs)
         made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
         forget_table(folder.vault)
-    released = model.released_labels_
+    released = model.released_
     return LearnOutcome(
         certificate=made.certificate,
         metrics=measured_student(made, inputs, watch),
@@ -510,10 +509,10 @@ def _learner_of_folder(
 def _release_job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> ReleaseJob:
     """Return all that the release is made of: what was released, public inputs, and settings."""
     story = None
-    if isinstance(model, ActivePATEClassifier):
+    if model.in_rounds:
         story = AskedInRounds(run.strategy, AskableRows.of(inputs.X_public).rows, run.round_size)
     return ReleaseJob(
-        model.released_labels_,
+        model.released_,
         NamedStudent(run.student),
         inputs.X_public,
         replace(inputs.schema, classes=inputs.classes).to_json(),

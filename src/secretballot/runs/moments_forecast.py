@@ -20,8 +20,7 @@ from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.class_weights import RARE, ClassWeights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, unfitted_basis
-from secretballot.learners.moments.stages import MomentStages
-from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
 from secretballot.planning.plan.estimates import Estimate, MomentsForecast, RareForecast
 from secretballot.planning.plan.model import Task
@@ -293,7 +292,7 @@ class _StandIn:
         with one_thread():
             stages = MomentStages.of_records(
                 self._pool,
-                Target.of_classes(range(self._task.n_classes)),
+                MomentTarget.of_classes(range(self._task.n_classes)),
                 budget,
                 RECORD,
                 n_stages=RecordMomentsClassifier().n_stages,

@@ -14,8 +14,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
 from secretballot.foreign_code import one_thread
-from secretballot.learners.moments.stages import MomentStages
-from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import public_records
@@ -96,7 +95,7 @@ def moments_spread(
         chances = model.predict_proba(rows)
         stages = MomentStages(
             pool,
-            Target.of_classes(released.classes),
+            MomentTarget.of_classes(released.classes),
             tuple(terms["residual_units"]),
             terms["bound"],
             terms["mark_weight"],

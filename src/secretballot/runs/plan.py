@@ -14,7 +14,6 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
-from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan, Task, check_weighted_names
@@ -483,7 +482,7 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     Returns
     -------
     PATEClassifier
-        An `ActivePATEClassifier` where the plan asks in rounds.
+        With a strategy where the plan asks in rounds.
 
     Raises
     ------
@@ -517,18 +516,17 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
             f"{', '.join(twice)} follows from the plan; leave it out, or make the learner without"
             " one."
         )
-    kind, own = PATEClassifier, {}
     if setting.strategy != PASSIVE:
-        kind, own = ActivePATEClassifier, {"strategy": strategy_by_name(setting.strategy)}
+        planned["strategy"] = strategy_by_name(setting.strategy)
     learners = {
         "teacher": (
             more["teacher"] if "teacher" in more else teacher_by_name(task.teacher, task.n_classes)
         ),
         "student": more["student"] if "student" in more else student_by_name(task.student),
     }
-    unknown = sorted(set(more) - set(kind._get_param_names()))
+    unknown = sorted(set(more) - set(PATEClassifier._get_param_names()))
     if unknown:
         raise ParameterError(
-            f"{', '.join(unknown)} is no parameter of {kind.__name__}; see its documentation."
+            f"{', '.join(unknown)} is no parameter of PATEClassifier; see its documentation."
         )
-    return kind(**{**planned, **own, **more, **learners})
+    return PATEClassifier(**{**planned, **more, **learners})

@@ -216,7 +216,7 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
         job = _release_job(run, model, inputs)
         made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
         forget_table(folder.vault)
-    released = model.released_labels_
+    released = model.released_
     return LearnOutcome(
         certificate=made.certificate,
         metrics=measured_student(made, inputs, watch),
@@ -236,7 +236,7 @@ def _spread_of(model: Learner, X_public: Any, seed: int) -> MomentsSpread | None
     """Return how far the run might have come out otherwise, of moments alone."""
     if not isinstance(model, RecordMomentsClassifier):
         return None
-    return moments_spread(model.student_, model.released_labels_, X_public, seed=seed)
+    return moments_spread(model.student_, model.released_, X_public, seed=seed)
 
 
 def checked_folder_of_records(run: RecordsRun) -> RunFolder:
@@ -397,7 +397,7 @@ def _release_job(run: RecordsRun, model: Learner, inputs: RunInputs) -> ReleaseJ
     """Return all that the release is made of: what was released, public inputs, and settings."""
     of_certificate = run.student == "auto" and run.method == MOMENTS
     return ReleaseJob(
-        model.released_labels_,
+        model.released_,
         ReleasedWeights() if of_certificate else NamedStudent(run.student),
         inputs.X_public,
         replace(inputs.schema, classes=inputs.classes).to_json(),

@@ -13,8 +13,7 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.sources import source_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.pate.multi_label import PATEMultiLabelClassifier
-from secretballot.learners.pate.regressor import PATERegressor
+from secretballot.learners.pate.tables import PATEMultiLabelClassifier, PATERegressor
 from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import regressor_by_name, teacher_by_name
 from secretballot.publishing.job import NamedStudent, ReleaseJob
@@ -248,15 +247,15 @@ def run_table(run: TableRun, watch: Watch | None = None) -> TableOutcome:
         )
         with public_warnings_noted(watch):
             if isinstance(model, PATERegressor):
-                model.fit_table(**inputs.for_fit)
+                model.fit_labels(**inputs.for_fit)
             else:
-                model.fit_table(**inputs.for_fit, labels=run.tables.labels)
+                model.fit_labels(**inputs.for_fit, labels=run.tables.labels)
         job = _release_job(run, model, inputs)
         made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
     return TableOutcome(
         certificate=made.certificate,
         metrics=_measured_student(made, inputs, watch),
-        queries=len(model.released_table_.rows),
+        queries=len(model.released_.rows),
         release=folder.release,
         vault=folder.vault,
         files=tuple(made.files),
@@ -362,7 +361,7 @@ def _learner_of_run(
     own = _OF_A_NUMBER if run.tables.bounds is not None else _OF_LABELS
     settings |= {name: getattr(run, name) for name in own if getattr(run, name) is not None}
     if run.tables.bounds is not None:
-        return PATERegressor(run.tables.bounds, teacher, student, **settings)
+        return PATERegressor(teacher, student, bounds=run.tables.bounds, **settings)
     return PATEMultiLabelClassifier(teacher, student, **settings)
 
 
@@ -423,7 +422,7 @@ def _release_job(
 ) -> ReleaseJob:
     """Return all that the release is made of: what was released, public inputs, and settings."""
     return ReleaseJob(
-        model.released_table_,
+        model.released_,
         NamedStudent(run.student),
         inputs.X_public,
         replace(inputs.schema, classes=None).to_json(),

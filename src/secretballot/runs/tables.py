@@ -41,7 +41,7 @@ from secretballot.data.tally import fits_a_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.learners.training.target_cells import number_of
+from secretballot.learners.training.targets import number_of
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.folder import RunFolder

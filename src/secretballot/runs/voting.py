@@ -7,12 +7,11 @@ from secretballot.accounting import PrivacyBudget, WeakSignalWarning
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import teachers_of
 from secretballot.core.types import VoteShape
-from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.named_learners import teacher_by_name
-from secretballot.queries import strategy_by_name
+from secretballot.queries import InRounds, strategy_by_name
 from secretballot.students.names import student_by_name
 from secretballot.teachers.executors import LOCAL
 
@@ -115,12 +114,9 @@ def unfitted_learner(
         **of_a_run,
     }
     teacher, student = teacher_by_name(run.teacher, n_classes), student_by_name(run.student)
-    if run.strategy == PASSIVE:
-        return PATEClassifier(teacher, student, **settings)
-    strategy = strategy_by_name(run.strategy)
-    return ActivePATEClassifier(
-        teacher, student, strategy=strategy, round_size=run.round_size, **settings
-    )
+    if run.strategy != PASSIVE:
+        settings["strategy"] = InRounds(strategy_by_name(run.strategy), run.round_size)
+    return PATEClassifier(teacher, student, **settings)
 
 
 def worker_processes(jobs: int, engine: str) -> int | None:

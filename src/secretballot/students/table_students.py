@@ -242,5 +242,5 @@ def fitted_to_public(learner: Any, points: Any, targets: Any, random_state: int 
         first_line = next(iter(str(error).splitlines()), "")
         raise DataError(
             f"The student cannot learn from what was released ({type(error).__name__}:"
-            f" {first_line}); fit another one to `released_table_`."
+            f" {first_line}); fit another one to `released_`."
         ) from None

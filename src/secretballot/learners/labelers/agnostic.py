@@ -26,7 +26,6 @@ from secretballot.learners.labelers.relabel import check_class, relabel
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
 from secretballot.learners.training.account import required_budget
-from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import (
     class_indices,
     declared_classes,
@@ -35,7 +34,8 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
+from secretballot.learners.training.trained import TrainedTeachers, keep_teachers, template_of
+from secretballot.learners.training.trial_fit import check_teacher
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import LOCAL, check_engine

@@ -17,7 +17,6 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism
 from secretballot.core.releasing import terms_of
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.learners.training.column_template import template_to_json
 from secretballot.learners.training.inputs import single_point
 from secretballot.learners.training.label_stream import (
     LabelAnswers,
@@ -25,7 +24,7 @@ from secretballot.learners.training.label_stream import (
     certified_labels,
 )
 from secretballot.learners.training.point_digests import question_digests
-from secretballot.learners.training.trained import TrainedTeachers
+from secretballot.learners.training.trained import TrainedTeachers, template_to_json
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_paid_by
 from secretballot.report.certificate.methods import CONFIDENCE

@@ -24,7 +24,7 @@ from secretballot.learners.labelers.stream_sizes import (
 )
 from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.inputs import as_matrix, declared_classes
-from secretballot.learners.training.private_points import refuse_private_points
+from secretballot.learners.training.private_rows import refuse_private_points
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import train_teachers
 from secretballot.teachers.executors import LOCAL

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,8 @@ from secretballot.core.mechanisms import NoisySums
 from secretballot.core.types import Guarantee, SumShape
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.start import ReleasedStart
-from secretballot.learners.moments.targets import Target
 from secretballot.learners.moments.vectors import Residuals
+from secretballot.learners.training.targets import Target
 from secretballot.report.certificate.coverage import (
     MOST_EXPECTED,
     RECORDS,
@@ -32,8 +33,14 @@ from secretballot.report.certificate.coverage import (
     Coverage,
     counted_by_marks,
 )
-from secretballot.report.certificate.methods import CLASS_WEIGHTS
+from secretballot.report.certificate.methods import (
+    CLASS_WEIGHTS,
+    LABELS_MOMENTS,
+    MOMENTS,
+    TARGET_MOMENTS,
+)
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
+from secretballot.students.moment_links import Link, classes_link, labels_link, number_link
 
 #: Integers for 1.0 in a residual of the first stage, unless a bound were too long for that.
 RESIDUAL_UNIT = 2**10
@@ -43,6 +50,58 @@ CLIPPED = 0.37
 LABELS_CLIPPED = 0.37
 #: What a mark of a record adds to the coordinate that counts it, over the bound of the rest.
 MARK_SHARE = 0.1
+
+
+#: A target that a record lacks: it adds nothing but its marks.
+_ABSENT = -1
+
+
+@dataclass(frozen=True)
+class MomentTarget(Target):
+    """A target, and how its moments are taken."""
+
+    @property
+    def name(self) -> str:
+        """Of the method, on the certificate."""
+        return MOMENTS if self.classes else LABELS_MOMENTS if self.labels else TARGET_MOMENTS
+
+    @cached_property
+    def link(self) -> Link:
+        """From coordinates to what is predicted."""
+        if self.bounds is not None:
+            return number_link()
+        return classes_link(len(self.classes)) if self.classes else labels_link(len(self.labels))
+
+    @property
+    def longest(self) -> float:
+        """Bound of a residual of the first stage, over which vectors are cut: it predicts all
+        classes alike, one half for each label, and the middle of the range."""
+        if len(self.classes) > 2:
+            return math.sqrt(1 - 1 / len(self.classes))
+        return 0.5 * math.sqrt(max(1, len(self.labels)))
+
+    @property
+    def later(self) -> float:
+        """Bound of later stages over that of the first: the middle of the range misses much of a
+        number, and a model little."""
+        return 1.0 if self.bounds is None else 0.3
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the certificate says of the target, beside the classes."""
+        if self.labels:
+            return {"labels": list(self.labels)}
+        return {"bounds": list(self.bounds)} if self.bounds is not None else {}
+
+    def in_units(self, targets: Any) -> IntArray:
+        """Return private targets, as `read` returns them, as integers: of one of several classes
+        its place, int64 of shape (n_records,); of labels and numbers in units of 1 /
+        `PROBABILITY_UNIT`, of the range, int64 of shape (n_records, n_columns)."""
+        if self.bounds is None:
+            return np.asarray(targets * (PROBABILITY_UNIT if self.labels else 1))
+        low, high = self.bounds
+        shares = np.rint((targets - low) / (high - low) * PROBABILITY_UNIT)
+        return np.where(np.isnan(shares), _ABSENT, shares).astype(np.int64)[:, None]
 
 
 class State(NamedTuple):
@@ -73,7 +132,7 @@ class MomentStages:
     ----------
     pool : ndarray of int64, shape (n_public, n_coordinates)
         Coordinates of the public points, the constant's last.
-    target : Target
+    target : MomentTarget
     units : tuple of int
         Integers for 1.0 in a residual, of each stage; the bound in integers is the same in all.
     bound, mark_weight : int
@@ -98,7 +157,7 @@ class MomentStages:
     """
 
     pool: IntArray
-    target: Target
+    target: MomentTarget
     units: tuple[int, ...]
     bound: int
     mark_weight: int
@@ -116,7 +175,7 @@ class MomentStages:
     def of_records(
         cls,
         pool: IntArray,
-        target: Target,
+        target: MomentTarget,
         budget: PrivacyBudget,
         guarantee: Guarantee,
         *,
@@ -144,7 +203,7 @@ class MomentStages:
     def of_labels(
         cls,
         pool: IntArray,
-        target: Target,
+        target: MomentTarget,
         budget: PrivacyBudget,
         *,
         class_weights: ClassWeights | None = None,

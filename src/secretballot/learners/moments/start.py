@@ -1,6 +1,5 @@
 """Where the stages begin: at nothing, or at a model of labels that were released before; public."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,7 +63,7 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
         raise ParameterError(
             Parameter("start"),
             f" is a {type(start).__name__}; give the ReleasedLabels of a release, such as"
-            " released_labels_ of a learner: anything else may have looked at private data.",
+            " released_ of a learner: anything else may have looked at private data.",
         )
     failures = verify_certificate(start.certificate).failures
     if failures:
@@ -74,52 +73,35 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
             f" does not verify ({failures[0].name}: {failures[0].detail}); give a release as it was"
             " made.",
         )
-    stated = start.certificate["released"]
-    if stated["labels_sha256"] != labels_digest(
-        start.queries, start.labels, start.classes, start.noisy_counts
-    ):
-        raise ParameterError(
-            "The labels of ",
-            Parameter("start"),
-            " are not those of its certificate; take both from one release.",
-        )
+    stated, rows = start.certificate["released"], start.queries
+    own = labels_digest(rows, start.labels, start.classes, start.noisy_counts)
     # 1, 1.0 and True are equal but not the same class
     found, wanted = ([(type(value), value) for value in one] for one in (start.classes, classes))
-    if found != wanted:
-        raise ParameterError(
-            Parameter("start"),
-            f" is about the classes {shown_classes(start.classes)}; these are"
-            f" {shown_classes(classes)}, so give a release of the same ones in the same order.",
-        )
-    _check_points(start, stated, X_public)
-    if not start.answered.any():
-        raise ParameterError(Parameter("start"), " answers no query; fit without it.")
-
-
-def _check_points(start: ReleasedLabels, stated: Mapping[str, Any], X_public: Any) -> None:
-    """Refuse a release about other public points, or one that does not say which.
-
-    Raises
-    ------
-    ParameterError
-        If it is.
-    """
     known = stated.get("points_sha256")
-    if known is None:
-        raise ParameterError(
-            Parameter("start"),
-            " does not say which public points it is about; give a release whose certificate has"
-            " points_sha256.",
-        )
     # labels are rows of the pool, and in another pool they would stand beside wrong points
-    rows = start.queries
     inside = rows.min(initial=0) >= 0 and rows.max(initial=0) < n_rows(X_public)
-    if not inside or known != points_digest(take_rows(X_public, rows)):
-        raise ParameterError(
-            Parameter("start"),
-            f" is about other public points (digest {shown(known[:12])}...); give the X_public of"
-            " that release, rows in the same order.",
+    problem = None
+    if stated["labels_sha256"] != own:
+        problem = "has other labels than its certificate; take both from one release."
+    elif found != wanted:
+        problem = (
+            f"is about the classes {shown_classes(start.classes)}; these are"
+            f" {shown_classes(classes)}, so give a release of the same ones in the same order."
         )
+    elif known is None:
+        problem = (
+            "does not say which public points it is about; give a release whose certificate has"
+            " points_sha256."
+        )
+    elif not inside or known != points_digest(take_rows(X_public, rows)):
+        problem = (
+            f"is about other public points (digest {shown(known[:12])}...); give the X_public of"
+            " that release, rows in the same order."
+        )
+    elif not start.answered.any():
+        problem = "answers no query; fit without it."
+    if problem is not None:
+        raise ParameterError(Parameter("start"), " ", problem)
 
 
 def released_start(

@@ -52,7 +52,8 @@ def ask_actively(
     random_state: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> QueryRun:
-    """Ask a session in rounds for the labels that teach most, as `ActivePATEClassifier` does.
+    """Ask a session in rounds for the labels that teach most, as a `PATEClassifier` with a strategy
+    does.
 
     The session has its teachers and its price already: one of this process, or one behind a
     service, which `secretballot.connect` gives. A student is fitted to what comes of it with

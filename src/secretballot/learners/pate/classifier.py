@@ -1,82 +1,142 @@
-"""PATE with passive student queries: from private records to a student that may be published."""
+"""PATE: teachers of disjoint shards vote on public points; a student learns what is released."""
 
-import warnings
-from collections.abc import Callable, Sequence
+import json
+import uuid
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 
 from secretballot._typing import IntArray
 from secretballot._validation import (
     ABSTENTIONS,
-    RELATIONS,
     check_choice,
     check_count,
+    check_finite,
     check_instance,
     shown,
 )
 from secretballot.accounting import PrivacyBudget, check_useful, teacher_shape
 from secretballot.accounting.recipes import Terms
-from secretballot.core.ledger import Ledger, LedgerEntry
+from secretballot.core import releasing
+from secretballot.core.ledger import LedgerEntry
 from secretballot.core.mechanisms import Mechanism, mechanism_in
 from secretballot.core.private import Votes
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.defaults import choose_release, choose_terms
 from secretballot.learners.pate.estimated_size import EstimatedSize
-from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
-from secretballot.learners.training.inputs import declared_classes, random_rows
-from secretballot.learners.training.learner_state import LearnerState
+from secretballot.learners.pate.rounds import (
+    AskableRows,
+    BegunQueryRun,
+    ask_in_rounds,
+    begin_query_run,
+    student_in_rounds,
+)
+from secretballot.learners.training.account import required_budget
+from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.label_stream import LabelStream, certified_labels
+from secretballot.learners.training.learner import ClassLearner, Learner, Task, refuse_beside
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.private_points import private_points
-from secretballot.learners.training.shards import forget_records
-from secretballot.learners.training.student_predictions import StudentPredictions
-from secretballot.learners.training.surroundings import warn_inside_sklearn
-from secretballot.learners.training.table import Table, private_table
-from secretballot.learners.training.trial_fit import reads_sparse
-from secretballot.named_learners import teacher_by_name
+from secretballot.learners.training.shards import forget_records, learner_identity
+from secretballot.learners.training.trained import keep_teachers, template_of
+from secretballot.learners.training.trial_fit import named_teacher, reads_sparse
+from secretballot.queries import InRounds, QueryStrategy
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import ASKED, release_labels
 from secretballot.report.certificate.build import choice_fields
+from secretballot.report.certificate.plan_checks import total_price
 from secretballot.students import default_student, fit_student
 from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import make_vault
 
-DEFAULT_TEACHER = "logistic"
 
-
-def _is_learner(student: Any) -> bool:
-    """Return whether a student can be cloned and fitted; asked before its labels are paid for."""
-    return not isinstance(student, type) and all(
-        hasattr(student, name) for name in ("fit", "predict", "get_params")
-    )
-
-
-# scikit-learn ships no types
 @dataclass(eq=False, repr=False)
-class PATEClassifier(
-    StudentPredictions,
-    LearnerState,
-    ClassifierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class PATELearner(Learner):
+    """Teachers of shards, and what they are asked.
+
+    Parameters
+    ----------
+    teacher : scikit-learn learner or name, optional
+        Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline.
+    student : scikit-learn learner, optional
+        Learns what is released; by default the one that measured best for it.
+    n_teachers : int, default 250
+        Number of shards K; public, chosen without looking at the private data.
+    n_queries : int, optional
+        How many public points are asked, chosen at random with `random_state`.
+    progress : callable, optional
+        Called with (done, total) teachers.
+    """
+
+    teacher: Any = None
+    student: Any = None
+    _: KW_ONLY
+    n_teachers: int = 250
+    n_queries: int | None = None
+    progress: Callable[[int, int], None] | None = None
+
+    #: How many classes a teacher distinguishes that nobody has declared yet; 0 of numbers.
+    _n_classes: ClassVar[int] = 2
+
+    def _check_settings(self, budget: PrivacyBudget) -> None:
+        check_count("n_teachers", self.n_teachers)
+        self._check_student()
+
+    def _rows_to_ask(self, task: Task, n_points: int) -> IntArray:
+        """Return the rows of the public points to ask, chosen at random by the public seed."""
+        return task.askable[random_rows(len(task.askable), n_points, self.random_state)]
+
+    def _release_terms(self, task: Task, rows: IntArray) -> dict[str, Any]:
+        """Return what a release is named by and says of itself."""
+        return {
+            "rows": rows,
+            "request": self.request,
+            "purpose": self.purpose,
+            "declaration": task.declaration,
+            "points_sha256": points_digest(take_rows(task.points, rows)),
+        }
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        teacher = get_tags(named_teacher(self.teacher, self._n_classes))
+        tags.input_tags.sparse = teacher.input_tags.sparse
+        tags.input_tags.allow_nan = teacher.input_tags.allow_nan
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PATEClassifier(ClassLearner, PATELearner):
     """Learn a publishable classifier from private labels and public unlabelled points.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote on
     public points; the votes are released with noise; a student learns from them.
 
+    With a `strategy` the student asks in rounds for the labels that teach most. A number
+    `n_queries` of labels at a fixed noise is reserved first. The strategy then chooses public
+    points, in the light of the labels released so far; it stops when it has nothing more to ask,
+    the points are used up, or the reservation is spent. What is left of a reservation costs as much
+    as what was used (stopping early does not make epsilon smaller). In a ledger that composes by a
+    Renyi filter it goes back into the budget. In any other ledger the reservation stays open, if
+    there is a vault and a ledger on disk, and a later fit under the same request, with another
+    strategy say, spends the rest.
+
+    With `public_features` the records without their labels are the public points. They are split by
+    a public seed: one part loses its labels, never to be looked at, and becomes the pool; teachers
+    learn from the other part and vote on the pool. Choose this only where all features of all
+    records may be known to everybody: what they tell of a label is not protected.
+
     Parameters
     ----------
-    teacher : scikit-learn classifier, default a hardly regularised LogisticRegression
+    teacher : scikit-learn classifier or name, default a hardly regularised LogisticRegression
         Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline.
     student : scikit-learn classifier, optional
         Learns from the released labels. By default the student that measured best for what is
@@ -92,8 +152,8 @@ class PATEClassifier(
         them, is priced against it.
     n_queries : int, optional
         How many public points are labelled, chosen at random with `random_state`. By default all of
-        them where noisy counts are released; where labels alone are, as many as leave a vote of
-        margin 0.6 K right 19 times in 20.
+        them where noisy counts are released at once; else as many as leave a vote of margin 0.6 K
+        right 19 times in 20.
     release : {"auto", "labels", "counts"}, default "auto"
         Labels alone, or noisy counts. "auto" releases counts for the default student, labels for
         any other.
@@ -111,13 +171,22 @@ class PATEClassifier(
         the public pool are (`estimate_stability`). It sets, instead of the assumed margin of 0.6 K,
         the number of queries of labels, or `max_abstentions` of the sparse vector; the rest pays
         for the answers.
+    strategy : QueryStrategy or InRounds, optional
+        How to choose what is asked, in rounds: see `secretballot.queries`. By default points are
+        chosen at random and asked at once.
+    dropped : float, default 0.5
+        With `public_features`: share of the records whose labels are dropped, at least 0 and below
+        1; only these points may be asked. With 0 no label is dropped, every record teaches one
+        teacher, and every point may be asked.
     relation : {"add-remove", "replace-one"}, default "add-remove"
-        Relation that the promise is about. "replace-one" makes the number of records public.
+        Relation that the promise is about. "replace-one" makes the number of records public. With
+        `public_features` labels are replaced.
     abstentions : {"drop", "random", "majority"}, default "drop"
         What the student makes of unanswered points.
     ledger : Ledger, optional
         Account of the private dataset. Without one the fit keeps an account of its own, in memory:
-        then adding up several fits on the same data is up to you.
+        then adding up several fits on the same data is up to you. With `public_features` it is made
+        with ``unit="label"`` and ``relation="replace-one"``.
     vault : path, optional
         Secret folder where finished teachers are kept, so that an interrupted fit resumes.
     request : str, optional
@@ -137,254 +206,183 @@ class PATEClassifier(
         By default workers read them from storage that all share, and a run whose workers do not see
         it ends before anything is paid. A table in memory is sent in any case.
     random_state : int, optional
-        Public seed of the fits and of the choice of public points; None is 0. Never of the noise.
+        Public seed of the fits, of the split and of the choice of public points; None is 0. Never
+        of the noise.
     progress : callable, optional
-        Called with (done, total) teachers.
+        Called with (done, total) teachers, and in rounds with (answered, reserved) queries.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     student_ : the fitted student
-    released_labels_ : ReleasedLabels
-        Everything that was released.
+    released_ : ReleasedLabels
+        Everything that was released; its ``queries`` are rows of the public points. Of rounds the
+        certificate says what was reserved and what was used.
     certificate_ : dict
         What may be shown to a stranger.
+    rounds_ : list of int
+        Queries of each round.
+    explanation_ : dict
+        What the strategy tells of its choices: a version space, say.
+    unlabelled_ : ndarray of int64, ascending
+        With `public_features`: rows of `X` that may be asked; the labels of those that were dropped
+        had no influence on anything.
     n_features_in_ : int
 
     Privacy
     -------
-    Unit : one record, or all records of one id where `units` is given.
-    Relation : add or remove one unit; or replace one record in place.
-    Sensitivity : one unit touches one shard, hence one teacher, hence one vote per query.
-    Price : `budget`, composed in `ledger` with everything else released from the same data.
-    Source : Liu et al. 2021, Algorithm 3 over Algorithms 1 and 2; Bassily et al. 2018, Algorithm 3.
+    Unit : one record, or all records of one id where `units` is given; with `public_features` one
+        label.
+    Relation : add or remove one unit; or replace one record, or label, in place.
+    Sensitivity : one unit touches one shard, hence one teacher, hence one vote per query. A label
+        reaches the one teacher that its position and the public seed fix, or nobody.
+    Price : `budget`, composed in `ledger` with everything else released from the same data; in
+        rounds for all queries, whatever is asked and whenever it stops.
+    Source : Liu et al. 2021, Algorithm 3 over Algorithms 1 and 2; in rounds Algorithm 4, with one
+        labelling service (differences 5); Bassily et al. 2018, Algorithm 3 and section 5.
     Rounding : upward.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X, X_public = rng.normal(size=(2000, 2)), rng.normal(size=(50, 2))
+    >>> X, X_public = rng.normal(size=(2000, 2)), rng.normal(size=(200, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
     >>> model = sb.PATEClassifier(n_teachers=50, budget=sb.PrivacyBudget(epsilon=2.0, delta=1e-5))
-    >>> model = model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
+    >>> model = model.fit(X, y, X_public=X_public, classes=[0, 1])
     >>> model.predict(X_public).shape, model.certificate_["epsilon"]
-    ((50,), 2.0)
+    ((200,), 2.0)
+
+    In rounds:
+
+    >>> margin = sb.queries.InRounds(sb.queries.MarginSampling(), round_size=10)
+    >>> model = model.set_params(strategy=margin, n_queries=20)
+    >>> model = model.fit(X, y, X_public=X_public, classes=[0, 1])
+    >>> model.rounds_, model.certificate_["plan"]["used"]
+    ([10, 10], 20)
+
+    Public features:
+
+    >>> model = model.set_params(strategy=None).fit(X, y, classes=[0, 1], public_features=True)
+    >>> len(model.unlabelled_), model.certificate_["unit"]
+    (1000, 'label')
     """
 
-    #: Whether the records without their labels are the public points.
-    _features_are_public = False
-    #: Whether a strategy chooses what is asked.
-    in_rounds = False
+    _takes = frozenset({"public_features"})
 
-    teacher: Any = None
-    student: Any = None
-    _: KW_ONLY
-    n_teachers: int = 250
-    budget: PrivacyBudget | None = None
     mechanism: str | Mechanism = "gaussian"
-    n_queries: int | None = None
     release: str = "auto"
     max_abstentions: int | None = None
     threshold: int | None = None
     max_answers: int | None = None
     estimate_epsilon: float | None = None
-    relation: str = "add-remove"
+    strategy: QueryStrategy | InRounds | None = None
+    dropped: float = 0.5
     abstentions: str = "drop"
-    ledger: Ledger | None = None
     vault: str | Path | None = None
-    request: str | None = None
-    purpose: str = ""
     n_jobs: int | None = None
     engine: Any = LOCAL
     send_shards: bool = False
-    random_state: int | None = None
-    progress: Callable[[int, int], None] | None = None
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        X_public: Any = None,
-        classes: Sequence[Any] | None = None,
-        units: Any = None,
-        unit_name: str | None = None,
-    ) -> Self:
-        """Learn from private records and public points.
+    @property
+    def in_rounds(self) -> bool:
+        """Whether a strategy chooses what is asked."""
+        return self.strategy is not None
 
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_records, n_features)
-            Private.
-        y : array of shape (n_records,)
-            Private labels, each one of `classes`.
-        X_public : like X, of shape (n_public, n_features)
-            Public, unlabelled.
-        classes : sequence of two or more values
-            Public; never inferred from the private labels.
-        units : array of shape (n_records,), optional
-            Ids, such as patient numbers: all records of one id are protected together.
-        unit_name : str, optional
-            What the ids are, for the certificate.
+    @property
+    def _rounds(self) -> InRounds:
+        return self.strategy if isinstance(self.strategy, InRounds) else InRounds(self.strategy)
 
-        Raises
-        ------
-        ParameterError, DataError
-            If something does not fit, or the student cannot learn from public points with dummy
-            labels; nothing was spent. A student that passed this and yet cannot learn from what was
-            released is refused after it: the release stands in the ledger, and another student may
-            be fitted to it.
-        BudgetError
-            If the ledger does not admit the price; nothing was spent.
-        """
-        # The student comes after the release: what it cannot learn from stands in the ledger, and
-        # another student may be fitted to it for nothing.
-        X_public = self.fit_labels(
-            X,
-            y,
-            X_public=X_public,
-            classes=classes,
-            units=units,
-            unit_name=unit_name,
-        )
-        student = (
-            default_student(self.released_labels_) if self.student is None else clone(self.student)
-        )
-        self.student_ = fit_student(
-            student,
-            X_public,
-            self.released_labels_,
-            abstentions=self.abstentions,
-            random_state=self.random_state,
-        )
-        return self
-
-    def fit_labels(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        X_public: Any = None,
-        classes: Sequence[Any] | None = None,
-        units: Any = None,
-        unit_name: str | None = None,
-    ) -> Any:
-        """Do everything that `fit` does but train the student, which may happen where no private
-        data ever was.
-
-        Parameters
-        ----------
-        X, y, X_public, classes, units, unit_name
-            As for `fit`.
-
-        Returns
-        -------
-        array, sparse matrix or frame of shape (n_public, n_features)
-            The public points, as a student takes them.
-
-        Raises
-        ------
-        ParameterError, DataError, BudgetError
-            As `fit` does; nothing was spent.
-
-        Privacy
-        -------
-        As for the class: `released_labels_` and `certificate_` are all that comes out.
-        """
-        warn_inside_sklearn(alone=self.ledger is None)
-        # asked now: with their types both tables are new objects
-        same = X_public is X and not self._features_are_public
-        names = declared_classes(classes)
-        private, X_public = private_table(X, y, X_public, names, units, unit_name)
-        self._check_settings(private.n_records)
-        if same:
-            raise private_points()
-        released = self._release_votes(private, X_public, names)
-        self.released_labels_, self.certificate_ = released, released.certificate
-        self.classes_ = np.asarray(names)
-        private.note_columns(self)
-        return X_public
-
-    def _check_settings(self, n_records: int) -> None:
-        budget = required_budget(self.budget)
-        check_keeping(self.ledger, self.vault, self.request)
+    def _check_settings(self, budget: PrivacyBudget) -> None:
+        super()._check_settings(budget)
         check_instance("mechanism", self.mechanism, (str, Mechanism))
-        if self.student is not None and not _is_learner(self.student):
-            raise ParameterError(
-                Parameter("student"),
-                f" is {shown(self.student)}; give an instance with fit, predict and get_params,"
-                " as scikit-learn's classifiers have.",
-            )
-        check_count("n_teachers", self.n_teachers)
         check_engine(self.engine, self.n_jobs, send_shards=self.send_shards)
-        check_choice("relation", self.relation, RELATIONS)
         check_choice("abstentions", self.abstentions, ABSTENTIONS)
-        # A warning and no refusal: the number of records is private under add-remove, and whether a
-        # fit goes through may not depend on it.
-        if budget.delta * n_records >= 1:
-            warnings.warn(
-                f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
-                " random would pass. Choose a delta well below 1 over the number of records.",
-                UserWarning,
-                stacklevel=4,
-            )
 
-    def _release_votes(self, private: Table, X_public: Any, names: list[Any]) -> ReleasedLabels:
+    def _split_rows(self, n_records: int) -> tuple[IntArray, IntArray, str]:
+        refuse_beside("public_features", self, "estimate_epsilon", "strategy")
+        share, seed = check_finite("dropped", self.dropped), self.random_state or 0
+        if not 0 <= share < 1:
+            raise ParameterError(
+                Parameter("dropped"),
+                f" is {shown(self.dropped)}; it must be at least 0 and less than 1.",
+            )
+        # positions and the public seed alone: no label, and no feature either, has a say in where a
+        # label goes
+        order = np.random.default_rng(seed).permutation(n_records)
+        n_dropped = int(share * n_records)
+        taught, asked = order[n_dropped:], np.sort(order[:n_dropped] if share > 0 else order)
+        if not len(asked):
+            raise ParameterError(
+                Parameter("dropped"),
+                f" is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
+                " more, or none.",
+            )
+        if self.n_teachers > len(taught):
+            raise ParameterError(
+                Parameter("n_teachers"),
+                f" is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their"
+                " labels; every teacher needs one, so ask for fewer teachers or drop fewer"
+                " labels.",
+            )
+        fate = "each label goes to one teacher"
+        if share > 0:
+            fate = (
+                f"a share of {share:g} of the labels were dropped unread, each of the others"
+                " goes to one teacher"
+            )
+        self.unlabelled_ = asked
+        rule = f"by position and a public seed (the permutation of numpy's default_rng({seed}))"
+        return taught, asked, f"; {fate}, {rule}"
+
+    def _release(self, task: Task) -> ReleasedLabels:
+        return self._asked_in_rounds(task) if self.in_rounds else self._asked_at_once(task)
+
+    def _asked_at_once(self, task: Task) -> ReleasedLabels:
         """Return what was released: pay, train, let the teachers vote, draw.
 
         Teachers are trained once the account would pay; a request that was answered trains none.
         """
-        account = self._open_account(private)
-        declaration = self._public_declaration(private)
-        made_for = guarantee_of(declaration["unit"], declaration["relation"])
-        askable = self._askable_rows(n_rows(X_public))
-        pool = teacher_shape(len(askable), len(names), self.n_teachers, made_for)
-        settings: dict[str, Any] = {
-            "classes": names,
-            "request": self.request,
-            "purpose": self.purpose,
-            "declaration": declaration,
-        }
+        pool, choices = self._pool(task, len(task.askable)), list[dict[str, Any]]()
 
         def cast(rows: IntArray) -> Votes:
-            if not self._features_are_public:
-                private.refuse_points(X_public)
-            teacher = private.checked_teacher(self.teacher, X_public, len(names))
-            self._try_student(X_public, names, len(rows))
-            sparse = reads_sparse(teacher, X_public, len(names))
-            ensemble = self._train_teachers(teacher, private, len(names), sparse)
-            counts = ensemble.vote_counts(
-                take_rows(X_public, rows), classes=names, guarantee=made_for
+            task.refuse_points()
+            teacher = task.table.checked_teacher(self.teacher, task.points, task.target)
+            self._try_student(task, len(rows))
+            counts = self._train_teachers(task, teacher).vote_counts(
+                take_rows(task.points, rows),
+                classes=task.target.learnt,
+                guarantee=task.guarantee,
             )
             if self.vault is not None:
                 forget_records(Path(self.vault))
             return counts
 
         def released(terms: Terms, source: Callable[[IntArray], Votes]) -> ReleasedLabels:
-            rows = self._rows_to_ask(terms.shape.n_queries, askable)
+            rows = self._rows_to_ask(task, terms.shape.n_queries)
             return release_labels(
                 terms,
                 lambda: source(rows),
-                account,
-                rows=rows,
-                points_sha256=points_digest(take_rows(X_public, rows)),
-                **settings,
+                task.account,
+                classes=task.target.learnt,
+                choices=choices,
+                **self._release_terms(task, rows),
             )
 
         if self.estimate_epsilon is None:
             return released(self.planned_terms(pool), cast)
-        known = None if self.request is None else account.entry(self.request)
+        known = None if self.request is None else task.account.entry(self.request)
         if known is not None and known.state == "committed":
             # what the estimate set stands in the ledger, and trains nothing
-            terms, settings["choices"] = self._terms_by_estimate(known, pool)
+            terms, choices = self._terms_by_estimate(known, pool)
             return released(terms, cast)
         # an estimate is paid and drawn before the answers, since it sets their number and noise
-        estimated = EstimatedSize.of_fit(self, pool, account)
-        counts = cast(askable)
-        choice = estimated.pay(counts, account, self.request)
-        settings["choices"] = [choice_fields(choice)]
+        estimated = EstimatedSize.of_fit(self, pool, task.account)
+        counts = cast(task.askable)
+        choice = estimated.pay(counts, task.account, self.request)
+        choices = [choice_fields(choice)]
         return released(
             estimated.terms_by(choice),
-            lambda rows: counts.take(np.searchsorted(askable, rows)),
+            lambda rows: counts.take(np.searchsorted(task.askable, rows)),
         )
 
     def _terms_by_estimate(
@@ -438,7 +436,7 @@ class PATEClassifier(
             max_abstentions=self.max_abstentions,
             threshold=self.threshold,
             max_answers=self.max_answers,
-            confidence=getattr(self, "confidence", None),
+            confidence=self._rounds.confidence,
             release=choose_release(self.release, self.student, self.mechanism),
             in_rounds=self.in_rounds,
         )
@@ -446,67 +444,168 @@ class PATEClassifier(
         check_useful(terms.mechanism, terms.shape)
         return terms
 
-    def _try_student(self, X_public: Any, names: list[Any], n_points: int) -> None:
+    def _pool(self, task: Task, n_points: int) -> VoteShape:
+        """Return the shape of the votes on so many points that may be asked."""
+        return teacher_shape(n_points, len(task.target.classes), self.n_teachers, task.guarantee)
+
+    def _try_student(self, task: Task, n_points: int) -> None:
         """Refuse a student that cannot learn from what will be released about so many points."""
         if self.student is None:  # what it will be is known to learn
             return
         counts = choose_release(self.release, self.student, self.mechanism) == "counts"
         votes = self.n_teachers if counts else None
-        try_student(self.student, X_public, Teaching(names, n_points, votes))
+        try_student(self.student, task.points, Teaching(task.target.learnt, n_points, votes))
 
-    def _askable_rows(self, n_public: int) -> IntArray:
-        """Return the rows of the public points that may be asked, in ascending order."""
-        return np.arange(n_public)
-
-    def _rows_to_ask(self, n_queries: int, askable: IntArray) -> IntArray:
-        """Return the rows of the public points to ask, chosen at random by the public seed."""
-        return askable[random_rows(len(askable), n_queries, self.random_state)]
-
-    def _train_teachers(
-        self, teacher: Any, private: Table, n_classes: int, sparse: bool
-    ) -> TeacherEnsemble:
-        return private.teachers(
-            teacher, self.n_teachers, **self._training_settings(n_classes, sparse)
+    def _train_teachers(self, task: Task, teacher: Any) -> TeacherEnsemble:
+        n_classes = len(task.target.classes)
+        return task.table.teachers(
+            teacher,
+            self.n_teachers,
+            task.guarantee.relation,
+            None if self.vault is None else make_vault(self.vault),
+            self.random_state,
+            n_classes=n_classes,
+            n_jobs=self.n_jobs,
+            engine=self.engine,
+            send_shards=self.send_shards,
+            progress=self.progress,
+            sparse=reads_sparse(teacher, task.points, n_classes),
         )
 
-    def _training_settings(self, n_classes: int, sparse: bool) -> dict[str, Any]:
-        """Return how teachers are trained, in the words of `Table.teachers`."""
-        return {
-            "relation": self.relation,
-            "vault": None if self.vault is None else make_vault(self.vault),
-            "random_state": self.random_state,
-            "n_classes": n_classes,
-            "n_jobs": self.n_jobs,
-            "engine": self.engine,
-            "send_shards": self.send_shards,
-            "progress": self.progress,
-            "sparse": sparse,
-        }
-
-    def _open_account(self, private: Table) -> Ledger:
-        """Return the account that pays, asked before hours go into teachers."""
-        return account_of_fit(
-            self.ledger,
-            required_budget(self.budget),
-            unit=self._protected_unit(private.unit == "user"),
-            relation=self.relation,
+    def _taught(self, points: Any) -> Any:
+        student = default_student(self.released_) if self.student is None else clone(self.student)
+        return fit_student(
+            student,
+            points,
+            self.released_,
+            abstentions=self.abstentions,
+            random_state=self.random_state,
         )
 
-    def _public_declaration(self, private: Table) -> dict[str, object]:
-        return {
-            "unit": self._protected_unit(private.unit == "user"),
-            "unit_column": private.unit_name,
-            "relation": self.relation,
-        }
+    # --- in rounds ---
 
-    def _protected_unit(self, by_unit: bool) -> str:
-        """Return whose data the promise is about."""
-        return "user" if by_unit else "record"
+    def _asked_in_rounds(self, task: Task) -> ReleasedLabels:
+        self.explanation_: dict[str, Any] = {}  # a stored release comes without one
+        # what was paid for under this request is answered again, and trains nothing
+        released = self._stored_rounds(task)
+        if released is None:
+            released = self._new_rounds(task)
+        self.rounds_ = list(released.certificate["plan"]["rounds"])
+        return released
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        named = DEFAULT_TEACHER if self.teacher is None else self.teacher
-        teacher = get_tags(teacher_by_name(named) if isinstance(named, str) else named)
-        tags.input_tags.sparse = teacher.input_tags.sparse
-        tags.input_tags.allow_nan = teacher.input_tags.allow_nan
-        return tags
+    def _stored_rounds(self, task: Task) -> ReleasedLabels | None:
+        """Return what was released under the same request before, if anything."""
+        stored = self.ledger is not None and self.request is not None
+        done = releasing.stored(task.account, str(self.request)) if stored else None
+        if done is None:
+            return None
+        plan, rows = done.about.get("plan"), list(done.about.get("rows") or ())
+        if plan is not None and max(rows, default=0) < n_rows(task.points):
+            released = certified_labels(done, dict(zip(done.questions, rows, strict=True)), plan)
+            # A stored release is handed out only if it keeps the promise that is asked for now, for
+            # the same classes and points: its certificate is compared, not the settings of a fit
+            # long gone.
+            given = released.certificate
+            found = {
+                "paid": [choice["epsilon"] for choice in given.get("choices", ())],
+                "promise": (given["unit"], given["relation"]),
+                "votes": (released.n_teachers, list(released.classes)),
+                "strategy": plan["strategy"],
+                "points": given["released"]["points_sha256"],
+            }
+            asked = {
+                "paid": [] if self.estimate_epsilon is None else [self.estimate_epsilon],
+                "promise": (task.guarantee.unit, task.guarantee.relation),
+                "votes": (self.n_teachers, task.target.learnt),
+                "strategy": json.loads(json.dumps(self._rounds.chosen.describe())),
+                "points": points_digest(take_rows(task.points, released.queries)),
+            }
+            # what is left beside an estimate is rounded down, so the sum may be less than the
+            # budget by a hair
+            price = task.budget.epsilon, task.budget.delta
+            if found == asked and np.allclose(total_price(given), price, 1e-9, 0):
+                return released
+        raise ParameterError(
+            f"The request {self.request!r} was answered before, with another promise, strategy,"
+            " classes or number of teachers, or about other public points; ask the same again, or"
+            " use a new request. Nothing was spent."
+        )
+
+    def _new_rounds(self, task: Task) -> ReleasedLabels:
+        # A first proposal is made by the smallest mechanism that may come of it before anything is
+        # trained or paid: a strategy that cannot work says so for nothing.
+        task.refuse_points()
+        learner = task.table.checked_teacher(self.teacher, task.points, task.target)
+        askable = AskableRows.of(task.points, task.askable)
+        pool, choices = self._pool(task, len(askable.rows)), []
+        estimated = None
+        if self.estimate_epsilon is None:
+            terms = self.planned_terms(pool)
+        else:
+            estimated = EstimatedSize.of_fit(self, pool, task.account)
+            terms = estimated.smallest()
+        self._try_student(task, terms.shape.n_queries)
+        begun = self._begin_run(askable, task, terms)
+        seed, sparse = self.random_state or 0, reads_sparse(learner, task.points, pool.n_classes)
+        # A reservation goes on with the same teachers or not at all: the identity is all that they
+        # depend on, so that other data or settings are refused.
+        teachers = keep_teachers(
+            None if self.vault is None else make_vault(self.vault),
+            lambda: self._train_teachers(task, learner),
+            (
+                learner_identity(learner),
+                *task.table.identity,
+                self.n_teachers,
+                task.target.learnt,
+                task.guarantee.relation,
+                seed,
+            ),
+            task.target.classes,
+            task.declaration,
+            template_of(task.points),
+            seed,
+        )
+        teachers.ensemble.sparse = sparse  # those that were found in the vault, too
+        if estimated is not None:
+            counts = teachers.vote(take_rows(task.points, askable.rows))
+            choices = [estimated.pay(counts, task.account, self.request)]
+            terms = estimated.terms_by(choices[0])
+            begun = self._begin_run(askable, task, terms)
+        stream = LabelStream(
+            terms.mechanism,
+            terms.shape,
+            task.account,
+            terms.budget,
+            classes=task.target.learnt,
+            request=uuid.uuid4().hex if self.request is None else self.request,
+            teachers=teachers.serial,
+            vault=teachers.vault if task.account.durable else None,
+            purpose=self.purpose,
+            declaration=task.declaration,
+            choices=choices,
+            confidence=terms.confidence,
+            plan=begun.plan_of(terms.shape.n_queries),
+        )
+        asked = ask_in_rounds(
+            stream,
+            lambda rows: teachers.vote(take_rows(task.points, rows)),
+            askable,
+            begun,
+            self.progress,
+            student_in_rounds(
+                terms.confidence,
+                LogisticRegression(max_iter=1000) if self.student is None else self.student,
+                task.points,
+                task.target.learnt,
+                self.n_teachers,
+                self.random_state,
+            ),
+        )
+        self.explanation_ = asked.explanation
+        return asked.released
+
+    def _begin_run(self, askable: AskableRows, task: Task, terms: Terms) -> BegunQueryRun:
+        """Return the run with its first proposal; a strategy that cannot work says so here."""
+        n_queries, seed = terms.shape.n_queries, self.random_state or 0
+        pool = askable.pool(task.points, task.target.classes, n_queries, seed)
+        return begin_query_run(self._rounds.chosen, pool, self._rounds.round_size)

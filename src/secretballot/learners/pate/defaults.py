@@ -38,14 +38,8 @@ STABLE_MARGIN = 0.6
 RIGHT = 0.95
 TRIAL_QUERIES = 100
 MAX_UNSTABLE = 1000
-#: Mechanisms that have labels to give and no counts, and what a message calls them.
-WITHOUT_COUNTS = {
-    "sparse-vector": "the sparse vector",
-    "abstention-table": "the table of abstentions",
-    "confident": "confident voting",
-    "interactive": "interactive voting",
-    "vote-table": "a table of chances",
-}
+#: Mechanisms that have labels to give and no counts.
+WITHOUT_COUNTS = ("sparse-vector", "abstention-table", "confident", "interactive", "vote-table")
 #: Mechanisms with a threshold and a number of answers, and the share of the teachers that the
 #: threshold is by default: a stable query of two classes has four fifths of the votes, and one that
 #: contradicts a student hardly has half of them more than the student expects.
@@ -55,6 +49,13 @@ ASKED_PER_ANSWER = 3  # queries that may be asked for each that is answered
 STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
     "sparse-vector": calibrate_sparse_vector,
     "abstention-table": calibrate_abstention_table,
+}
+#: Settings, and the mechanisms that have them.
+OWN_SETTINGS = {
+    "max_abstentions": tuple(STREAMS),
+    "threshold": tuple(THRESHOLDS),
+    "max_answers": tuple(THRESHOLDS),
+    "confidence": ("interactive",),
 }
 #: The mechanism whose promise needs no delta.
 PURE: Literal["laplace"] = "laplace"
@@ -71,8 +72,20 @@ def choose_release(asked: str, student: Any, mechanism: str | Mechanism) -> str:
         If counts are asked of a mechanism that has none to give, or the student needs counts and
         gets none.
     """
-    kind = _release_kind(check_choice("release", asked, ("auto", *RELEASES)), student, mechanism)
-    if kind == "labels" and student is not None and learns_from_counts(student):
+    check_choice("release", asked, ("auto", *RELEASES))
+    counting = student is None or learns_from_counts(student)
+    if isinstance(mechanism, Mechanism):
+        possible = [str(getattr(mechanism, "release", "labels"))]
+    else:
+        possible = ["labels"] if mechanism in WITHOUT_COUNTS else ["counts", "labels"]
+    kind = asked if asked != "auto" else possible[0] if counting else possible[-1]
+    if kind not in possible:
+        raise ParameterError(
+            Argument("release", asked),
+            f" is asked, and this mechanism gives {possible[0]} only; counts come of the gaussian"
+            " and the laplace mechanism.",
+        )
+    if kind == "labels" and student is not None and counting:
         raise ParameterError(
             f"{type(student).__name__} learns from noisy counts, but labels alone would be"
             " released; use ",
@@ -80,28 +93,6 @@ def choose_release(asked: str, student: Any, mechanism: str | Mechanism) -> str:
             " with the Gaussian or the Laplace mechanism, or another student.",
         )
     return kind
-
-
-def _release_kind(asked: str, student: Any, mechanism: str | Mechanism) -> str:
-    if isinstance(mechanism, Mechanism):
-        kind = getattr(mechanism, "release", "labels")
-        if asked not in ("auto", kind):
-            raise ParameterError(
-                Parameter("release"),
-                f" is {asked!r}, but the given mechanism releases {kind}.",
-            )
-        return str(kind)
-    if mechanism in WITHOUT_COUNTS:
-        if asked == "counts":
-            raise ParameterError(
-                Argument("release", "counts"),
-                " needs the Gaussian or the Laplace mechanism;"
-                f" {WITHOUT_COUNTS[mechanism]} gives labels only.",
-            )
-        return "labels"
-    if asked != "auto":
-        return asked
-    return "counts" if student is None or learns_from_counts(student) else "labels"
 
 
 def choose_terms(
@@ -144,7 +135,7 @@ def choose_terms(
         raise ParameterError(
             Parameter("mechanism"),
             " is interactive, and contradicts a student that learns between rounds; ask in"
-            " rounds, with an ActivePATEClassifier (on the command line --strategy margin).",
+            " rounds, with a strategy (on the command line --strategy margin).",
         )
     public: dict[str, Any] = {"method": "votes"}
     if interactive:
@@ -158,7 +149,13 @@ def choose_terms(
         return Terms(asked, pool.first(n_queries or pool.n_queries), budget, public)
     name = check_choice("mechanism", asked, MECHANISMS)
     _check_delta(budget, name)
-    _refuse_settings_of_others(name, max_abstentions, threshold, max_answers, confidence)
+    _refuse_settings_of_others(
+        name,
+        max_abstentions=max_abstentions,
+        threshold=threshold,
+        max_answers=max_answers,
+        confidence=confidence,
+    )
     noise = name if name in (PURE, TABLE) else "gaussian"
     if n_queries is None and in_rounds and name not in THRESHOLDS:
         n_queries = choose_label_queries(budget, pool, noise=noise)
@@ -166,20 +163,15 @@ def choose_terms(
         mechanism, n_queries = _confident(name, budget, pool, n_queries, threshold, max_answers)
         return Terms(mechanism, pool.first(n_queries), budget, public)
     if name in STREAMS:
-        teachers = teachers_of(pool)
-        stop = (
-            choose_max_abstentions(budget, teachers, name)
-            if max_abstentions is None
-            else max_abstentions
-        )
-        stream = stream_mechanism(
-            STREAMS[name](budget, check_count("max_abstentions", stop)), teachers
-        )
+        teachers, stop = teachers_of(pool), max_abstentions
+        if stop is None:
+            stop = choose_max_abstentions(budget, teachers, name)
+        event = STREAMS[name](budget, check_count("max_abstentions", stop))
+        stream = stream_mechanism(event, teachers)
         return Terms(stream, pool.first(n_queries or pool.n_queries), budget)
-    if n_queries is None and release == "counts" and name != PURE:
-        n_queries = pool.n_queries  # a student averages the noise of counts, so all may be asked
-    elif n_queries is None:
-        n_queries = choose_label_queries(budget, pool, noise=noise)
+    if n_queries is None:  # a student averages the noise of counts, so all may be asked
+        averaged = release == "counts" and name != PURE
+        n_queries = pool.n_queries if averaged else choose_label_queries(budget, pool, noise=noise)
     return noisy_terms(name, budget, pool.first(n_queries), release)
 
 
@@ -196,31 +188,15 @@ def noisy_terms(name: str, budget: PrivacyBudget, shape: VoteShape, release: str
     return Terms(noisy_votes(budget, shape, release=release, noise=name), shape, budget)
 
 
-def _refuse_settings_of_others(
-    name: str,
-    max_abstentions: int | None,
-    threshold: int | None,
-    max_answers: int | None,
-    confidence: float | None,
-) -> None:
+def _refuse_settings_of_others(name: str, **given: Any) -> None:
     """Refuse settings that another mechanism has."""
-    streams: tuple[str | Argument, ...] = (
-        Argument("mechanism", "sparse-vector"),
-        " or ",
-        Argument("mechanism", "abstention-table"),
-    )
-    confident = (Argument("mechanism", "confident"),)
-    for parameter, value, has, others in (
-        ("max_abstentions", max_abstentions, name in STREAMS, streams),
-        ("threshold", threshold, name in THRESHOLDS, confident),
-        ("max_answers", max_answers, name in THRESHOLDS, confident),
-        ("confidence", confidence, name == "interactive", (Argument("mechanism", "interactive"),)),
-    ):
-        if value is not None and not has:
+    for setting, value in given.items():
+        has = OWN_SETTINGS[setting]
+        if value is not None and name not in has:
             raise ParameterError(
-                Parameter(parameter),
+                Parameter(setting),
                 f" is {value}, and the {name} mechanism has none; leave it out, or use ",
-                *others,
+                Argument("mechanism", has[0]),
                 ".",
             )
 

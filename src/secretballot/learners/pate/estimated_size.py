@@ -22,7 +22,7 @@ from secretballot.core.mechanisms import Mechanism, teachers_of
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
-from secretballot.exceptions import Argument, BudgetError, Parameter, ParameterError
+from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.pate.defaults import (
     MAX_UNSTABLE,
     choose_label_queries,
@@ -30,6 +30,7 @@ from secretballot.learners.pate.defaults import (
     last_that_holds,
     noisy_terms,
 )
+from secretballot.learners.training.account import refuse_beyond
 from secretballot.releasing import estimate_stability
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
@@ -37,7 +38,6 @@ from secretballot.releasing import estimate_stability
 # that is what is asked about.
 FRACTIONS = {"gaussian": 0.5, "vote-table": 0.5, "laplace": 0.5, "sparse-vector": 0.1}
 BETA = 0.05  # failure probability of what is read off the number
-_ROUNDING = 1 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,11 @@ class EstimatedSize:
         BudgetError
             If the ledger would pay for the estimate and not for the answers.
         """
-        estimated = cls.of_settings(model, pool)
-        estimated.check_ledger(ledger, model.request)
+        estimated, need = cls.of_settings(model, pool), model.budget
+        # an estimate that was paid for before is not paid for again
+        if model.request is not None and ledger.entry(cls.request_of(model.request)) is not None:
+            need = estimated.rest
+        refuse_beyond(ledger, need, model.request)
         return estimated
 
     @classmethod
@@ -116,38 +119,19 @@ class EstimatedSize:
         """
         # Refusals of settings come first, then what the estimate could show, then the ledger, which
         # must pay for both: an estimate without answers is money thrown away.
-        given: list[str | Parameter] = [
-            Parameter(name)
-            for name in ("n_queries", "max_abstentions")
-            if getattr(model, name) is not None
-        ]
-        given += ["a mechanism"] if isinstance(model.mechanism, Mechanism) else []
-        if given:
-            raise ParameterError(
-                Parameter("estimate_epsilon"),
-                " pays for an estimate that sets how much is asked, and ",
-                given[0],
-                *(part for one in given[1:] for part in (" and ", one)),
-                " is given; leave out the one or the other.",
-            )
-        name = check_choice("mechanism", model.mechanism, MECHANISMS)
-        if name not in FRACTIONS:
-            raise ParameterError(
-                Parameter("estimate_epsilon"),
-                f" pays for an estimate that sets how much is asked, and the {name} mechanism is"
-                " set by ",
-                Parameter("max_answers"),
-                "; leave it out.",
-            )
+        name, what = model.mechanism, Parameter("estimate_epsilon")
+        sets = " pays for an estimate that sets how much is asked, and "
+        given = [one for one in ("n_queries", "max_abstentions") if getattr(model, one) is not None]
+        if given or isinstance(name, Mechanism):
+            set_already = Parameter(given[0]) if given else "a mechanism"
+            raise ParameterError(what, sets, set_already, " is given; leave out one of the two.")
+        if check_choice("mechanism", name, MECHANISMS) not in FRACTIONS:
+            by = f"the {name} mechanism is set by "
+            raise ParameterError(what, sets, by, Parameter("max_answers"), "; leave it out.")
         release = choose_release(model.release, model.student, name)
         if release == "counts" and not model.in_rounds:
-            raise ParameterError(
-                Parameter("estimate_epsilon"),
-                " pays for an estimate that sets the number of labels, and noisy counts of all"
-                " public points are released; leave it out, or use ",
-                Argument("release", "labels"),
-                ".",
-            )
+            counts = "noisy counts of all public points are released; leave it out, or use "
+            raise ParameterError(what, sets, counts, Argument("release", "labels"), ".")
         price, budget = check_positive("estimate_epsilon", model.estimate_epsilon), model.budget
         if not price < budget.epsilon:
             raise ParameterError(
@@ -169,12 +153,12 @@ class EstimatedSize:
         ParameterError
             If its own noise is larger than any stability.
         """
-        if self._size_shown_by(self._unanimous_stability) < 1:
+        most = self._unanimous_stability
+        if self._size_shown_by(most) < 1:
             raise ParameterError(
                 f"An estimate at epsilon {self.epsilon:g} may be off by {self._noise_slack} votes,"
-                f" and {teachers_of(self.pool)} teachers are stable by"
-                f" {self._unanimous_stability} at most, so it could show nothing; give it more of"
-                " epsilon, or use more teachers."
+                f" and {teachers_of(self.pool)} teachers are stable by {most} at most, so it could"
+                " show nothing; give it more of epsilon, or use more teachers."
             )
 
     @property
@@ -192,45 +176,12 @@ class EstimatedSize:
             nearest = math.nextafter(nearest, 0.0)
         return PrivacyBudget(nearest, self.budget.delta)
 
-    @property
-    def fraction(self) -> float:
-        """Share of the pool that may be less stable than the released number says."""
-        return FRACTIONS[self.mechanism]
-
-    def check_ledger(self, ledger: Ledger, request: str | None) -> None:
-        """Refuse a ledger that would pay for the estimate and not for the answers.
-
-        Raises
-        ------
-        BudgetError
-            If it adds up plainly and has too little left.
-        """
-        if ledger.composition != "basic" or (
-            request is not None and ledger.entry(request) is not None
-        ):
-            return
-        # an estimate that was paid for before is not paid for again
-        paid = request is not None and ledger.entry(self.request_of(request)) is not None
-        need = self.rest if paid else self.budget
-        left = ledger.remaining()
-        if not (need.epsilon <= left.epsilon * _ROUNDING and need.delta <= left.delta * _ROUNDING):
-            raise BudgetError(
-                f"Estimate and answers need epsilon {need.epsilon:g} and delta {need.delta:g}, and"
-                f" the ledger of {ledger.dataset!r} has ({left.epsilon:g}, {left.delta:g}) left;"
-                " ask for less. Nothing was spent."
-            )
-
     @staticmethod
     def request_of(request: str) -> str:
         """Return the key of the estimate in the ledger, under which it is not paid for twice."""
         return f"{request}/estimate"
 
-    def pay(
-        self,
-        counts: Votes,
-        ledger: Ledger,
-        request: str | None,
-    ) -> Released:
+    def pay(self, counts: Votes, ledger: Ledger, request: str | None) -> Released:
         """Release the estimate from the votes on the whole pool.
 
         Raises
@@ -241,7 +192,7 @@ class EstimatedSize:
         return estimate_stability(
             counts,
             ledger,
-            fraction=self.fraction,
+            fraction=FRACTIONS[self.mechanism],
             epsilon=self.epsilon,
             request=None if request is None else self.request_of(request),
             purpose="how stable the votes on the public pool are, to set how much is asked",
@@ -287,18 +238,12 @@ class EstimatedSize:
 
     @property
     def _size_without_number(self) -> int:
-        if self.mechanism == "sparse-vector":
-            return 1
-        return choose_label_queries(self.rest, self.pool, noise=self.mechanism)
+        stream = self.mechanism == "sparse-vector"
+        return 1 if stream else choose_label_queries(self.rest, self.pool, noise=self.mechanism)
 
     def _size_shown_by(self, seen: int) -> int:
-        return (
-            self._abstentions_shown_by(seen)
-            if self.mechanism == "sparse-vector"
-            else self._queries_shown_by(seen)
-        )
-
-    def _queries_shown_by(self, seen: int) -> int:
+        if self.mechanism == "sparse-vector":
+            return self._abstentions_shown_by(seen)
         distance = seen - self._noise_slack
         if distance < 1:
             return 0
@@ -312,7 +257,7 @@ class EstimatedSize:
         return max(0, math.ceil(-scale * math.log(BETA * (1 + math.exp(-1 / scale)))) - 1)
 
     def _abstentions_shown_by(self, seen: int) -> int:
-        enough = math.floor(self.fraction * self.pool.n_queries) + 1
+        enough = math.floor(FRACTIONS[self.mechanism] * self.pool.n_queries) + 1
 
         def holds(unstable: int) -> bool:
             try:
@@ -327,7 +272,6 @@ class EstimatedSize:
     def _terms_of_size(self, size: int) -> Terms:
         if self.mechanism == "sparse-vector":
             # here the size is a number of abstentions, elsewhere one of queries
-            n_points = self.pool.n_queries
-            stream = sparse_vector(self.rest, n_points, max_abstentions=size)
+            stream = sparse_vector(self.rest, self.pool.n_queries, max_abstentions=size)
             return Terms(stream, self.pool, self.rest)
         return noisy_terms(self.mechanism, self.rest, self.pool.first(size), self.release)

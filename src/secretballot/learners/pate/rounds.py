@@ -1,21 +1,32 @@
 """Select, release, learn, in rounds: a strategy asks for public points, a stream answers."""
 
 import json
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, shown
+from secretballot._validation import check_count, check_instance, shown
+from secretballot.accounting import PrivacyBudget
+from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import Mechanism, teachers_of
 from secretballot.core.private import Votes
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.core.types import Guarantee
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.learners.pate.defaults import choose_terms
+from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
 from secretballot.queries.proposals import default_round_size
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import check_paid_by
+from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.teachers.rows import n_rows, take_rows
 
@@ -308,3 +319,134 @@ def _plan(planned: int, rounds: list[int], strategy: QueryStrategy, left: str) -
         "strategy": strategy.describe(),
         "left": left,
     }
+
+
+def student_in_rounds(
+    confidence: float | None,
+    student: Any,
+    X_public: Any,
+    classes: Sequence[Any],
+    n_teachers: int,
+    random_state: int | None,
+) -> StudentInRounds | None:
+    """Return the student that interactive voting contradicts, at public points of shape (n_public,
+    n_features); None without a confidence."""
+    if confidence is None:
+        return None
+    return StudentInRounds(
+        lambda so_far: fit_student(student, X_public, so_far, random_state=random_state),
+        X_public,
+        classes,
+        n_teachers,
+        confidence,
+    )
+
+
+def label_actively(
+    counts: Votes,
+    X_public: Any,
+    mechanism: Mechanism,
+    ledger: Ledger,
+    budget: PrivacyBudget,
+    strategy: QueryStrategy,
+    *,
+    n_queries: int | None = None,
+    confidence: float | None = None,
+    round_size: int | None = None,
+    request: str | None = None,
+    vault: str | Path | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+    random_state: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    student: Any = None,
+) -> QueryRun:
+    """Ask in rounds about public points on which the teachers have voted already, elsewhere.
+
+    Parameters
+    ----------
+    counts : Votes
+        Votes on every row of `X_public`; secret.
+    X_public : array, sparse matrix or frame of shape (counts.shape.n_queries, n_features)
+        Public points.
+    mechanism : Mechanism
+    ledger : Ledger
+        Account of the private dataset.
+    budget : PrivacyBudget
+        What all queries cost.
+    strategy : QueryStrategy
+    n_queries : int, optional
+        Most queries that are asked; all rows by default.
+    confidence : float, optional
+        Of `ConfidentLabels` that contradict a student, as `InRounds` has it.
+    round_size, progress
+        As for `InRounds` and `PATEClassifier`; progress gets (queries answered, queries
+        reserved).
+    request, vault : optional
+        With both an interrupted run goes on where it was; the votes must then be the same.
+    purpose, declaration
+        As for `secretballot.release`.
+    random_state : int, optional
+        Public seed of the strategy; None is 0.
+    student : scikit-learn classifier, default a LogisticRegression
+        What interactive voting contradicts; fitted to the answers before each round.
+
+    Returns
+    -------
+    QueryRun
+        With the released labels, ready for `fit_student`.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit; nothing was spent unless the strategy breaks its promise on the
+        way.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+
+    Privacy
+    -------
+    As for `secretballot.release`: all queries are priced, whatever is asked.
+    """
+    # The strategy makes its first proposal before the stream reserves anything.
+    check_paid_by(mechanism, ledger, budget)
+    check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
+    n_teachers, made = teachers_of(counts.shape), counts.shape.guarantee
+    if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
+        declaration = {"unit": made.unit, "relation": made.relation}
+    X_public = as_matrix("X_public", X_public)
+    if n_rows(X_public) != counts.shape.n_queries:
+        raise DataError(
+            Parameter("X_public"),
+            f" has {n_rows(X_public)} rows and there are votes on {counts.shape.n_queries}; give"
+            " the points that the teachers voted on.",
+        )
+    askable = AskableRows.of(X_public, by_value=False)
+    terms = choose_terms(
+        mechanism,
+        budget,
+        counts.shape,
+        n_queries=n_queries,
+        confidence=confidence,
+        in_rounds=True,
+    )
+    pool = askable.pool(X_public, counts.classes, terms.shape.n_queries, random_state or 0)
+    begun = begin_query_run(strategy, pool, round_size)
+    stream = LabelStream(
+        mechanism,
+        terms.shape,
+        ledger,
+        budget,
+        classes=counts.classes,
+        request=uuid.uuid4().hex if request is None else request,
+        vault=None if vault is None else Path(vault),
+        purpose=purpose,
+        declaration=declaration,
+        confidence=confidence,
+        plan=begun.plan_of(terms.shape.n_queries),
+    )
+    learner = LogisticRegression(max_iter=1000) if student is None else student
+    interactive = student_in_rounds(
+        confidence, learner, X_public, counts.classes, n_teachers, random_state
+    )
+    return ask_in_rounds(stream, counts.take, askable, begun, progress, interactive)

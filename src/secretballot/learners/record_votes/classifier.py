@@ -1,39 +1,28 @@
 """Record votes: each private record gives its label to the public points nearest to it."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 import sklearn
-from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils import Tags
 
 from secretballot._nearest_points import NearestPoints
-from secretballot._validation import check_count, shown
+from secretballot._validation import check_count
 from secretballot.accounting import PrivacyBudget, noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core.private import Votes
-from secretballot.data.stored import StoredTable
-from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated
 from secretballot.learners.record_votes.coordinates import (
     expected_uncovered,
     public_basis,
     voting_records,
 )
-from secretballot.learners.training.inputs import (
-    as_matrix,
-    declared_classes,
-    random_rows,
-    with_public_types,
-)
-from secretballot.learners.training.learner import Learner
+from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.learner import ClassLearner, Task
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.student_predictions import StudentPredictions
-from secretballot.learners.training.table import private_table
+from secretballot.released import ReleasedLabels
 from secretballot.releasing import release_labels
 from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.report.certificate.methods import EXPECTED_UNCOVERED, RECORD_VOTES
@@ -42,7 +31,6 @@ from secretballot.students import RecordVotesStudent, fit_student, learns_from_c
 from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.records import record_votes_shape, votes_of_records
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.votes import guarantee_of
 
 # one in so many public points gets a vote of a record, and five points where that many are near
 _ONE_IN, _FEW_VOTES, _FEW_IN = 100, 5, 10
@@ -59,13 +47,8 @@ def default_votes(n_points: int) -> int:
     return max(1, min(_FEW_VOTES, n_points // _FEW_IN), n_points // _ONE_IN)
 
 
-# scikit-learn ships no types
 @dataclass(eq=False, repr=False)
-class RecordVotesClassifier(
-    StudentPredictions,
-    ClassifierMixin,  # type: ignore[misc]
-    Learner,
-):
+class RecordVotesClassifier(ClassLearner):
     """Learn a publishable classifier from votes that private records cast for themselves.
 
     Every record gives its label to the public points nearest to it. How many votes each point got
@@ -110,7 +93,7 @@ class RecordVotesClassifier(
     ----------
     classes_ : ndarray of shape (n_classes,)
     student_ : the fitted student
-    released_labels_ : ReleasedLabels
+    released_ : ReleasedLabels
         Everything that was released: noisy counts, one column for each class. ``n_teachers`` is 0,
         since the number of records is private.
     certificate_ : dict
@@ -154,145 +137,67 @@ class RecordVotesClassifier(
     basis: Any = None
     n_queries: int | None = None
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        X_public: Any = None,
-        classes: Sequence[Any] | None = None,
-        units: Any = None,
-        unit_name: str | None = None,
-    ) -> Self:
-        """Learn from private records.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_records, n_features)
-            Private. Missing and infinite values are what the basis makes of them; a record that it
-            cannot map votes for nothing.
-        y : array of shape (n_records,)
-            Private labels, each one of `classes`.
-        X_public : like X, of shape (n_public, n_features)
-            Public points, unlabelled.
-        classes : sequence of two or more values
-            Public; never inferred from the private labels.
-        units : array of shape (n_records,), optional
-            Ids, such as patient numbers: all records of one id are protected together. With
-            "add-remove" only.
-        unit_name : str, optional
-            What the ids are, for the certificate.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If something does not fit, or the student cannot learn from public points with dummy
-            labels or counts; nothing was spent.
-        BudgetError
-            If the ledger does not admit the price; nothing was spent.
-        """
-        self.fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
-        points = as_matrix("X_public", X_public)
-        # the release is kept by now: it stays paid for if the student cannot learn from it
-        self.student_ = fit_student(
-            RecordVotesStudent(self.basis) if self.student is None else clone(self.student),
-            with_public_types(points, points),
-            self.released_labels_,
-            random_state=0 if self.random_state is None else self.random_state,
-            basis=self.basis,
-        )
-        return self
-
-    def fit_labels(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        X_public: Any = None,
-        classes: Sequence[Any] | None = None,
-        units: Any = None,
-        unit_name: str | None = None,
-    ) -> Self:
-        """Do all that `fit` does but fit the student; parameters, with their shapes, and errors are
-        those of `fit`."""
-        # Public values first, then private records; what can be refused is refused before one is
-        # mapped.
-        names = declared_classes(classes)
-        stored = X if isinstance(X, StoredTable) else None
-        budget = self._checked_budget(
-            by_unit=(units if stored is None else stored.unit_name) is not None
-        )
-        table, X_public = private_table(X, y, X_public, names, units, unit_name)
-        asked = random_rows(n_rows(X_public), self.n_queries, self.random_state)
-        basis = public_basis(self.basis, X_public)
-        guarantee = guarantee_of(table.unit, self.relation)
+    def _release(self, task: Task) -> ReleasedLabels:
+        n_public, names = n_rows(task.points), task.target.learnt
+        asked = random_rows(n_public, self.n_queries, self.random_state)
+        basis = public_basis(self.basis, task.points)
         given = self.votes_per_record
         votes_per_record = default_votes(len(asked)) if given is None else given
         uncovered = expected_uncovered(basis)
         apart = uncovered is not None
         shape = record_votes_shape(
-            len(asked), len(names), votes_per_record, guarantee, counts_uncovered=apart
+            len(asked), len(names), votes_per_record, task.guarantee, counts_uncovered=apart
         )
         share = {EXPECTED_UNCOVERED: uncovered} if apart else {}
-        mechanism = noisy_votes(budget, shape, release="counts")
-        terms = Terms(mechanism, shape, budget, {"method": RECORD_VOTES, **share})
-        account = self._account(budget, guarantee)
+        mechanism = noisy_votes(task.budget, shape, release="counts")
 
         def cast() -> Votes:
-            table.refuse_points(X_public)
-            self._try_student(X_public, names, len(asked))
-            points = basis.integers(take_rows(X_public, asked))
+            task.refuse_points()
+            self._try_student(task.points, names, len(asked))
+            points = basis.integers(take_rows(task.points, asked))
             # what a private cell could make a library say stays unsaid
             with isolated(0, sklearn.get_config()):
                 return votes_of_records(
-                    voting_records(basis, table, points.shape[1], told_apart=apart),
+                    voting_records(basis, task.table, points.shape[1], told_apart=apart),
                     NearestPoints(points, votes_per_record),
                     names,
-                    guarantee,
+                    task.guarantee,
                     counts_uncovered=apart,
                 )
 
         found = release_labels(
-            terms,
+            Terms(mechanism, shape, task.budget, {"method": RECORD_VOTES, **share}),
             cast,
-            account,
+            task.account,
             classes=names,
             rows=asked,
             request=self.request,
             purpose=self.purpose,
-            declaration={
-                "unit": table.unit,
-                "unit_column": table.unit_name,
-                "relation": self.relation,
-            },
-            points_sha256=points_digest(take_rows(X_public, asked)),
+            declaration=task.declaration,
+            points_sha256=points_digest(take_rows(task.points, asked)),
         )
-        self.released_labels_, self.certificate_ = found, found.certificate
         self.votes_per_record_ = votes_per_record
         assert found.noisy_counts is not None
         counted = coverage_by_votes(stated(found.certificate), found.noisy_counts)
         self.coverage_ = None if counted is None else counted[0]
         if self.coverage_ is not None and self.coverage_.is_poor:
-            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=2)
-        self.classes_ = np.asarray(names)
-        table.note_columns(self)
-        return self
+            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=5)
+        return found
 
-    def _checked_budget(self, *, by_unit: bool) -> PrivacyBudget:
-        budget = super()._checked_budget(by_unit=by_unit)
+    def _taught(self, points: Any) -> Any:
+        return fit_student(
+            RecordVotesStudent(self.basis) if self.student is None else clone(self.student),
+            points,
+            self.released_,
+            random_state=self.random_state or 0,
+            basis=self.basis,
+        )
+
+    def _check_settings(self, budget: PrivacyBudget) -> None:
         for name in ("votes_per_record", "n_queries"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
-        if self.student is not None and (
-            isinstance(self.student, type)
-            or not all(hasattr(self.student, name) for name in ("fit", "predict", "get_params"))
-        ):
-            raise ParameterError(
-                Parameter("student"),
-                f" is {shown(self.student)}; give an instance with fit, predict and get_params, as"
-                " scikit-learn's classifiers have.",
-            )
-        return budget
+        self._check_student()
 
     def _try_student(self, X_public: Any, names: list[Any], n_asked: int) -> None:
         """Refuse a student that cannot learn from counts of votes, or from labels of the pool."""

@@ -27,7 +27,7 @@ from secretballot.learners.training.inputs import (
     object_array,
     with_public_types,
 )
-from secretballot.learners.training.stored_input import (
+from secretballot.learners.training.table import (
     blocks_by_unit,
     check_stored_table,
     numbers_of_units,
@@ -67,7 +67,7 @@ class ChosenCandidate:
     choice : Released
         What was drawn, and its price.
     rejected : tuple of ReleasedLabels
-        What the other candidates were learnt from, as far as they tell (``released_labels_``).
+        What the other candidates were learnt from, as far as they tell (``released_``).
     """
 
     candidate: Any
@@ -90,7 +90,7 @@ class ChosenCandidate:
         ParameterError, CertificateError
             As for `certified`.
         """
-        behind = getattr(self.candidate, "released_labels_", None) if released is None else released
+        behind = getattr(self.candidate, "released_", None) if released is None else released
         if not isinstance(behind, ReleasedLabels):
             raise ParameterError(
                 f"The candidate {self.name!r} does not say what it was learnt from; give released."
@@ -349,7 +349,7 @@ def _listed_beside(models: Sequence[Any], ledger: Ledger) -> list[dict[str, Any]
     """Return what the certificate of a choice lists besides: the releases from the same ledger
     behind the candidates that are not chosen."""
     account = account_terms(ledger)
-    found = [getattr(model, "released_labels_", None) for model in models]
+    found = [getattr(model, "released_", None) for model in models]
     behind = [
         one
         for one in found
@@ -410,9 +410,7 @@ def _chosen_candidate(
     """Return the outcome of a choice, with the releases behind those that were not chosen."""
     place = choice.values.item()
     others = (
-        getattr(model, "released_labels_", None)
-        for number, model in enumerate(models)
-        if number != place
+        getattr(model, "released_", None) for number, model in enumerate(models) if number != place
     )
     rejected = tuple(other for other in others if isinstance(other, ReleasedLabels))
     return ChosenCandidate(models[place], place, names[place], choice, rejected)

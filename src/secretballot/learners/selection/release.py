@@ -73,7 +73,7 @@ def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
     # Their price would stand in no account that the certificate of the choice speaks of.
     own = account_terms(ledger)
     for model in candidates:
-        released = getattr(model, "released_labels_", None)
+        released = getattr(model, "released_", None)
         paid = released.certificate["composition"] if isinstance(released, ReleasedLabels) else own
         if not _same_account(paid, own):
             raise ParameterError(
@@ -89,13 +89,11 @@ def with_candidates(
 ) -> ReleasedLabels:
     """Return the release with all that the candidates cost the same account on its certificate.
 
-    Candidates that were learnt from releases of the same private dataset (``released_labels_``) add
+    Candidates that were learnt from releases of the same private dataset (``released_``) add
     their prices. If the chosen one is such, its own labels are released, and the choice stands
     among the choices of its certificate.
     """
-    found = {
-        place: getattr(model, "released_labels_", None) for place, model in enumerate(candidates)
-    }
+    found = {place: getattr(model, "released_", None) for place, model in enumerate(candidates)}
     own = {
         place: one
         for place, one in found.items()

@@ -41,11 +41,11 @@ from secretballot.learners.training.inputs import (
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
-from secretballot.learners.training.one_of_each_unit import one_record_each
 from secretballot.learners.training.point_digests import doubles_digest
-from secretballot.learners.training.private_points import refuse_private_points
-from secretballot.learners.training.stored_input import check_stored_table
+from secretballot.learners.training.private_rows import refuse_private_points
+from secretballot.learners.training.shards import one_record_each
 from secretballot.learners.training.surroundings import warn_inside_sklearn
+from secretballot.learners.training.table import check_stored_table
 from secretballot.releasing import choose_by_scores
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.rows import n_rows, take_rows
@@ -95,7 +95,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         What was chosen of a class of hypotheses; says 1 for ``classes_[1]``.
     choice_ : Released
         The draw.
-    released_labels_ : ReleasedLabels
+    released_ : ReleasedLabels
         What was released, as the labels that the chosen one gives to the public points.
     certificate_ : dict
         What may be shown to a stranger.
@@ -230,7 +230,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         self._note_release(names, table.n_columns)
 
     def _note_release(self, names: list[Any], width: int) -> None:
-        self.certificate_ = self.released_labels_.certificate
+        self.certificate_ = self.released_.certificate
         self.classes_ = np.asarray(names)
         self.n_features_in_ = width
 
@@ -313,7 +313,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         if _has_names(X):
             self.student_.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.choice_, self.n_candidates_ = choice, len(dichotomies)
-        self.released_labels_ = chosen_release(
+        self.released_ = chosen_release(
             choice,
             self.hypothesis_.predict(points),
             rows,
@@ -399,7 +399,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         )
         self.student_ = getattr(found.candidate, "student_", found.candidate)
         self.choice_, self.n_candidates_ = found.choice, len(candidates)
-        self.released_labels_ = with_candidates(own, found.choice, models, found.index)
+        self.released_ = with_candidates(own, found.choice, models, found.index)
 
     def score_loss(self, beta: float) -> float:
         """Return how many more mistakes than the best candidate the chosen one makes, at most, but

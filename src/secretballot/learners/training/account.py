@@ -56,7 +56,7 @@ def account_of_fit(
     return ledger
 
 
-def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str) -> None:
+def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str | None) -> None:
     """Refuse a price that the ledger will not admit before hours go into teachers; the ledger
     itself judges later.
 
@@ -68,7 +68,8 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str) -> None:
         If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are
         not additive.
     """
-    if ledger.composition != "basic" or ledger.entry(request) is not None:
+    begun = request is not None and ledger.entry(request) is not None
+    if begun or ledger.composition != "basic":
         return
     left = ledger.remaining()
     if not (left.epsilon >= budget.epsilon * _SLACK and left.delta >= budget.delta * _SLACK):

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -263,23 +264,14 @@ def certified_labels(
             f"{unknown} of the {len(done.questions)} answers of {done.request!r} are to other"
             " points; give all the points that were asked."
         )
-    assert isinstance(done.shape, VoteShape)
-    public, queries = dict(done.public), np.array([row_of[one] for one in done.questions], np.int64)
-    asked, teachers = public.pop(ASKED), done.shape.n_teachers or 0
-    labels, counts = labels_in(done.mechanism, done.shape, done.values)
+    queries = np.array([row_of[one] for one in done.questions], dtype=np.int64)
     points = hashlib.sha256(b"".join(done.questions)).hexdigest() if by_value else None
-    certificate = certificate_of(
-        replace(done, public=public),
-        describe_released(queries, labels, asked["classes"], teachers, counts, points),
-        declaration=asked["declaration"],
-        plan=plan,
-        choices=asked["choices"] or None,
-    )
+    asked, labels, counts, certificate = _described(done, done.values, queries, points, plan)
     return ReleasedLabels(
         queries=queries,
         labels=labels,
         classes=tuple(asked["classes"]),
-        n_teachers=teachers,
+        n_teachers=done.shape.n_teachers or 0,  # type: ignore[union-attr]
         sigma=deviation_of_counts(done.mechanism),
         noisy_counts=counts,
         certificate=certificate,
@@ -291,17 +283,31 @@ def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) ->
     stands there, so one is enough."""
     assert isinstance(planned.shape, VoteShape)
     mechanism, n = planned.mechanism, planned.shape.n_queries
-    public = dict(planned.public)
-    asked, teachers = public.pop(ASKED), planned.shape.n_teachers or 0
-    labels, counts = labels_in(mechanism, planned.shape, planned.values[:1])
-    described = describe_released(
-        np.zeros(1, np.int64), labels, asked["classes"], teachers, counts, "0" * 64
-    )
     given = min(mechanism.stops_at or n, n) if isinstance(mechanism, ConfidentLabels) else n
-    return certificate_of(
-        replace(planned, public=public),
-        {**described, "queries": n, "answered": given},
+    one, all_of_them = np.zeros(1, np.int64), {"queries": n, "answered": given}
+    return _described(planned, planned.values[:1], one, "0" * 64, plan, all_of_them)[3]
+
+
+def _described(
+    done: Released,
+    values: IntArray,
+    queries: IntArray,
+    points: str | None,
+    plan: Mapping[str, object] | None,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[dict[str, Any], IntArray, IntArray | None, dict[str, Any]]:
+    """Return what was asked, the labels and counts of values, and the certificate of these."""
+    assert isinstance(done.shape, VoteShape)
+    public = dict(done.public)
+    asked = public.pop(ASKED)
+    labels, counts = labels_in(done.mechanism, done.shape, values)
+    teachers = done.shape.n_teachers or 0
+    described = describe_released(queries, labels, asked["classes"], teachers, counts, points)
+    certificate = certificate_of(
+        replace(done, public=public),
+        {**described, **more},
         declaration=asked["declaration"],
         plan=plan,
         choices=asked["choices"] or None,
     )
+    return asked, labels, counts, certificate

@@ -1,17 +1,87 @@
-"""What learners by single releases have in common: parameters and account."""
+"""What learners are: parameters, and a fit that prepares, opens the account, releases, and lets a
+student learn from what was released."""
 
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from secretballot._validation import RELATIONS, check_choice
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import RELATIONS, check_choice, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
+from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
+from secretballot.learners.training.inputs import as_matrix, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.surroundings import warn_inside_sklearn
+from secretballot.learners.training.table import Table, private_table
+from secretballot.learners.training.targets import Target, labels_at
+from secretballot.released import ReleasedLabels
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.votes import guarantee_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Given:
+    """What a fit is given, as `ClassLearner.fit` and `NumberLearner.fit` describe it."""
+
+    X: Any
+    y: Any
+    X_public: Any = None
+    classes: Sequence[Any] | None = None
+    labels: Sequence[str] | None = None
+    public_features: bool = False
+    units: Any = None
+    unit_name: str | None = None
+    start: ReleasedLabels | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Task:
+    """One fit, read and checked.
+
+    Attributes
+    ----------
+    target : Target
+    table : Table
+        Private records; where labels alone are private, those that keep theirs.
+    points : array, sparse matrix or frame of shape (n_public, n_features)
+        Public; where labels alone are private, the rows of all records.
+    askable : ndarray of int64
+        Rows of the points that may be asked, ascending.
+    budget : PrivacyBudget
+    guarantee : Guarantee
+    account : Ledger
+        What pays.
+    declaration : dict
+        Unit, relation and assumptions, for the certificate.
+    start : ReleasedLabels or None
+    """
+
+    target: Target
+    table: Table
+    points: Any
+    askable: IntArray
+    budget: PrivacyBudget
+    guarantee: Guarantee
+    account: Ledger
+    declaration: dict[str, Any]
+    start: ReleasedLabels | None
+
+    def refuse_points(self) -> None:
+        """Refuse public points that are the private records."""
+        if self.guarantee.unit != "label":
+            self.table.refuse_points(self.points)
 
 
 # scikit-learn ships no types
@@ -23,9 +93,10 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     budget : PrivacyBudget
-        (epsilon, delta) of this fit, with delta above 0.
+        (epsilon, delta) of this fit.
     relation : {"add-remove", "replace-one"}, default "add-remove"
-        Relation of the guarantee.
+        Relation of the guarantee. "replace-one" makes the number of records public. Where labels
+        alone are private they are replaced.
     ledger : Ledger, optional
         Account of the private dataset. Without one the fit keeps an account of its own, in memory.
     request : str, optional
@@ -34,15 +105,21 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
     purpose : str
         Why, in a few words; on the certificate, so public.
     random_state : int, optional
-        Public seed. Never of the noise.
+        Public seed; None is 0. Never of the noise.
 
     Attributes
     ----------
-    student_ : fitted student
+    released_ : ReleasedLabels, ReleasedSums or ReleasedTable
+        Everything that was released.
     certificate_ : dict
         What may be shown to a stranger.
+    student_ : fitted student
     n_features_in_ : int
     """
+
+    #: What fits of this kind take besides records and points.
+    _takes: ClassVar[frozenset[str]] = frozenset()
+    _target_kind: ClassVar[type[Target]] = Target
 
     budget: PrivacyBudget | None = None
     relation: str = "add-remove"
@@ -51,22 +128,295 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
     purpose: str = ""
     random_state: int | None = None
 
-    def _checked_budget(self, *, by_unit: bool) -> PrivacyBudget:
-        """Return the budget, after refusing settings that cannot be."""
+    def fit_labels(self, X: Any, y: Any, **given: Any) -> Self:
+        """Do all that `fit` does but let a student learn, which may happen where no private data
+        ever was; parameters, with their shapes, and errors are those of `fit`."""
+        self._released_points(Given(X, y, **given))
+        return self
+
+    def _fitted(self, given: Given) -> Self:
+        points = self._released_points(given)
+        # the release is kept by now: it stays paid for if the student cannot learn from it
+        self.student_ = self._taught(points)
+        return self
+
+    def _released_points(self, given: Given) -> Any:
+        """Release, note what came of it, and return the public points as a student takes them."""
         warn_inside_sklearn(alone=self.ledger is None)
+        task = self._prepared(given)
+        self.released_ = self._release(task)
+        self.certificate_ = self.released_.certificate
+        if task.target.classes:
+            self.classes_: Any = np.asarray(list(task.target.classes))
+        elif task.target.labels:
+            self.labels_ = np.array(task.target.labels)
+            self.classes_ = [np.array([0, 1]) for _ in self.labels_]
+        task.table.note_columns(self)
+        return task.points
+
+    def _prepared(self, given: Given) -> Task:
+        """Return the task of a fit: settings and public values are looked at first, private records
+        last, and the account before anything is done with them."""
         budget = required_budget(self.budget)
         replaced = check_choice("relation", self.relation, RELATIONS) == "replace-one"
-        if replaced and by_unit:
-            raise ParameterError(
-                Parameter("units"),
-                " are given with ",
-                Argument("relation", "replace-one"),
-                ", which is about single records.",
+        check_keeping(self.ledger, getattr(self, "vault", None), self.request)
+        self._check_settings(budget)
+        for name in ("labels", "public_features", "start"):
+            if name not in self._takes and getattr(given, name):
+                raise ParameterError(
+                    Parameter(name), f" is nothing that {type(self).__name__} takes; leave it out."
+                )
+        if given.public_features:
+            refuse_beside("public_features", given, "X_public", "units", "start", "labels")
+        target = self._declared(given)
+        declared: dict[str, Any] = {}
+        if given.public_features:
+            points = as_matrix("X", given.X)
+            points, n = with_public_types(points, points), n_rows(points)
+            kept, askable, words = self._split_rows(n)
+            targets = target.read(labels_at(given.y, kept, n), len(kept))
+            table = Table(take_rows(points, kept), targets, None, None)
+            guarantee = Guarantee(unit="label", relation="replace-one")
+            declared["assumptions"] = [f"The features of all records are public{words}."]
+        else:
+            stored = isinstance(given.X, StoredTable)
+            if replaced and (given.X.unit_name if stored else given.units) is not None:
+                raise ParameterError(
+                    Parameter("units"),
+                    " are given with ",
+                    Argument("relation", "replace-one"),
+                    ", which is about single records.",
+                )
+            table, points = private_table(
+                given.X, given.y, given.X_public, target, given.units, given.unit_name
             )
-        check_keeping(self.ledger, None, self.request)
-        return budget
+            askable, guarantee = np.arange(n_rows(points)), guarantee_of(table.unit, self.relation)
+        declared |= {"unit": guarantee.unit, "unit_column": table.unit_name}
+        declared["relation"] = guarantee.relation
+        # A warning and no refusal: the number of records is private under add-remove, and whether a
+        # fit goes through may not depend on it.
+        if budget.delta * table.n_records >= 1:
+            warnings.warn(
+                f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
+                " random would pass. Choose a delta well below 1 over the number of records.",
+                UserWarning,
+                stacklevel=5,
+            )
+        account = account_of_fit(
+            self.ledger, budget, unit=guarantee.unit, relation=guarantee.relation
+        )
+        return Task(
+            target, table, points, askable, budget, guarantee, account, declared, given.start
+        )
 
-    def _account(self, budget: PrivacyBudget, guarantee: Guarantee) -> Ledger:
-        """Return the account that pays."""
-        unit, relation = guarantee.unit, guarantee.relation
-        return account_of_fit(self.ledger, budget, unit=unit, relation=relation)
+    def _check_settings(self, budget: PrivacyBudget) -> None:
+        """Refuse settings that cannot be."""
+
+    @abstractmethod
+    def _declared(self, given: Given) -> Target:
+        """Return what is learnt."""
+
+    def _split_rows(self, n_records: int) -> tuple[IntArray, IntArray, str]:
+        """Return, where labels alone are private, the rows that keep theirs, those that may be
+        asked, and the rule in words."""
+        return np.arange(n_records), np.arange(n_records), ""
+
+    @abstractmethod
+    def _release(self, task: Task) -> Any:
+        """Return what is released: pay, and draw; all that can be refused is refused before."""
+
+    @abstractmethod
+    def _taught(self, points: Any) -> Any:
+        """Return the student that learnt `released_` about public points, of shape (n_public,
+        n_features)."""
+
+    @property
+    def _student_to_fit(self) -> Any:
+        """What `student_` will be like; None where it follows from what is released."""
+        return getattr(self, "student", None)
+
+    def _check_student(self) -> None:
+        """Refuse a student that cannot be cloned and fitted, before its labels are paid for."""
+        student: Any = getattr(self, "student", None)
+        if student is not None and (
+            isinstance(student, type)
+            or not all(hasattr(student, name) for name in ("fit", "predict", "get_params"))
+        ):
+            raise ParameterError(
+                Parameter("student"),
+                f" is {shown(student)}; give an instance with fit, predict and get_params, as"
+                " scikit-learn's classifiers have.",
+            )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return what the student predicts for every row of `X`, shape (n_rows,) or (n_rows,
+        n_labels)."""
+        points = self._checked_points(X)
+        return np.asarray(self.student_.predict(points))
+
+    def _checked_points(self, X: Any) -> Any:
+        """Return points to predict as a matrix or frame of shape (n_points, n_features).
+
+        Raises
+        ------
+        NotFittedError
+            If there is no student.
+        DataError, ValueError
+            If the points are no table, or have other columns than those that were learnt.
+        """
+        check_is_fitted(self, "student_")
+        matrix = as_matrix("X", X)
+        validate_data(self, matrix, reset=False, skip_check_array=True)
+        return matrix
+
+
+def _has_probabilities(model: Any) -> bool:
+    student = model.student_ if hasattr(model, "student_") else model._student_to_fit
+    return student is None or hasattr(student, "predict_proba")
+
+
+# scikit-learn ships no types
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
+    """A learner of one class of several, or of several labels.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,), or a list of n_labels ndarrays of 0 and 1
+    labels_ : ndarray of shape (n_labels,)
+        Names of several labels.
+    """
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        labels: Sequence[str] | None = None,
+        public_features: bool = False,
+        units: Any = None,
+        unit_name: str | None = None,
+        start: ReleasedLabels | None = None,
+    ) -> Self:
+        """Learn from private records and public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of shape (n_records, n_features)
+            Private; with `public_features` public. Or a `StoredTable`.
+        y : sequence of shape (n_records,)
+            Private classes, each one of `classes`. Of several labels an array, sparse matrix, list
+            of rows or frame of shape (n_records, n_labels): 1 where a record has the label, else 0.
+            A frame has the labels as its columns.
+        X_public : like X, of shape (n_public, n_features)
+            Public points, unlabelled; left out with `public_features`.
+        classes : sequence of two or more values
+            Public; never inferred from private ones.
+        labels : sequence of distinct str
+            In their place, public names of several labels. `RecordMomentsClassifier` and
+            `PATEMultiLabelClassifier` learn these.
+        public_features : bool, default False
+            Whether the classes of `y` alone are private, and everything else may be known to
+            everybody. `RecordMomentsClassifier` and `PATEClassifier` take it.
+        units : array of shape (n_records,), optional
+            Ids, such as patient numbers: all records of one id are protected together. With
+            "add-remove" only, and with a `ledger` about users.
+        unit_name : str, optional
+            What the ids are, for the certificate.
+        start : ReleasedLabels, optional
+            Of `RecordMomentsClassifier`: an earlier release about the same public points and
+            classes, by any learner. The stages start from a model of its labels instead of from
+            nothing. It may come from another ledger; the certificate names it. What it cost comes
+            on top.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit, or the student cannot learn from public points with dummy
+            labels; nothing was spent. A student that passed this and yet cannot learn from what was
+            released is refused after it: the release stands in the ledger, and another student may
+            be fitted to it.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        given = X, y, X_public, classes, labels, public_features, units, unit_name, start
+        return self._fitted(Given(*given))
+
+    def _declared(self, given: Given) -> Target:
+        return self._target_kind.of_classes(given.classes)
+
+    # scikit-learn ships no types
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the
+        order of `classes_`; or that of each of several labels.
+
+        Classes that the student never saw get probability 0.
+        """
+        matrix = self._checked_points(X)
+        shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
+        if isinstance(self.classes_, list):
+            return shares
+        known = [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
+        whole = np.zeros((len(shares), len(self.classes_)))
+        whole[:, known] = shares
+        return whole
+
+
+# scikit-learn ships no types
+@dataclass(eq=False, repr=False, kw_only=True)
+class NumberLearner(RegressorMixin, Learner):  # type: ignore[misc]
+    """A learner of a number within public `bounds`."""
+
+    bounds: tuple[float, float] | None = None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        X_public: Any = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Learn from private records and public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of shape (n_records, n_features)
+            Private.
+        y : sequence of shape (n_records,)
+            Private targets. What is beyond `bounds`, or infinite, is cut; a text counts as the
+            number that it says. A target that is nan, or no number, leaves its record out, and no
+            other.
+        X_public : like X, of shape (n_public, n_features)
+            Public points, without targets.
+        units : array of shape (n_records,), optional
+            Ids, such as patient numbers: all records of one id are protected together. With
+            "add-remove" only, and with a `ledger` about users.
+        unit_name : str, optional
+            What the ids are, for the certificate.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit; nothing was spent. A student that cannot learn from what was
+            released is refused after it, and the release stands in the ledger.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        return self._fitted(Given(X, y, X_public, units=units, unit_name=unit_name))
+
+    def _declared(self, given: Given) -> Target:
+        return self._target_kind.of_number(self.bounds)
+
+
+def refuse_beside(name: str, settings: Any, *others: str) -> None:
+    """Refuse attributes of `settings` that do not go with another one, `name`."""
+    for other in others:
+        if getattr(settings, other) is not None:
+            raise ParameterError(
+                Parameter(other), " does not go with ", Parameter(name), "; leave one out."
+            )

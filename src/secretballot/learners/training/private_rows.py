@@ -1,17 +1,29 @@
 """Whether rows that are to be public are private ones, more of them than chance explains.
 
 All of it is computed from private rows and is for the curator alone: it decides whether something
-is refused before it is paid, and changes no release.
+is refused before it is paid, and changes no release. The refusal is not for publication
+(`docs/explanation/threat-model.md`).
 """
 
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import betainc
 
+from secretballot.core.noise import entropy_bytes
 from secretballot.data.stored import StoredTable
-from secretballot.learners.training.record_digests import Hashes, row_hashes, rows_digest
+from secretballot.exceptions import DataError
+from secretballot.foreign_code import result_of
+from secretballot.learners.training.inputs import n_columns
+from secretballot.teachers.records import unit_numbers
+from secretballot.teachers.rows import n_rows
+
+Hashes = NDArray[np.uint64]
 
 MOST_SAMPLED = 1 << 17  # values by which chance is estimated: 3 MiB
 #: Public rows that exactly one private unit has are refused, and those that two have, since whole
@@ -24,6 +36,10 @@ OF_CHANCE = 1.25
 #: Probability of so many equal rows by chance below which they are refused.
 LEAST_CHANCE = 1e-4
 LEAST_ROWS = 20  # of two tables that hold the same rows
+
+_BLOCK = 1 << 15  # rows hashed at once
+_HALF, _THIRD = np.uint64(32), np.uint64(29)
+_MIXER = np.uint64(0xBF58476D1CE4E5B9)  # of splitmix64
 
 
 class PrivateRows:
@@ -132,3 +148,129 @@ def _pairs(values: Hashes, units: Hashes, most: int) -> tuple[Hashes, Hashes]:
     values, units = values[new], units[new]
     few = np.arange(len(values)) - np.searchsorted(values, values) < most
     return values[few], units[few]
+
+
+def refuse_private_points(X: Any, X_public: Any, *, same: bool = False, units: Any = None) -> None:
+    """Refuse public points that are private records.
+
+    Parameters
+    ----------
+    X : StoredTable, or array, sparse matrix or frame of shape (n_records, n_features)
+        Private, with public types.
+    X_public : array, sparse matrix or frame of shape (n_public, n_features), or None
+    same : bool
+        Whether both tables were given as one object.
+    units : array of shape (n_records,), optional
+        Ids of the units, as `KeyedHashPartition.assign` takes them.
+
+    Raises
+    ------
+    DataError
+        If public points are private records, more of them than chance explains.
+    """
+    if X_public is not None and _are_records(X, X_public, same=same, units=units):
+        raise private_points()
+
+
+def private_points() -> DataError:
+    """Return the refusal of public points that are private records."""
+    return DataError(
+        "X_public holds private records, more of them than chance explains, and public points are"
+        " published; give points that are known to everybody, and X with all its equal rows, or,"
+        " if the features are public and the labels alone private, give public_features=True and no"
+        " X_public. Nothing was spent."
+    )
+
+
+def _are_records(X: Any, X_public: Any, *, same: bool, units: Any) -> bool:
+    if same:
+        return True
+    rows = PrivateRows([X_public])
+    if isinstance(X, StoredTable):
+        rows.add_stored(X)
+    else:
+        rows.add(X, None if units is None else unit_numbers(units, n_rows(X)))
+    return rows.hold(0)
+
+
+# --- hashes of rows, by which equal rows are found without keeping a row: by a key that is drawn in
+# this process and never leaves it ---
+
+
+def row_hashes(X: Any) -> Hashes | None:
+    """Return a hash of every row of a table, by the key of this process; None where they cannot be
+    hashed.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+    """
+    return result_of(partial(_row_hashes, X))
+
+
+def rows_digest(hashes: Hashes) -> int:
+    """Return the digest of rows, in any order, by their hashes."""
+    return int(np.add.reduce(_mixed_bits(hashes), dtype=np.uint64))
+
+
+@cache
+def _hash_key() -> int:
+    return int.from_bytes(entropy_bytes(16), "big")
+
+
+@cache
+def _column_multipliers(n: int) -> Hashes:
+    """Return an odd number for each column."""
+    drawn = np.random.default_rng(_hash_key()).integers(0, 1 << 64, size=n, dtype=np.uint64)
+    return drawn | np.uint64(1)
+
+
+def _row_hashes(X: Any) -> Hashes:
+    multipliers = _column_multipliers(n_columns(X))
+    if sparse.issparse(X):
+        matrix: Any = X
+        return _mixed_bits(_sparse_sums(matrix.tocsr(), multipliers))
+    if hasattr(X, "iloc"):
+        columns = [X.iloc[:, place] for place in range(n_columns(X))]
+    elif X.dtype.kind in "biuf":
+        return _mixed_bits(_dense_sums(X, multipliers))
+    else:
+        columns = [pd.Series(X[:, place], dtype=object) for place in range(n_columns(X))]
+    sums = np.zeros(n_rows(X), dtype=np.uint64)
+    for column, multiplier in zip(columns, multipliers, strict=True):
+        sums += _mixed_bits(_cell_hashes(column)) * multiplier
+    return _mixed_bits(sums)
+
+
+def _dense_sums(X: Any, multipliers: Hashes) -> Hashes:
+    sums = np.empty(len(X), dtype=np.uint64)
+    for start in range(0, len(X), _BLOCK):
+        part = _mixed_bits(_float_bits(np.asarray(X[start : start + _BLOCK], dtype=np.float64)))
+        sums[start : start + _BLOCK] = part @ multipliers
+    return sums
+
+
+def _sparse_sums(X: Any, multipliers: Hashes) -> Hashes:
+    cells = _mixed_bits(_float_bits(X.data.astype(np.float64))) * multipliers[X.indices]
+    ends = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)])
+    sums: Hashes = ends[X.indptr[1:]] - ends[X.indptr[:-1]]  # which wraps around, as sums do
+    return sums
+
+
+def _cell_hashes(column: Any) -> Hashes:
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return _float_bits(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    # pandas takes a key of 16 letters
+    cells = column.to_numpy() if column.dtype == object else column.array
+    return pd.util.hash_array(cells, hash_key=f"{_hash_key() >> 64:016x}")
+
+
+def _float_bits(values: NDArray[np.float64]) -> Hashes:
+    bits: Hashes = np.ascontiguousarray(values + 0.0).view(np.uint64)  # 0.0 and -0.0 are one
+    return bits
+
+
+def _mixed_bits(bits: Hashes) -> Hashes:
+    """Return hashes to which every bit matters."""
+    bits = (bits ^ (bits >> _HALF)) * _MIXER
+    return bits ^ (bits >> _THIRD)

@@ -1,4 +1,5 @@
-"""Which private record goes to which teacher, and what ties finished teachers to their shards."""
+"""Which private record goes to which teacher, or represents its unit, and what ties finished
+teachers to their shards."""
 
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from secretballot.core.partition import (
 )
 from secretballot.data.stored import StoredShards, StoredTable, dealt_shards, forget_shards
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
+from secretballot.teachers.records import unit_numbers
 from secretballot.vault import read_secret, write_secret
 
 KEY_BYTES = 32
@@ -243,3 +245,50 @@ def learner_identity(learner: Any) -> str:
     except Exception:
         # a learner that cannot be pickled cannot be kept either; its settings must do
         return repr(learner)
+
+
+def fresh_key() -> bytes:
+    """Return a key for `one_record_each`, drawn at random."""
+    return entropy_bytes(KEY_BYTES)
+
+
+def one_record_each(units: Any, n_records: int, key: bytes | None = None) -> IntArray:
+    """Return one row of every unit, ascending: by a fresh keyed hash of its id, so that no other
+    unit has a say in it.
+
+    Parameters
+    ----------
+    units : array of shape (n_records,)
+        Ids.
+    n_records : int
+    key : bytes, optional
+        Drawn at random for a whole table of which these records are a part; a fresh one by default.
+
+    Raises
+    ------
+    DataError
+        If an id is missing, or there is not one for each record.
+
+    Privacy
+    -------
+    Unit : all records of one id.
+    Sensitivity : 1 record. Under a fixed key the row taken of a unit depends on its id, on how many
+        records it has and on their order among themselves. So when a unit comes, one record comes
+        and the others stay: for every key the choice keeps its epsilon, hence also for a key drawn
+        at random and kept secret.
+
+    Notes
+    -----
+    A unit's majority, as for `candidates`, is no sum over records: the two ends of an interval then
+    no longer add up to its mistakes.
+    """
+    # Records of a unit are brought together in their own order; its hash, modulo how many it has,
+    # picks one.
+    owner = unit_numbers(units, n_records)
+    # of 64 bits, so that a remainder is as good as uniform
+    hashes = KeyedHashPartition(1, key or fresh_key()).digests(units)[:, 0]
+    order = np.argsort(owner, kind="stable")
+    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    sizes = np.diff(np.append(starts, n_records))
+    picked = hashes[order[starts]] % sizes.astype(np.uint64)
+    return np.sort(order[starts + picked.astype(np.int64)])

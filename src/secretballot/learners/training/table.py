@@ -10,30 +10,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, UnsignedArray
+from secretballot._validation import shown_classes
 from secretballot.core.private import Private
-from secretballot.data.stored import SHARDS, StoredTable
+from secretballot.data.stored import PERSONS, SHARDS, RowBlock, StoredTable
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
-    class_indices,
     n_columns,
     with_public_types,
 )
-from secretballot.learners.training.one_of_each_unit import fresh_key, one_record_each
-from secretballot.learners.training.private_points import refuse_private_points
+from secretballot.learners.training.private_rows import refuse_private_points
 from secretballot.learners.training.shards import (
     assign_shards,
     assign_stored_shards,
     fingerprint,
+    fresh_key,
+    one_record_each,
+    persons_together,
     stored_fingerprint,
 )
-from secretballot.learners.training.stored_input import (
-    blocks_by_unit,
-    check_stored_table,
-    numbers_of_units,
-)
-from secretballot.learners.training.trained import check_teacher
+from secretballot.learners.training.targets import Target
+from secretballot.learners.training.trial_fit import check_teacher
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.records import unit_numbers
 from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block, take_rows
@@ -45,13 +44,14 @@ class Block(NamedTuple):
     Attributes
     ----------
     rows : array, sparse matrix or frame of shape (n, n_features)
-    targets : ndarray of int64, shape (n,) or (n, n_columns)
+    targets : ndarray, shape (n,) or (n, n_labels)
+        As `Target.read` returns them.
     units : array of shape (n,), or None
         Numbers of their units, or ids; None where every record is one.
     """
 
     rows: Any
-    targets: IntArray
+    targets: Any
     units: Any
 
     def __repr__(self) -> str:
@@ -71,10 +71,8 @@ class Table(Private):
 
     _refusal = "a private table refuses to {}; give it to a learner."
 
-    def __init__(
-        self, X: Any, targets: IntArray, units: Any, unit_name: str | None, *, same: bool
-    ) -> None:
-        self._X, self._targets, self._units, self._same = X, targets, units, same
+    def __init__(self, X: Any, targets: Any, units: Any, unit_name: str | None) -> None:
+        self._X, self._targets, self._units = X, targets, units
         self.unit = "record" if units is None else "user"
         self.unit_name = None if units is None else unit_name
         self.n_records = n_rows(X)
@@ -117,21 +115,44 @@ class Table(Private):
 
     def refuse_points(self, X_public: Any) -> None:
         """Refuse public points, of shape (n_public, n_features), that are the records."""
-        refuse_private_points(self._X, X_public, same=self._same, units=self._units)
+        refuse_private_points(self._X, X_public, units=self._units)
 
     def note_columns(self, learner: Any) -> None:
         """Note at a learner how many columns there are, and their names if they have any."""
-        note_columns(learner, self._X)
+        learner.n_features_in_ = n_columns(self._X)
+        names = getattr(self._X, "columns", [None])
+        if all(isinstance(name, str) for name in names):
+            learner.feature_names_in_ = np.asarray(names, dtype=object)
+
+    @property
+    def targets(self) -> Any:
+        """The targets of all records; private."""
+        return self._targets
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """All that teachers of these records depend on besides settings; private."""
         return self._X, self._targets, self._units
 
-    def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
-        """Return the learner to clone for every shard, after a trial with dummy labels at public
+    def checked_teacher(self, teacher: Any, X_public: Any, target: Target) -> Any:
+        """Return the learner to clone for every shard, after a trial with dummy targets at public
         points, of shape (n_public, n_features)."""
-        return check_teacher(teacher, self._X, X_public, n_classes)
+        return check_teacher(teacher, self._X, X_public, len(target.learnt))
+
+    def ballots(
+        self,
+        cast: Callable[..., Iterator[Any]],
+        teacher: Any,
+        points: Any,
+        n_teachers: int,
+        relation: str,
+        **more: Any,
+    ) -> Iterator[Any]:
+        """Return what one teacher for every shard votes for at public points, of shape (n,
+        n_features): `cast` as `secretballot.teachers.tables` has it. They are asked once."""
+        shards = assign_shards(self.n_records, n_teachers, relation, self._units, vault=None)
+        records = self._X, self._targets, shards
+        return cast(teacher, *records, points, n_teachers=n_teachers, **more)
 
     def teachers(
         self,
@@ -145,7 +166,7 @@ class Table(Private):
         """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
         # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
         # other data or settings finds none of them.
-        training.pop("send_shards")  # what is in memory is sent in any case
+        training.pop("send_shards", None)  # what is in memory is sent in any case
         shards = assign_shards(self.n_records, n_teachers, relation, self._units, vault)
         known = None
         if vault is not None:
@@ -196,9 +217,9 @@ class TableOnDisk(Table):
     def identity(self) -> tuple[Any, ...]:
         return (self._table.identity,)
 
-    def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
+    def checked_teacher(self, teacher: Any, X_public: Any, target: Target) -> Any:
         # rows encoded by a schema have no missing values, so those of the points speak for them
-        return check_teacher(teacher, X_public, X_public, n_classes)
+        return check_teacher(teacher, X_public, X_public, len(target.learnt))
 
     def teachers(
         self,
@@ -229,13 +250,7 @@ class TableOnDisk(Table):
 
 
 def private_table(
-    X: Any,
-    y: Any,
-    X_public: Any,
-    classes: Sequence[Any],
-    units: Any,
-    unit_name: str | None,
-    read: Callable[[Any, int], IntArray] | None = None,
+    X: Any, y: Any, X_public: Any, target: Target, units: Any, unit_name: str | None
 ) -> tuple[Table, Any]:
     """Return the private records of a fit, and the public points with their types.
 
@@ -243,16 +258,12 @@ def private_table(
     ----------
     X : array, sparse matrix, list of rows or frame of shape (n_records, n_features), or StoredTable
         Private.
-    y : array of shape (n_records,), or of shape (n_records, n_labels), or None
+    y : as `Target.read` takes it, or None
         Private; None beside a stored table.
     X_public : like X, of shape (n_public, n_features)
-    classes : sequence
-        Declared for the fit, or empty where the learner predicts no class.
+    target : Target
     units : array of shape (n_records,), or None
     unit_name : str or None
-    read : callable, optional
-        Returns targets as integers, from `y` and the number of records; by default places among
-        the classes.
 
     Raises
     ------
@@ -263,24 +274,16 @@ def private_table(
     # that all private rows chose together would reach every shard.
     points = as_matrix("X_public", X_public)
     if isinstance(X, StoredTable):
-        check_stored_table(X, y, units, points, classes)
+        check_stored_table(X, y, units, points, target.classes)
         table: Table = TableOnDisk(X, sparse_points=is_sparse(points))
     else:
+        if X_public is X:
+            refuse_private_points(X, X_public, same=True)
         rows = as_matrix("X", X)
         check_same_columns(rows, points)
         rows = with_public_types(rows, points)
-        n = n_rows(rows)
-        targets = class_indices(y, classes, n) if read is None else read(y, n)
-        table = Table(rows, targets, units, unit_name, same=X_public is X)
+        table = Table(rows, target.read(y, n_rows(rows)), units, unit_name)
     return table, with_public_types(points, points)
-
-
-def note_columns(learner: Any, X: Any) -> None:
-    """Note at a learner how many columns records of shape (n_records, n_features) have, and their
-    names if they have any."""
-    learner.n_features_in_ = n_columns(X)
-    if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
-        learner.feature_names_in_ = np.asarray(X.columns, dtype=object)
 
 
 def _pieces(part: Block, rows: IntArray | None, most: int) -> Iterator[Block]:
@@ -289,3 +292,75 @@ def _pieces(part: Block, rows: IntArray | None, most: int) -> Iterator[Block]:
         taken: Any = slice(start, stop) if rows is None else rows[start:stop]
         own = row_block(part.rows, start, stop) if rows is None else take_rows(part.rows, taken)
         yield Block(own, part.targets[taken], None if part.units is None else part.units[taken])
+
+
+# --- a stored table in the place of X ---
+
+
+def blocks_by_unit(table: StoredTable) -> Iterator[RowBlock]:
+    """Yield a stored table block by block, all records of a unit of privacy in one of them."""
+    if table.unit == "record":
+        yield from table.blocks()
+        return
+    # what counts a person once must have all of the person's records at hand
+    with TemporaryDirectory(dir=table.vault, prefix=PERSONS) as folder:
+        shards = persons_together(table, folder)
+        for number in range(shards.n_teachers):
+            yield shards.block(number)
+
+
+def numbers_of_units(units: UnsignedArray) -> IntArray:
+    """Return a number for the unit of every row, int64 of shape (n_rows,), from the hashes of
+    units, uint64 of shape (n_rows, 2)."""
+    _, numbers = np.unique(units, axis=0, return_inverse=True)
+    return np.asarray(numbers, dtype=np.int64).reshape(-1)
+
+
+def check_stored_table(
+    table: StoredTable, y: Any, units: Any, X_public: Any, classes: Sequence[Any]
+) -> None:
+    """Refuse what does not go with a stored table: it holds classes and units itself.
+
+    Parameters
+    ----------
+    table : StoredTable
+    y, units
+        As they were given to a fit; both None.
+    X_public : array or sparse matrix of shape (n_public, n_features)
+        Encoded by the schema that the table was stored by.
+    classes : sequence
+        Declared for the fit, or empty where the learner predicts no class.
+
+    Raises
+    ------
+    ParameterError
+        If labels or units are given, or the classes are others.
+    DataError
+        If the public points are a frame, or have another number of columns.
+    """
+    for name, given in (("y", y), ("units", units)):
+        if given is not None:
+            raise ParameterError(
+                Parameter(name),
+                " is given beside a stored table, which holds its own; leave it out.",
+            )
+    if not classes:
+        raise ParameterError(
+            Parameter("X"),
+            " is a stored table, which holds classes; this learner predicts something else, so"
+            " give it a table in memory.",
+        )
+    # the table holds places among these classes, which mean others in another order
+    if list(classes) != list(table.classes):
+        raise ParameterError(
+            Parameter("classes"),
+            f" is {shown_classes(classes)}, and the table was stored with"
+            f" {shown_classes(table.classes)}; give the same in the same order.",
+        )
+    if hasattr(X_public, "iloc") or n_columns(X_public) != table.n_columns:
+        kind = "a frame" if hasattr(X_public, "iloc") else f"of {n_columns(X_public)} columns"
+        raise DataError(
+            Parameter("X_public"),
+            f" is {kind}, and the stored table has {table.n_columns}"
+            " encoded columns; encode the public rows by the same schema: schema.encode(rows).",
+        )

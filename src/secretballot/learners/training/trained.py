@@ -10,6 +10,8 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import RELATIONS, check_choice, check_count
@@ -17,34 +19,20 @@ from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.core.types import Sample, VoteShape
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.training.column_template import (
-    same_template,
-    template_from_json,
-    template_of,
-    template_to_json,
-)
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
-    class_indices,
-    declared_classes,
     example_rows,
     n_columns,
     refuse_unfit,
-    unfit_values,
     with_public_types,
 )
-from secretballot.learners.training.shards import (
-    assign_shards,
-    fingerprint,
-    forget_records,
-    learner_identity,
-)
-from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
-from secretballot.named_learners import teacher_by_name
+from secretballot.learners.training.shards import forget_records, learner_identity
+from secretballot.learners.training.table import private_table
+from secretballot.learners.training.targets import Target
+from secretballot.learners.training.trial_fit import columns_with_missing_taken
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import LOCAL, check_engine
-from secretballot.teachers.rows import n_rows
 from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import keep_secret, make_vault, read_secret
 
@@ -281,97 +269,40 @@ def train_teachers(
     Sensitivity : one unit touches one shard, hence one teacher.
     Price : none; nothing leaves until a session or a release asks.
     """
-    names = declared_classes(classes)
+    target = Target.of_classes(classes)
+    names = target.learnt
     check_count("n_teachers", n_teachers)
     check_choice("relation", relation, RELATIONS)
     check_engine(engine, n_jobs)
     seed = random_state or 0
     X = as_matrix("X", X)
-    example = example_rows(X, X_public, SAMPLE_ROWS)
     # Types come from public rows before anything else looks at private ones, and the trial fit
     # comes before the vault is made: a teacher that cannot work leaves nothing behind.
-    check_same_columns(X, example)
-    X, example = with_public_types(X, example), with_public_types(example, example)
-    index = class_indices(y, names, n_rows(X))
-    learner = check_teacher(teacher, X, example, len(names))
+    example = example_rows(X, X_public, SAMPLE_ROWS)
+    table, example = private_table(X, y, example, target, units, unit_name)
+    learner = table.checked_teacher(teacher, example, target)
     place = None if vault is None else make_vault(vault)
-
-    def fit() -> TeacherEnsemble:
-        shards = assign_shards(n_rows(X), n_teachers, relation, units, place)
-        return TeacherEnsemble.fit(
+    return keep_teachers(
+        place,
+        lambda: table.teachers(
             learner,
-            X,
-            index,
-            shards,
-            n_teachers=n_teachers,
+            n_teachers,
+            relation,
+            place,
+            seed,
             n_classes=len(names),
             n_jobs=n_jobs,
             engine=engine,
-            random_state=seed,
-            vault=place,
-            fingerprint=None if place is None else fingerprint(learner, X, index, shards, seed),
             progress=progress,
-        )
-
-    identity = (
-        learner_identity(learner),
-        X,
-        index,
-        units,
-        n_teachers,
-        names,
-        relation,
-        seed,
-    )
-    declaration: dict[str, object] = {
-        "unit": "record" if units is None else "user",
-        "unit_column": None if units is None else unit_name,
-        "relation": relation,
-    }
-    return keep_teachers(
-        place,
-        fit,
-        identity,
-        tuple(names),
-        declaration,
+        ),
+        (learner_identity(learner), *table.identity, n_teachers, names, relation, seed),
+        target.classes,
+        {"unit": table.unit, "unit_column": table.unit_name, "relation": relation},
         template_of(example),
         seed,
         takes_missing=len(columns_with_missing_taken(learner, example, len(names)))
         == n_columns(example),
     )
-
-
-def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
-    """Return the learner to clone for every shard, after it was tried with dummy labels.
-
-    It is tried with missing values too, whatever the private table holds.
-
-    Parameters
-    ----------
-    teacher : classifier, str or None
-    X : array, sparse matrix or frame of shape (n_records, n_features)
-    X_public : like X, of shape (n_public, n_features)
-    n_classes : int
-
-    Raises
-    ------
-    ParameterError
-        If it cannot be trained on them.
-    DataError
-        If values are missing and it does not take such.
-    """
-    learner = teacher_by_name("logistic", n_classes) if teacher is None else teacher
-    learner = teacher_by_name(learner, n_classes) if isinstance(learner, str) else learner
-    learner = tried_teacher(learner, X_public, n_classes)
-    # before it is known whether any are missing
-    taken = columns_with_missing_taken(learner, X_public, n_classes)
-    bad = unfit_values("X", X, X_public)
-    if bad is not None and not np.isin(bad[1], taken).all():
-        raise DataError(
-            f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the"
-            " teacher."
-        )
-    return learner
 
 
 def keep_teachers(
@@ -485,3 +416,67 @@ def _template_to_keep(about: Mapping[str, Any], template: Any) -> dict[str, Any]
             " strings and plain numbers for them. Nothing was spent."
         )
     return columns
+
+
+# --- columns and types without any row, as JSON, so that reading runs no code ---
+
+
+def template_of(X_public: Any) -> Any:
+    """Return the columns and types of public points as a table of shape (0, n_features)."""
+    if hasattr(X_public, "iloc"):
+        return X_public.iloc[:0]
+    if sparse.issparse(X_public):
+        table: Any = X_public
+        return table[:0]
+    return np.empty((0, n_columns(X_public)), dtype=X_public.dtype)
+
+
+def template_to_json(template: Any) -> dict[str, Any]:
+    """Return the template as JSON values."""
+    if hasattr(template, "iloc"):
+        return {
+            "kind": "frame",
+            "columns": [_column_to_json(name, template[name].dtype) for name in template.columns],
+        }
+    kind = "sparse" if sparse.issparse(template) else "array"
+    return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
+
+
+def _column_to_json(name: Any, kind: Any) -> list[Any]:
+    # The name of a categorical type does not say its categories.
+    if isinstance(kind, pd.CategoricalDtype):
+        return [name, "category", [kind.categories.tolist(), bool(kind.ordered)]]
+    return [name, str(kind), None]
+
+
+def template_from_json(document: dict[str, Any]) -> Any:
+    """Return the template that `template_to_json` described."""
+    if document["kind"] == "frame":
+        return pd.DataFrame(
+            {
+                name: pd.Series(dtype=_dtype_from_json(kind, more))
+                for name, kind, more in document["columns"]
+            }
+        )
+    shape = (0, document["columns"])
+    if document["kind"] == "sparse":
+        return sparse.csr_matrix(np.empty(shape, dtype=np.dtype(document["dtype"])))
+    return np.empty(shape, dtype=np.dtype(document["dtype"]))
+
+
+def same_template(one: Any, other: Any) -> bool:
+    """Return whether two templates have the same columns and types."""
+    if hasattr(one, "iloc") and hasattr(other, "iloc"):
+        return list(one.columns) == list(other.columns) and list(one.dtypes) == list(other.dtypes)
+    kinds = [(hasattr(table, "iloc"), sparse.issparse(table)) for table in (one, other)]
+    return (
+        kinds[0] == kinds[1]
+        and bool(one.dtype == other.dtype)
+        and n_columns(one) == n_columns(other)
+    )
+
+
+def _dtype_from_json(kind: str, categories: Any) -> Any:
+    if categories is None:
+        return pd.api.types.pandas_dtype(kind)
+    return pd.CategoricalDtype(categories[0], ordered=categories[1])

@@ -19,18 +19,61 @@ from sklearn.utils import get_tags
 from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import IntArray
 from secretballot._validation import shown
-from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.training.inputs import n_columns
-from secretballot.named_learners import refused_setting
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.learners.training.inputs import n_columns, unfit_values
+from secretballot.named_learners import refused_setting, regressor_by_name, teacher_by_name
 from secretballot.students import NumberedClassesClassifier
 from secretballot.teachers.rows import as_csr, n_rows, take_rows
 
+DEFAULT_TEACHER, DEFAULT_REGRESSOR = "logistic", "ridge"
 ROWS = 60
 #: A table of fewer columns is no trouble as it is.
 _WIDE = 1000
 #: A sparse matrix takes less of everything where at most this share of the entries is filled.
 _MOST_FILLED = 0.1
 _PROBES = 100  # fits, at most, to find the columns in which missing values are taken
+
+
+def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
+    """Return the learner to clone for every shard, after it was tried with dummy labels.
+
+    It is tried with missing values too, whatever the private table holds.
+
+    Parameters
+    ----------
+    teacher : classifier, regressor, str or None
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+    X_public : like X, of shape (n_public, n_features)
+    n_classes : int
+        0 for a teacher of numbers.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be trained on them.
+    DataError
+        If values are missing and it does not take such.
+    """
+    learner = tried_teacher(named_teacher(teacher, n_classes), X_public, n_classes)
+    # before it is known whether any are missing
+    taken = columns_with_missing_taken(learner, X_public, n_classes)
+    bad = unfit_values("X", X, X_public)
+    if bad is not None and not np.isin(bad[1], taken).all():
+        raise DataError(
+            f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the"
+            " teacher."
+        )
+    return learner
+
+
+def named_teacher(teacher: Any, n_classes: int) -> Any:
+    """Return the unfitted learner that a name, or None, stands for; others as they are. Of 0
+    classes it is one of numbers."""
+    if isinstance(teacher, str | None) and n_classes:
+        return teacher_by_name(DEFAULT_TEACHER if teacher is None else teacher, n_classes)
+    if isinstance(teacher, str | None):
+        return regressor_by_name(DEFAULT_REGRESSOR if teacher is None else teacher)
+    return teacher
 
 
 def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
@@ -45,10 +88,11 @@ def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
     teacher : classifier
     X_public : array, sparse matrix or frame of shape (n_public, n_features)
     n_classes : int
+        0 for a teacher of numbers, which are dummies then.
 
     Returns
     -------
-    classifier
+    classifier or regressor
         Unfitted.
 
     Raises
@@ -56,22 +100,23 @@ def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
     ParameterError
         If it cannot be fitted or does not predict one of the labels for every point.
     """
-    if not (hasattr(teacher, "fit") and hasattr(teacher, "predict")):
+    if isinstance(teacher, type) or not all(hasattr(teacher, name) for name in ("fit", "predict")):
         raise ParameterError(
             Parameter("teacher"),
-            f" is {shown(teacher)}; it must be a classifier with fit and predict.",
+            f" is {shown(teacher)}; it must be an instance with fit and predict.",
         )
     points = _trial_points(X_public, n_classes)
-    problem = _problem_of_fit(teacher, points, n_classes)
+    problem = problem_of_fit(teacher, points, n_classes)
     if problem is not None:
         raise ParameterError(
-            f"The teacher cannot be trained on the public points with dummy labels ({problem}); it"
-            " would fail on every shard. Fix the teacher or its preprocessing."
+            "The teacher cannot be trained on the public points with dummy"
+            f" {'labels' if n_classes else 'numbers'} ({problem}); it would fail on every shard."
+            " Fix the teacher or its preprocessing. Nothing was spent."
         )
-    if n_classes == 2 or _problem_of_fit(teacher, points, n_classes, first=1) is None:
+    if n_classes <= 2 or problem_of_fit(teacher, points, n_classes, first=1) is None:
         return teacher
     numbered = NumberedClassesClassifier(teacher)
-    helps = _problem_of_fit(numbered, points, n_classes, first=1) is None
+    helps = problem_of_fit(numbered, points, n_classes, first=1) is None
     return numbered if helps else teacher
 
 
@@ -94,7 +139,7 @@ def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> I
     waiting, found, probes = [np.arange(n_columns(points))], [], 0
     while waiting and probes < _PROBES:
         columns, probes = waiting.pop(), probes + 1
-        if _problem_of_fit(teacher, _with_missing(points, columns), n_classes) is None:
+        if problem_of_fit(teacher, _with_missing(points, columns), n_classes) is None:
             found.append(columns)
         elif len(columns) > 1:
             waiting += np.array_split(columns, 2)
@@ -104,7 +149,7 @@ def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> I
     if len(found) == 1:
         return taken
     # Columns that are taken one by one need not be taken together.
-    problem = _problem_of_fit(teacher, _with_missing(points, taken), n_classes)
+    problem = problem_of_fit(teacher, _with_missing(points, taken), n_classes)
     return taken if problem is None else np.empty(0, dtype=np.int64)
 
 
@@ -137,11 +182,11 @@ def reads_sparse(teacher: Any, X_public: Any, n_classes: int) -> bool:
     except Exception:  # learners of other libraries need have no tags
         return False
     points = _trial_points(X_public, n_classes)
-    if not tagged or _problem_of_fit(teacher, as_csr(points), n_classes) is not None:
+    if not tagged or problem_of_fit(teacher, as_csr(points), n_classes) is not None:
         return False
     taken = columns_with_missing_taken(teacher, X_public, n_classes)
     missing = as_csr(_with_missing(points, taken))
-    return not taken.size or _problem_of_fit(teacher, missing, n_classes) is None
+    return not taken.size or problem_of_fit(teacher, missing, n_classes) is None
 
 
 def _with_missing(points: Any, columns: IntArray) -> Any:
@@ -161,9 +206,10 @@ def _trial_points(X_public: Any, n_classes: int) -> Any:
     )
 
 
-def _problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
+def problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
     """Return what went wrong with the labels from the first class on, None if nothing did."""
-    labels = first + np.arange(n_rows(points)) % (n_classes - first)
+    order = np.arange(n_rows(points))
+    labels = first + order % (n_classes - first) if n_classes else order % 7 / 7.0
     try:
         with own_global_states(0):
             warnings.simplefilter("ignore")
@@ -174,10 +220,12 @@ def _problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) -
     ) as error:  # any learner may raise anything; the points are public, the labels dummies
         refused = refused_setting(error)
         return refused or f"{type(error).__name__}: {_first_sentence(str(error))}"
+    if not n_classes and predicted.size == labels.size and predicted.dtype.kind in "biuf":
+        return None if np.isfinite(predicted).all() else "it predicts what is no number"
     if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
         return (
             f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no"
-            " labels"
+            f" {'labels' if n_classes else 'numbers'}"
         )
     return None
 

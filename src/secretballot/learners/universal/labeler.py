@@ -32,7 +32,7 @@ from secretballot.learners.training.inputs import (
     refuse_more_classes,
     single_point,
 )
-from secretballot.learners.training.private_points import refuse_private_points
+from secretballot.learners.training.private_rows import refuse_private_points
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import reservation_folder
 from secretballot.learners.universal.budget_split import BudgetSplit, split_budget
