@@ -13,8 +13,12 @@ from secretballot.core.private import Votes
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.point_digests import question_digests
-from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
-from secretballot.queries.proposals import default_round_size
+from secretballot.queries import (
+    CheckedSelector,
+    PublicPool,
+    QueryStrategy,
+    default_round_size,
+)
 from secretballot.released import ReleasedLabels
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.teachers.rows import n_rows, take_rows
