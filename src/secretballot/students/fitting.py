@@ -17,10 +17,9 @@ from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
 from secretballot.students.confirmed import with_confirmations
 from secretballot.students.hypothesis_student import HypothesisStudent, vote_gaps
-from secretballot.students.noisy_counts import NoisyCountsClassifier
+from secretballot.students.noisy_counts import NoisyCountsClassifier, VoteShareClassifier
 from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
-from secretballot.students.vote_shares import VoteShareClassifier
 
 TRIAL_ROWS = 5  # that a new student has to predict before it counts as fitted
 

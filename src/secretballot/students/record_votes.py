@@ -17,7 +17,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_positive
 from secretballot.bases import TableBasis
 from secretballot.exceptions import DataError
-from secretballot.students.vote_shares import class_array
+from secretballot.students.noisy_counts import class_array
 
 # Prior variance of the intercepts, in squared nats; rare classes need it wide.
 _INTERCEPT_VARIANCE = 25.0
