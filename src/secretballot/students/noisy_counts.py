@@ -271,9 +271,8 @@ class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the class with the largest estimated share, the first on a tie, shape (n,)."""
-        shares = self.predict_shares(X)
-        values: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
-        return values
+        winners = self.predict_shares(X).argmax(axis=1)
+        return np.asarray(self.classes_[winners])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
