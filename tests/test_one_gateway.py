@@ -43,11 +43,10 @@ CATCHES = {
         "datasets/tables.py:_csv_blocks",
         "datasets/tables.py:_opened_array",
         "teachers/vote_files.py:_read_or_refuse",
-        "learners/universal/kept_records.py:_records_of",
+        "learners/labelers/universal.py:_kept_arrays",
     },
     "a file of what can be had again, or of public points": {
         "teachers/store.py:_read_models",
-        "learners/universal/asked_points.py:_points_of",
     },
     "what an engine fails at ends the run": {
         "teachers/executors.py:_connect_to_ray",
@@ -60,7 +59,7 @@ CATCHES = {
         "teachers/executors.py:of",
         "teachers/store.py:_pickled_model",
         "teachers/ensemble.py:_open_store",
-        "learners/labelers/agnostic.py:_part_digests",
+        "learners/labelers/labeler.py:_part_digests",
         "learners/training/shards.py:learner_identity",
     },
     "public points, or settings, alone": {
@@ -96,12 +95,11 @@ CALLS = {
         "learners/pate/regressor.py:_problem_of",
         "learners/record_votes/classifier.py:fit_labels",
         "learners/selection/candidates.py:_refuse_unfit_candidate",
-        "learners/selection/semi_private.py:_fit_candidates",
-        "learners/selection/semi_private.py:_fit_class",
+        "learners/selection/semi_private.py:_choose_candidate",
+        "learners/selection/semi_private.py:_choose_hypothesis",
         "learners/training/trial_fit.py:_problem_of_fit",
-        "learners/universal/hypothesis_phase.py:predict",
-        "learners/universal/hypothesis_phase.py:released",
-        "learners/universal/service.py:ask_many",
+        "learners/labelers/universal.py:ask_many",
+        "learners/labelers/universal.py:released",
     },
     "a released student": {
         "learners/moments/estimators.py:predict",
@@ -111,7 +109,6 @@ CALLS = {
         "learners/training/student_predictions.py:predict",
         "learners/training/student_predictions.py:predict_proba",
     },
-    "another learner of this package, as a whole": {"learners/universal/labeler.py:fit"},
 }
 
 

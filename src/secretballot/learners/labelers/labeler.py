@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_name
-from secretballot.accounting import PrivacyBudget, Sampled, Stream, Totals, filter_for
+from secretballot.accounting import PrivacyBudget, Sampled, Stream
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism, RelabelledSample
@@ -232,12 +232,26 @@ class Labeler(Learner):
         check_keeping(None, self.vault, None)
         check_engine(self.engine, self.n_jobs)
         names, same = declared_classes(classes), X_public is X
+        self.session_: Session
         if not isinstance(algorithm, Agnostic):
             X = as_matrix("X", X)
-            given = {"X_public": X_public, "units": units, "unit_name": unit_name}
-            self.session_: Session = self._stability_session(
-                algorithm, budget, X, y, names, same, **given
+            plan = _plan(algorithm, self._asked(budget, n_rows(X)))
+            ledger = self._opened(budget, "record" if units is None else "user")
+            refuse_private_points(X, X_public, same=same, units=units)
+            teachers = train_teachers(
+                self.teacher,
+                X,
+                y,
+                classes=names,
+                X_public=X_public,
+                n_teachers=plan.n_teachers,
+                relation=self.relation,
+                units=units,
+                unit_name=unit_name,
+                vault=self._own_vault(self._request),
+                **self._training,
             )
+            self.session_ = self._session(plan, teachers, ledger, self._request)
             return self
         if units is not None:
             raise ParameterError(
@@ -253,10 +267,9 @@ class Labeler(Learner):
         if isinstance(algorithm, Universal):
             self.session_ = self._universal_session(algorithm, budget, records, known)
         else:
-            asked = self._asked(budget, len(points))
-            terms = algorithm.terms(asked)
+            plan = _plan(algorithm, self._asked(budget, len(points)))
             ledger = self._opened(budget, "record")
-            self.session_ = self._sampled_session(terms, asked, records, ledger, self._request)
+            self.session_ = self._sampled_session(plan, records, ledger, self._request)
         return self
 
     def reopen(self) -> Self:
@@ -406,68 +419,34 @@ class Labeler(Learner):
             make_vault(folder)
         return make_vault(place)
 
+    @property
+    def _training(self) -> dict[str, Any]:
+        return {
+            "n_jobs": self.n_jobs,
+            "engine": self.engine,
+            "random_state": self.random_state or 0,
+            "progress": self.progress,
+        }
+
     def _session(
-        self,
-        teachers: TrainedTeachers,
-        terms: tuple[Stream | Sampled, int],
-        ledger: Ledger,
-        asked: Asked,
-        request: str,
+        self, plan: "_Plan", teachers: TrainedTeachers, ledger: Ledger, request: str
     ) -> LabelingSession:
         """Pay, so that nothing is spent where training failed."""
         return LabelingSession(
             teachers,
-            _mechanism(*terms),
+            plan.mechanism,
             ledger,
-            asked.budget,
-            n_queries=asked.n_queries,
+            plan.asked.budget,
+            n_queries=plan.asked.n_queries,
             request=request,
             purpose=self.purpose,
         )
-
-    def _stability_session(
-        self,
-        algorithm: Stability,
-        budget: PrivacyBudget,
-        X: Any,
-        y: Any,
-        names: list[Any],
-        same: bool,
-        *,
-        X_public: Any,
-        units: Any,
-        unit_name: str | None,
-    ) -> LabelingSession:
-        """Return the session of teachers of all records."""
-        asked = self._asked(budget, n_rows(X))
-        terms = algorithm.terms(asked)
-        check_answerable(_mechanism(*terms), terms[1])
-        ledger = self._opened(budget, "record" if units is None else "user")
-        refuse_private_points(X, X_public, same=same, units=units)
-        teachers = train_teachers(
-            self.teacher,
-            X,
-            y,
-            classes=names,
-            X_public=X_public,
-            n_teachers=terms[1],
-            relation=self.relation,
-            units=units,
-            unit_name=unit_name,
-            vault=self._own_vault(self._request),
-            n_jobs=self.n_jobs,
-            engine=self.engine,
-            random_state=self.random_state,
-            progress=self.progress,
-        )
-        return self._session(teachers, terms, ledger, asked, self._request)
 
     # --- a relabelled sample ---
 
     def _sampled_session(
         self,
-        terms: tuple[Stream | Sampled, int],
-        asked: Asked,
+        plan: "_Plan",
         records: "_Records",
         ledger: Ledger,
         request: str,
@@ -475,17 +454,15 @@ class Labeler(Learner):
     ) -> LabelingSession:
         """Return the session of teachers of a relabelled sample, drawn now or kept from the same
         reservation; `more` stands on its certificate."""
-        event, n_teachers = terms
+        event, n_teachers = plan.event, plan.n_teachers
         assert isinstance(event, Sampled)
-        check_answerable(_mechanism(*terms), n_teachers)
         teacher = self._checked_teacher(records.points)
-        _refuse_divergence(ledger, event, asked.budget, request)
         # without a ledger that lasts a later reservation could not know of this one, and must not
         # meet the same sample
         place = self._own_vault(request) if ledger.durable else None
         identity: tuple[str, ...] = ()
         if place is not None:
-            settings = event.model_dump(mode="json"), asked.n_queries
+            settings = event.model_dump(mode="json"), plan.asked.n_queries
             numbers = json.dumps([*settings, n_teachers, self.random_state or 0, request])
             identity = (*_part_digests(teacher, self.hypotheses, *records), numbers)
         teachers = keep_teachers(
@@ -497,7 +474,7 @@ class Labeler(Learner):
             template_of(records.points),
             self.random_state or 0,
         )
-        return self._session(teachers, terms, ledger, asked, request)
+        return self._session(plan, teachers, ledger, request)
 
     def _checked_teacher(self, points: FloatArray) -> Any:
         """Return the learner to clone, after class and learner were tried on dummy points."""
@@ -532,10 +509,7 @@ class Labeler(Learner):
             shards,
             n_teachers=n_teachers,
             n_classes=2,
-            n_jobs=self.n_jobs,
-            engine=self.engine,
-            random_state=self.random_state or 0,
-            progress=self.progress,
+            **self._training,
         )
 
     # --- a hypothesis for ever ---
@@ -583,17 +557,12 @@ class Labeler(Learner):
             begun.check_same(folder)
         first = None
         if known is None:
-            first = self._sampled_session(
-                algorithm.terms(asked),
-                asked,
-                records,
-                ledger,
-                first_request(request),
-                [
-                    "This is the first part of a universal labeler, reserved together with a"
-                    f" second one: {split}."
-                ],
+            beside = (
+                "This is the first part of a universal labeler, reserved together with a second"
+                f" one: {split}."
             )
+            own, plan = first_request(request), _plan(algorithm, asked)
+            first = self._sampled_session(plan, records, ledger, own, [beside])
         private: PrivateRecords | None = PrivateRecords(records.points, records.labels)
         if folder is not None and private is not None:
             # The records before the file that names the reservation: who finds it can go on.
@@ -647,22 +616,24 @@ class _Records(NamedTuple):
     names: list[Any]
 
 
-def _mechanism(event: Stream | Sampled, n_teachers: int) -> Mechanism:
+class _Plan(NamedTuple):
+    """What a session asks teachers, from public numbers alone."""
+
+    asked: Asked
+    event: Stream | Sampled
+    mechanism: Mechanism
+    n_teachers: int
+
+
+def _plan(algorithm: Stability, asked: Asked) -> _Plan:
+    event, n_teachers = algorithm.terms(asked)
+    mechanism: Mechanism
     if isinstance(event, Sampled):
-        return RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
-    return stream_mechanism(event, n_teachers)
-
-
-def _refuse_divergence(ledger: Ledger, event: Sampled, budget: PrivacyBudget, request: str) -> None:
-    """Refuse, with the reason, an account by divergences that has no room even when empty."""
-    if ledger.composition != "renyi" or ledger.entry(request) is not None:
-        return
-    if not filter_for("renyi", ledger.budget).admits(Totals(), (event,), budget):
-        raise BudgetError(
-            "The ledger adds up Renyi divergences, by which a sample costs as much as all"
-            f" records would, more than epsilon {ledger.budget.epsilon:g} here; use a ledger"
-            " with the basic composition. Nothing was spent."
-        )
+        mechanism = RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
+    else:
+        mechanism = stream_mechanism(event, n_teachers)
+    check_answerable(mechanism, n_teachers)
+    return _Plan(asked, event, mechanism, n_teachers)
 
 
 def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> None:
