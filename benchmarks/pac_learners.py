@@ -150,22 +150,24 @@ def gaussian(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) 
     return given(session.ask_many(questions).labels)
 
 
-PLAN = {"budget": BUDGET, "n_queries": QUESTIONS, "max_abstentions": ABSTENTIONS, **PROMISE}
+PLAN = {"budget": BUDGET, "n_queries": QUESTIONS, **PROMISE}
 
 
 def voting(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
-    labeler = sb.StabilityLabeler(HypothesisStudent(world.hypotheses), **PLAN)
+    student = HypothesisStudent(world.hypotheses)
+    labeler = sb.Labeler(f"stability:max_abstentions={ABSTENTIONS}", teacher=student, **PLAN)
     return given(labeler.fit(X, y, classes=[0, 1]).ask_many(questions).labels)
 
 
 def agnostic(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
-    labeler = sb.AgnosticLabeler(world.hypotheses, **PLAN)
+    labeler = sb.Labeler(f"agnostic:max_abstentions={ABSTENTIONS}", world.hypotheses, **PLAN)
     return given(labeler.fit(X, y, classes=[0, 1]).ask_many(questions).labels)
 
 
 def universal(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
-    terms = {"n_first": QUESTIONS, "n_queries": 10 * QUESTIONS, "max_abstentions": ABSTENTIONS}
-    labeler = sb.UniversalLabeler(world.hypotheses, budget=BUDGET, **terms, **PROMISE)
+    algorithm = f"universal:n_first={QUESTIONS},max_abstentions={ABSTENTIONS}"
+    plan = {**PLAN, "n_queries": 10 * QUESTIONS}
+    labeler = sb.Labeler(algorithm, world.hypotheses, **plan)
     return given(labeler.fit(X, y, classes=[0, 1]).ask_many(questions).labels)
 
 

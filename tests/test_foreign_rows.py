@@ -104,8 +104,10 @@ def by_moments(foreign, rows, ledger):
 
 def by_member(foreign, rows, ledger):
     return (
-        sb.UniversalLabeler(FiniteClass([Never(), Model(**foreign)]), budget=BUDGET, ledger=ledger)
-        .fit(rows, Y, classes=[0, 1], public_points_known=POOL)
+        sb.Labeler(
+            hypotheses=FiniteClass([Never(), Model(**foreign)]), budget=BUDGET, ledger=ledger
+        )
+        .fit(rows, Y, classes=[0, 1], X_public=POOL)
         .ask(POOL[0])
         .label
     )
@@ -227,7 +229,7 @@ class OwnDichotomies(Dichotomies):
 def test_a_class_of_another_package_meets_one_record_at_a_time():
     model = sb.SemiPrivateClassifier(OwnClass(), budget=sb.PrivacyBudget(1e4, 0.0))
     model.fit(ODD[:, :1], Y, X_public=POOL[:, :1], classes=[0, 1])
-    labeler = sb.AgnosticLabeler(OwnClass(), budget=sb.PrivacyBudget(1.0, 1e-6))
+    labeler = sb.Labeler("agnostic", OwnClass(), budget=sb.PrivacyBudget(1.0, 1e-6))
     with pytest.raises(ParameterError, match="of another package"):
         labeler.fit(X, Y, classes=[0, 1])
 

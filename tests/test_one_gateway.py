@@ -39,11 +39,10 @@ CATCHES = {
         "data/sources.py:_by_fsspec",
         "data/sources.py:attempt",
         "data/reading.py:_opened_array",
-        "learners/universal/kept_records.py:_records_of",
+        "learners/labelers/universal.py:_kept_arrays",
     },
     "a file of what can be had again, or of public points": {
         "teachers/store.py:_read_models",
-        "learners/universal/asked_points.py:_points_of",
     },
     "what an engine fails at ends the run": {
         "teachers/executors.py:_connect_to_ray",
@@ -56,7 +55,7 @@ CATCHES = {
         "teachers/executors.py:of",
         "teachers/store.py:_pickled_model",
         "teachers/ensemble.py:_open_store",
-        "learners/labelers/agnostic.py:_part_digests",
+        "learners/labelers/labeler.py:_part_digests",
         "learners/training/shards.py:learner_identity",
     },
     "public points, or settings, alone": {
@@ -90,19 +89,17 @@ CALLS = {
         "learners/moments/estimators.py:_release",
         "learners/record_votes/classifier.py:_release",
         "learners/selection/candidates.py:_refuse_unfit_candidate",
-        "learners/selection/semi_private.py:_fit_candidates",
-        "learners/selection/semi_private.py:_fit_class",
+        "learners/selection/semi_private.py:_choose_candidate",
+        "learners/selection/semi_private.py:_choose_hypothesis",
         "learners/training/trial_fit.py:problem_of_fit",
-        "learners/universal/hypothesis_phase.py:predict",
-        "learners/universal/hypothesis_phase.py:released",
-        "learners/universal/service.py:ask_many",
+        "learners/labelers/universal.py:ask_many",
+        "learners/labelers/universal.py:released",
     },
     "a released student": {
         "learners/selection/semi_private.py:predict",
         "learners/training/learner.py:predict",
         "learners/training/learner.py:predict_proba",
     },
-    "another learner of this package, as a whole": {"learners/universal/labeler.py:fit"},
 }
 
 

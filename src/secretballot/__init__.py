@@ -8,7 +8,7 @@ The way of the data is the way of the folders. Private records are cut into shar
 Rooms are used by their own names, without an import of their own:
 
 - `sb.learners`: estimators; `sb.students.fit_student`: another student from the same labels;
-- `sb.planning.plan_text`: the text of a `plan`; `sb.theory.sample_sizes`: how many records the
+- `sb.planning.plan_text`: the text of a `plan`; `sb.theory.sample_complexity`: how many records the
   theorems ask for;
 - `sb.write_release`, `sb.load_student`: a release on disk, and its student read back;
 - `sb.accounting`, `sb.core`, `sb.teachers`, `sb.queries`, `sb.hypotheses`,

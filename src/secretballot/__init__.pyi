@@ -106,8 +106,11 @@ from .exceptions import (
 from .exceptions import (
     ServiceError as ServiceError,
 )
-from .learners.labelers.agnostic import (
-    AgnosticLabeler as AgnosticLabeler,
+from .learners.labelers.asked import (
+    ask_actively as ask_actively,
+)
+from .learners.labelers.labeler import (
+    Labeler as Labeler,
 )
 from .learners.labelers.relabel import (
     relabel as relabel,
@@ -115,17 +118,11 @@ from .learners.labelers.relabel import (
 from .learners.labelers.session import (
     LabelingSession as LabelingSession,
 )
-from .learners.labelers.stability import (
-    StabilityLabeler as StabilityLabeler,
-)
 from .learners.moments.estimators import (
     RecordMomentsClassifier as RecordMomentsClassifier,
 )
 from .learners.moments.estimators import (
     RecordMomentsRegressor as RecordMomentsRegressor,
-)
-from .learners.online.asked_session import (
-    ask_actively as ask_actively,
 )
 from .learners.pate.classifier import (
     PATEClassifier as PATEClassifier,
@@ -156,9 +153,6 @@ from .learners.training.trained import (
 )
 from .learners.training.trained import (
     train_teachers as train_teachers,
-)
-from .learners.universal.labeler import (
-    UniversalLabeler as UniversalLabeler,
 )
 from .planning.plan.model import (
     Plan as Plan,

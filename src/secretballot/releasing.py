@@ -352,7 +352,7 @@ def _certified(
     if "sample" in (declaration or {}):
         raise ParameterError(
             "These teachers learned from a secret sample, and answer a stream alone; use"
-            " AgnosticLabeler. Nothing was spent."
+            " Labeler('agnostic'). Nothing was spent."
         )
 
     def certified(done: Released) -> dict[str, Any]:

@@ -239,8 +239,13 @@ def choose(table: dict[str, Any], epsilon: float) -> Released:
 @method
 def stability(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
     with tempfile.TemporaryDirectory() as folder:
-        model = sb.StabilityLabeler(
-            GaussianNB(), budget=budget(epsilon), ledger=account(folder), **settings
+        algorithm = f"stability:max_abstentions={settings.pop('max_abstentions')}"
+        model = sb.Labeler(
+            algorithm,
+            teacher=GaussianNB(),
+            budget=budget(epsilon),
+            ledger=account(folder),
+            **settings,
         )
         model.fit(table["X"], table["y"], classes=table["classes"])
         return of_session(model, table["asked"])
@@ -251,7 +256,8 @@ def agnostic(
     table: dict[str, Any], epsilon: float, hypotheses: str, relation: str, **settings: Any
 ) -> Released:
     with tempfile.TemporaryDirectory() as folder:
-        model = sb.AgnosticLabeler(
+        model = sb.Labeler(
+            f"agnostic:max_abstentions={settings.pop('max_abstentions')}",
             hypotheses_named(hypotheses),
             budget=budget(epsilon),
             relation=relation,
@@ -265,7 +271,10 @@ def agnostic(
 @method
 def universal(table: dict[str, Any], epsilon: float, hypotheses: str, **settings: Any) -> Released:
     with tempfile.TemporaryDirectory() as folder:
-        model = sb.UniversalLabeler(
+        names = ("n_first", "max_abstentions", "epsilon_share")
+        own = ",".join(f"{name}={settings.pop(name)}" for name in names)
+        model = sb.Labeler(
+            f"universal:{own}",
             hypotheses_named(hypotheses),
             budget=budget(epsilon),
             ledger=account(folder, relation="replace-one"),

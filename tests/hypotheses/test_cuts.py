@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secretballot.hypotheses import DecisionStumps, Thresholds, cut_spaces
+from secretballot.hypotheses import DecisionStumps, Thresholds, cuts
 from secretballot.hypotheses.cuts import Cut, place_between
 
 # Points are integers, so that quarters stand for every threshold there is.
@@ -225,7 +225,7 @@ def test_weights_that_floats_cannot_add_exactly_drop_nothing(monkeypatch):
     assert space.describe()["thresholds"][0]["segments"] == 1
     strict = Thresholds().version_space().restrict(X, y, 0.0, weights + 1e-3 * y)
     assert not strict.disagreement_region(X).any()
-    monkeypatch.setattr(cut_spaces, "rounding_allowance", lambda weights: 0.0)
+    monkeypatch.setattr(cuts, "rounding_allowance", lambda weights: 0.0)
     naive = Thresholds().version_space().restrict(X, y, 0.0, weights)
     assert not naive.disagreement_region(X[X >= 0]).all(), (
         "rounding does no harm here: the test shows nothing"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds, base
 from secretballot.hypotheses.cuts import SortedColumn, place_between, places_between
-from secretballot.hypotheses.interval_spaces import interval_between, upper_ends
+from secretballot.hypotheses.intervals import interval_between, upper_ends
 
 # On quarters, so that private points fall on ends midway between public ones.
 quarters = st.integers(-4, 24).map(lambda k: k / 4)

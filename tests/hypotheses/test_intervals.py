@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Intervals
-from secretballot.hypotheses.interval_spaces import EMPTY, Interval
+from secretballot.hypotheses.intervals import EMPTY, Interval
 
 # Points are integers, asked or not; ends at quarters stand for all there are, pairs inside one
 # gap included.

@@ -16,20 +16,24 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from made_events import sparse_event
-from secretballot.accounting import PrivacyBudget, noisy_votes, sparse_vector
-from secretballot.accounting.stream_recipes import answer_chance, stream_mechanism
+from secretballot.accounting import PrivacyBudget, Sampled, noisy_votes, sparse_vector
+from secretballot.accounting.stream_recipes import answer_chance, bassily_noise, stream_mechanism
 from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Thresholds
-from secretballot.learners.labelers import agnostic
-from secretballot.learners.labelers.agnostic_sizes import PrintedConstants, agnostic_terms
-from secretballot.learners.labelers.stream_sizes import (
+from secretballot.learners.labelers import labeler as labelers
+from secretballot.learners.labelers.algorithms import (
+    Agnostic,
+    Asked,
+    PrintedConstants,
+    Stability,
     abstentions_for,
     printed_abstentions,
     printed_teachers,
     teachers_for,
     tight_stream,
 )
+from secretballot.learners.training.trained import reservation_folder
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.students import HypothesisStudent
 
@@ -41,12 +45,11 @@ Y = np.where((X[:, 0] > 0.4) ^ (RNG.random(3000) < 0.2), "yes", "no")
 CLASSES = ["no", "yes"]
 
 
-def labeler(**changes: Any) -> sb.AgnosticLabeler:
-    given = {"budget": BUDGET, "n_queries": 40, "max_abstentions": 1, "n_teachers": 100}
-    given |= {"relation": "replace-one", **changes}
-    return sb.AgnosticLabeler(
-        given.pop("hypotheses", Thresholds()), given.pop("teacher", None), **given
-    )
+def labeler(**changes: Any) -> sb.Labeler:
+    given: dict[str, Any] = {"budget": BUDGET, "n_queries": 40, "n_teachers": 100}
+    given |= {"relation": "replace-one", "hypotheses": Thresholds(), **changes}
+    settings = {name: given.pop(name) for name in Agnostic.model_fields if name in given}
+    return sb.Labeler(Agnostic(**{"max_abstentions": 1, **settings}), **given)
 
 
 def ledger_at(
@@ -58,7 +61,7 @@ def ledger_at(
 
 
 @pytest.fixture(scope="module")
-def fitted() -> sb.AgnosticLabeler:
+def fitted() -> sb.Labeler:
     found = labeler().fit(X, Y, classes=CLASSES)
     found.ask_many([[0.05], [0.1], [0.9]])
     return found
@@ -67,13 +70,14 @@ def fitted() -> sb.AgnosticLabeler:
 # -- answers
 
 
-def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.AgnosticLabeler) -> None:
+def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.Labeler) -> None:
     answers = fitted.ask_many([[0.05], [0.1], [0.9]])
     assert answers.labels.tolist() == ["no", "no", "yes"]
-    assert (fitted.planned, fitted.used, fitted.left) == (40, 3, 37)
+    assert (fitted.session_.planned, fitted.used, fitted.left) == (40, 3, 37)
     assert fitted.ask([0.9]).label == "yes"  # a repeated point has its stored answer
     assert fitted.used == 3
-    assert (fitted.n_teachers_, fitted.max_abstentions_) == (100, 1)
+    assert fitted.session_.n_teachers == 100
+    assert fitted.session_.terms["stream"]["max_abstentions"] == 1
 
 
 def test_the_stream_stops_at_the_last_abstention() -> None:
@@ -99,9 +103,9 @@ def test_every_teacher_learns_from_its_place_in_the_random_order(
             return super().fit(X, y)
 
     rows = np.random.default_rng(0).permutation(40)
-    monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: rows[:m])
+    monkeypatch.setattr(labelers, "sample_in_random_order", lambda n, m: rows[:m])
     monkeypatch.setattr(
-        agnostic,
+        labelers,
         "relabel",
         lambda points, labels, _, relabel_epsilon: np.arange(len(labels)) // 4 % 2,
     )
@@ -110,13 +114,13 @@ def test_every_teacher_learns_from_its_place_in_the_random_order(
     found = labeler(teacher=Spy(Thresholds()), budget=loose, n_teachers=4).fit(
         points, [0, 1] * 20, classes=[0, 1]
     )
-    sampled = round(found.sampling_rate_ * 40)
+    sampled = found.session_._teachers.sample.sampled
     assert seen == {k: (10.0 + rows[:sampled][k::4]).tolist() for k in range(4)}
 
 
 def test_an_empty_sample_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        agnostic, "sample_independently", lambda n, sampled, out_of: np.empty(0, dtype=np.int64)
+        labelers, "sample_independently", lambda n, sampled, out_of: np.empty(0, dtype=np.int64)
     )
     found = labeler(relation="add-remove").fit(X, Y, classes=CLASSES)
     assert found.ask([0.3]).label in (None, *CLASSES)
@@ -125,7 +129,7 @@ def test_an_empty_sample_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- the certificate
 
 
-def certificate_of(found: sb.AgnosticLabeler) -> dict[str, Any]:
+def certificate_of(found: sb.Labeler) -> dict[str, Any]:
     return dict(found.released([[0.05], [0.1], [0.9]]).certificate)
 
 
@@ -133,7 +137,7 @@ def signed(certificate: dict[str, Any]) -> dict[str, Any]:
     return {**certificate, "digest": certificate_digest(certificate)}
 
 
-def test_a_stranger_can_check_the_certificate(fitted: sb.AgnosticLabeler) -> None:
+def test_a_stranger_can_check_the_certificate(fitted: sb.Labeler) -> None:
     certificate = certificate_of(fitted)
     assert sb.verify_certificate(json.loads(json.dumps(certificate))).ok
     assert certificate["mechanism"]["kind"] == "relabelled-sample"
@@ -149,7 +153,7 @@ def test_a_stranger_can_check_the_certificate(fitted: sb.AgnosticLabeler) -> Non
     assert str(X[0, 0]) not in json.dumps(certificate)
 
 
-def test_the_stream_alone_does_not_price_a_sample(fitted: sb.AgnosticLabeler) -> None:
+def test_the_stream_alone_does_not_price_a_sample(fitted: sb.Labeler) -> None:
     certificate = copy.deepcopy(certificate_of(fitted))
     certificate["events"] = [certificate["events"][0]["stream"]]
     assert not sb.verify_certificate(signed(certificate)).ok
@@ -174,10 +178,10 @@ def test_a_plan_goes_on_after_a_restart_with_the_sample_it_began_with(tmp_path: 
     assert reopened.ask([0.05]).label == "no"
     assert again.used == 2
     assert ledger.spent().epsilon == BUDGET.epsilon
-    closed = reopened.close([[0.05], [0.9]])
+    closed = reopened.session_.close([[0.05], [0.9]])
     assert sb.verify_certificate(closed.certificate).ok
     with pytest.raises(LedgerError, match="closed"):
-        reopened.close([[0.05], [0.9]])
+        reopened.session_.close([[0.05], [0.9]])
 
 
 def test_another_name_is_another_sample_and_another_charge(tmp_path: Path) -> None:
@@ -200,7 +204,7 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     ledger = ledger_at(tmp_path, budget=roomy)
     found = labeler(ledger=ledger, vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
     kept, own = (
-        sb.TrainedTeachers.load(found._reservation_folder()),
+        sb.TrainedTeachers.load(reservation_folder(tmp_path / "vault", "agnostic")),
         found.session_._stream.mechanism,
     )
     spent = ledger.spent()
@@ -211,7 +215,7 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     ):
         with pytest.raises(ParameterError, match=words):
             sb.LabelingSession(kept, mechanism, ledger, BUDGET, n_queries=5, request="another")
-    again = {"n_queries": 40, "request": found.request}
+    again = {"n_queries": 40, "request": "agnostic"}
     with pytest.raises(ParameterError, match="drawn for one reservation"):
         kept.vote(kept.points([[0.1]]))
     memory = sb.Ledger.in_memory(dataset="D", budget=roomy, relation="replace-one")
@@ -227,18 +231,9 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
 
 def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, relation="replace-one")
-    event, _ = agnostic_terms(
-        BUDGET,
-        40,
-        alpha=0.1,
-        beta=0.05,
-        n_records=3000,
-        relation="replace-one",
-        relabel_epsilon=1.0,
-        max_abstentions=1,
-        n_teachers=100,
-        calibration="tight",
-    )
+    asked = Asked(BUDGET, 40, 0.1, "replace-one", 3000, 100)
+    event, _ = Agnostic(max_abstentions=1).terms(asked)
+    assert isinstance(event, Sampled)
     teachers = sb.train_teachers(
         None, X, Y, classes=CLASSES, n_teachers=100, relation="replace-one"
     )
@@ -266,9 +261,9 @@ def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[np.ndarray] = []
-    real = agnostic.sample_in_random_order
+    real = labelers.sample_in_random_order
     monkeypatch.setattr(
-        agnostic, "sample_in_random_order", lambda n, m: drawn.append(real(n, m)) or drawn[-1]
+        labelers, "sample_in_random_order", lambda n, m: drawn.append(real(n, m)) or drawn[-1]
     )
     labeler(ledger=ledger_at(tmp_path), vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
     sought = [
@@ -350,7 +345,7 @@ def test_bad_data_is_refused_and_costs_nothing(
 
 
 def test_questions_of_another_dimension_are_refused_and_not_counted(
-    fitted: sb.AgnosticLabeler,
+    fitted: sb.Labeler,
 ) -> None:
     used = fitted.used
     for x in ([0.1, 0.2], []):
@@ -383,18 +378,18 @@ class _OddBeyond:
         return np.where(X[:, 0] > self.far, 2, X[:, 0] > 0.4).astype(int)
 
 
-@pytest.mark.parametrize("learner", [sb.AgnosticLabeler, sb.UniversalLabeler])
+@pytest.mark.parametrize("algorithm", ["agnostic", "universal"])
 def test_a_record_that_an_estimator_fails_on_stops_nothing_and_dummy_points_do(
-    learner: Any,
+    algorithm: str,
 ) -> None:
     far = np.concatenate([X[:-1], [[99.0]]])
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, relation="replace-one")
 
     def fit(beyond: float) -> Any:
-        return learner(
+        return sb.Labeler(
+            f"{algorithm}:max_abstentions=1",
             FiniteClass([_OddBeyond(beyond)]),
             budget=BUDGET,
-            max_abstentions=1,
             n_teachers=60,
             relation="replace-one",
             ledger=ledger,
@@ -463,13 +458,14 @@ def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
     settings = {
         "budget": BUDGET,
         "n_queries": 30,
-        "max_abstentions": 1,
         "ledger": ledger_at(tmp_path, "add-remove"),
+        "vault": tmp_path / "vault",
     }
-    found = sb.StabilityLabeler(LogisticRegression(), **settings, vault=tmp_path / "vault")
+    algorithm = Stability(max_abstentions=1)
+    found = sb.Labeler(algorithm, teacher=LogisticRegression(), **settings)
     found.fit(points, y, classes=[False, True])
     assert found.ask_many([[3.0, -3.0], [-3.0, 3.0]]).labels.tolist() == [True, False]
-    again = sb.StabilityLabeler(budget=BUDGET, vault=tmp_path / "vault").reopen()
+    again = sb.Labeler("stability", vault=tmp_path / "vault").reopen()
     assert again.used == 2
     certificate = again.released([[3.0, -3.0], [-3.0, 3.0]]).certificate
     assert sb.verify_certificate(certificate).ok
@@ -477,10 +473,9 @@ def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
 
 
 def test_the_stability_labeler_takes_its_numbers_from_public_ones() -> None:
-    tight = sb.StabilityLabeler(budget=BUDGET, n_queries=30, alpha=0.02)._calibrated_terms()
-    printed = sb.StabilityLabeler(
-        budget=BUDGET, n_queries=30, alpha=0.02, calibration="btt2018"
-    )._calibrated_terms()
-    assert tight[0].max_abstentions == tight_stream(BUDGET, 30, 0.02, 0.05, None).abstentions
-    assert printed[0].max_abstentions == printed_abstentions(30, 0.02, 0.05)
+    asked = Asked(BUDGET, 30, 0.02, "add-remove")
+    tight = Stability().terms(asked)
+    printed = Stability(calibration="paper").terms(asked)
+    assert tight[0] == tight_stream(BUDGET, 30, 0.02, 0.05, None)
+    assert printed[0] == bassily_noise(BUDGET, 30, printed_abstentions(30, 0.02, 0.05))
     assert printed[1] > 10 * tight[1]

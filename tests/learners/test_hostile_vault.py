@@ -22,11 +22,8 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession
+from secretballot.learners.labelers.universal import AskedPoints, Begun, PrivateRecords
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
-from secretballot.learners.universal.asked_points import AskedPoints
-from secretballot.learners.universal.budget_split import BudgetSplit
-from secretballot.learners.universal.kept_records import PrivateRecords
-from secretballot.learners.universal.labeler import _about_of
 from secretballot.runs.folder import RunFolder
 from secretballot.vault import VaultFiles
 from sessions import session, sparse
@@ -92,9 +89,12 @@ SPLIT = {
     "why": "",
 }
 UNIVERSAL = {
-    "settings": {},
+    "hypotheses": "h",
     "classes": ["no", "yes"],
     "n_features": 1,
+    "relation": "add-remove",
+    "n_cover": None,
+    "random_state": 0,
     "split": SPLIT,
     "ledger": "l",
 }
@@ -262,13 +262,13 @@ def test_the_head_of_a_file_of_teachers_is_theirs_or_they_count_as_absent(vault:
     TrainedTeachers.load(vault)
 
 
-def test_what_a_universal_plan_was_begun_with_is_whole_or_damaged() -> None:
-    assert _about_of(json.dumps(UNIVERSAL).encode()) == UNIVERSAL
-    for mutant in (*(json.dumps(made).encode() for made in mutants(UNIVERSAL)), *RAW):
-        found = _about_of(mutant)
-        if found is not None:
-            BudgetSplit.from_description(found["split"])
-            assert len(found["classes"]) == 2
+def test_what_a_universal_plan_was_begun_with_is_whole_or_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "universal.json"
+    path.write_bytes(json.dumps(UNIVERSAL).encode())
+    kept = Begun.read(tmp_path)
+    assert kept is not None
+    assert json.loads(kept.model_dump_json()) == UNIVERSAL
+    attack(path, lambda: Begun.read(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -288,12 +288,15 @@ def test_kept_arrays_are_of_their_shape_and_type_or_refused(
     bytes_of = io.BytesIO()
     np.save(bytes_of, made)
     for content in (bytes_of.getvalue(), head % b"9" * 15, head % b"-1", b"", *RAW):
-        (tmp_path / "asked.npy").write_bytes(content)
+        (tmp_path / "asked.npz").write_bytes(content)
         with in_time(), pytest.raises(SecretBallotError, match="damaged"):
             AskedPoints(1, 5, tmp_path)
         (tmp_path / "records.npz").write_bytes(content)
         with in_time(), pytest.raises(SecretBallotError, match="damaged"):
             PrivateRecords.load(tmp_path)
+    np.savez(tmp_path / "asked.npz", points=made)
+    with pytest.raises(SecretBallotError, match="damaged"):
+        AskedPoints(1, 5, tmp_path)
     np.savez(tmp_path / "records.npz", points=made, labels=np.array([0, 1, 2]))
     with pytest.raises(SecretBallotError, match="damaged"):
         PrivateRecords.load(tmp_path)

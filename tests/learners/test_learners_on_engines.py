@@ -53,18 +53,18 @@ def trained(engine: Any, vault: Path | None = None) -> Any:
 
 
 def stability(engine: Any) -> Any:
-    labeler = sb.StabilityLabeler(
-        budget=BUDGET, n_queries=5, max_abstentions=1, n_teachers=40, engine=engine
+    labeler = sb.Labeler(
+        "stability:max_abstentions=1", budget=BUDGET, n_queries=5, n_teachers=40, engine=engine
     )
     return labeler.fit(X, Y, classes=[0, 1])
 
 
 def agnostic(engine: Any) -> Any:
-    labeler = sb.AgnosticLabeler(
+    labeler = sb.Labeler(
+        "agnostic:max_abstentions=1",
         THRESHOLDS,
         budget=BUDGET,
         n_queries=20,
-        max_abstentions=1,
         n_teachers=200,
         relation="replace-one",
         engine=engine,
@@ -73,12 +73,10 @@ def agnostic(engine: Any) -> Any:
 
 
 def universal(engine: Any) -> Any:
-    labeler = sb.UniversalLabeler(
+    labeler = sb.Labeler(
+        "universal:n_first=1,n_cover=40,max_abstentions=1",
         THRESHOLDS,
         budget=sb.PrivacyBudget(1.0, 1e-6),
-        n_first=1,
-        n_cover=40,
-        max_abstentions=1,
         n_teachers=100,
         engine=engine,
     )

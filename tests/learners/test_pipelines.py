@@ -30,16 +30,16 @@ POOLED: dict[str, Any] = {
     "moments": lambda **more: sb.RecordMomentsClassifier(budget=BUDGET, **more),
     "record votes": lambda **more: sb.RecordVotesClassifier(budget=BUDGET, **more),
     "semi-private": lambda **more: sb.SemiPrivateClassifier(budget=BUDGET, **more),
-    "stability": lambda **more: sb.StabilityLabeler(
-        budget=BUDGET, n_queries=5, n_teachers=100, max_abstentions=1, **more
+    "stability": lambda **more: sb.Labeler(
+        "stability:max_abstentions=1", budget=BUDGET, n_queries=5, n_teachers=100, **more
     ),
 }
 ALONE: dict[str, Any] = {
-    "agnostic": lambda **more: sb.AgnosticLabeler(
-        sb.hypotheses.DecisionStumps(3), budget=BUDGET, n_queries=2, **more
+    "agnostic": lambda **more: sb.Labeler(
+        "agnostic", sb.hypotheses.DecisionStumps(3), budget=BUDGET, n_queries=2, **more
     ),
-    "universal": lambda **more: sb.UniversalLabeler(
-        sb.hypotheses.DecisionStumps(3), budget=BUDGET, **more
+    "universal": lambda **more: sb.Labeler(
+        hypotheses=sb.hypotheses.DecisionStumps(3), budget=BUDGET, **more
     ),
 }
 LABELS: dict[str, Any] = {

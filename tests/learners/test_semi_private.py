@@ -17,12 +17,13 @@ import secretballot as sb
 from flips import flip_law
 from secretballot.core import releasing
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
-from secretballot.learners.selection.sample_sizes import (
+from secretballot.learners.labelers.algorithms import (
     private_records_needed,
     public_points_needed,
 )
-from secretballot.learners.selection.semi_private import one_record_each, private_scores
+from secretballot.learners.selection.semi_private import private_scores
 from secretballot.learners.training import shards
+from secretballot.learners.training.shards import one_record_each
 from secretballot.report.certificate.plan_checks import total_price
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
@@ -106,7 +107,7 @@ WORLDS = {
     "thresholds": {"hypotheses": Thresholds()},
     "either way": {"hypotheses": Thresholds("either")},
     "intervals": {"hypotheses": Intervals()},
-    "candidates": {"candidates": FINITE},
+    "candidates": {"hypotheses": FINITE},
 }
 
 
@@ -237,7 +238,7 @@ def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_accounts_of_rec
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
     model = sb.SemiPrivateClassifier(Thresholds(), budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger)
     candidates = sb.SemiPrivateClassifier(
-        candidates=[
+        hypotheses=[
             DummyClassifier(strategy="constant", constant=k).fit([[0.0], [1.0]], [0, 1])
             for k in (0, 1)
         ],
@@ -360,7 +361,7 @@ def _models() -> list[Any]:
 
 def test_without_public_points_a_model_is_chosen_and_no_label_released():
     X = np.random.default_rng(8).random((200, 1))
-    model = sb.SemiPrivateClassifier(candidates=_models(), budget=sb.PrivacyBudget(1.0, 0.0))
+    model = sb.SemiPrivateClassifier(_models(), budget=sb.PrivacyBudget(1.0, 0.0))
     model.fit(X, _models()[2].predict(X), classes=[False, True])
     assert len(model.released_.queries) == 0
     assert sb.verify_certificate(model.certificate_).ok
@@ -372,8 +373,8 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
 @pytest.mark.parametrize(
     ("settings", "changes", "words"),
     [
-        ({"candidates": [1, 2]}, {}, "Both hypotheses and candidates"),
-        ({"hypotheses": FiniteClass(FINITE)}, {}, "as candidates"),
+        ({"hypotheses": [1, 2]}, {}, "give a fitted classifier"),
+        ({"hypotheses": FiniteClass(FINITE)}, {}, "list of its estimators"),
         ({"relation": "replace-one"}, {"units": np.arange(300)}, "units"),
         ({"n_cover": 0}, {}, "n_cover"),
         ({}, {"classes": [0, 1, 2]}, "Only binary classification"),
@@ -447,7 +448,7 @@ def test_candidates_of_another_account_are_refused_since_their_price_would_be_lo
 
     def choose(*candidates: object) -> sb.SemiPrivateClassifier:
         learner = sb.SemiPrivateClassifier(
-            candidates=candidates, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger
+            candidates, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger
         )
         return learner.fit(X, y, X_public=pool, classes=[0, 1])
 

@@ -231,7 +231,7 @@ def test_a_choice_on_disk_counts_as_in_memory(
     monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
     for data in ({"X": kept(tmp_path, unit, 150), "y": None}, in_memory(unit, 150)):
         model = sb.SemiPrivateClassifier(
-            candidates=models, budget=sb.PrivacyBudget(1, 0.0), ledger=account(unit)
+            models, budget=sb.PrivacyBudget(1, 0.0), ledger=account(unit)
         )
         with pytest.raises(InterruptedError):
             model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
@@ -249,7 +249,7 @@ def test_public_points_that_are_rows_on_disk_are_refused(tmp_path: Path, n_point
         in_rounds("tree", n_teachers=20, budget=budget),
         sb.RecordMomentsClassifier(budget=budget),
         sb.RecordVotesClassifier(budget=budget),
-        sb.SemiPrivateClassifier(candidates=models, budget=sb.PrivacyBudget(1, 0.0)),
+        sb.SemiPrivateClassifier(models, budget=sb.PrivacyBudget(1, 0.0)),
     ):
         with pytest.raises(DataError, match="X_public holds private records"):
             model.fit(table, None, X_public=points, classes=CLASSES)

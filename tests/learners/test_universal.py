@@ -20,10 +20,15 @@ import secretballot as sb
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
-from secretballot.learners.universal import labeler as universal
-from secretballot.learners.universal.budget_split import BudgetSplit, best_share, error_constants
-from secretballot.learners.universal.service import UniversalRun
-from secretballot.learners.universal.voting_phase import FirstPart
+from secretballot.learners.labelers.algorithms import (
+    Agnostic,
+    Asked,
+    BudgetSplit,
+    Universal,
+    best_share,
+    error_constants,
+)
+from secretballot.learners.labelers.universal import UniversalSession
 
 ASKED = PrivacyBudget(1.0, 1e-6)
 RNG = np.random.default_rng(0)
@@ -36,22 +41,20 @@ QUESTIONS = np.array(
     [*np.linspace(0.01, 0.05, 15), *np.linspace(0.85, 0.99, 15), *np.linspace(0.6, 0.8, 10)]
 )[:, None]
 NAMES = ["no", "yes"]
-BOOKS = ("plans/*/records.npz", "plans/*/asked.npy", "plans/*/universal.json")
+BOOKS = ("plans/*/records.npz", "plans/*/asked.npz", "plans/*/universal.json")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _plan_once() -> Any:
     """Calibrate each plan once: it follows from public numbers alone."""
-    patch, known, real = pytest.MonkeyPatch(), {}, universal.agnostic_terms
+    patch, known, real = pytest.MonkeyPatch(), {}, Agnostic.terms
 
-    def plan(budget: PrivacyBudget, n_queries: int, **settings: Any) -> Any:
-        key = (budget, n_queries, *settings.items())
-        if key not in known:
-            known[key] = real(budget, n_queries, **settings)
-        return known[key]
+    def terms(self: Agnostic, asked: Asked) -> Any:
+        if (self, asked) not in known:
+            known[self, asked] = real(self, asked)
+        return known[self, asked]
 
-    for room in ("universal.labeler", "labelers.agnostic"):
-        patch.setattr(f"secretballot.learners.{room}.agnostic_terms", plan)
+    patch.setattr(Agnostic, "terms", terms)
     yield
     patch.undo()
 
@@ -71,20 +74,22 @@ def settings(folder: Path | None = None, **changes: Any) -> dict[str, Any]:
         "epsilon_share": 0.1,
         "relation": "replace-one",
     } | changes
-    return (
-        given
-        if folder is None
-        else {"ledger": ledger_at(folder), "vault": folder / "vault"} | given
-    )
+    kept = {} if folder is None else {"ledger": ledger_at(folder), "vault": folder / "vault"}
+    return kept | given
 
 
-def fitted(folder: Path | None = None, **changes: Any) -> sb.UniversalLabeler:
-    return sb.UniversalLabeler(Thresholds(), **settings(folder, **changes)).fit(X, Y, classes=NAMES)
+def labeler_of(**given: Any) -> sb.Labeler:
+    own = {name: given.pop(name) for name in Universal.model_fields if name in given}
+    return sb.Labeler(Universal(**own), **{"hypotheses": Thresholds(), **given})
 
 
-def reopened(folder: Path, **changes: Any) -> sb.UniversalLabeler:
+def fitted(folder: Path | None = None, **changes: Any) -> sb.Labeler:
+    return labeler_of(**settings(folder, **changes)).fit(X, Y, classes=NAMES)
+
+
+def reopened(folder: Path, **changes: Any) -> sb.Labeler:
     given = {"n_first": 1, "ledger": None, "budget": None} | changes
-    return sb.UniversalLabeler(Thresholds(), **settings(folder, **given)).reopen()
+    return labeler_of(**settings(folder, **given)).reopen()
 
 
 def true_label(points: np.ndarray) -> np.ndarray:
@@ -99,11 +104,11 @@ def true_label(points: np.ndarray) -> np.ndarray:
 def test_the_parts_add_up_to_what_was_asked_and_a_ledger_admits_them(epsilon, share):
     split = BudgetSplit.of(PrivacyBudget(epsilon, 1e-6), share, 10, "")
     assert split.first is not None
-    total = Fraction(repr(split.first.epsilon)) + Fraction(repr(split.endless))
+    total = Fraction(repr(split.first.epsilon)) + Fraction(repr(split.endless_epsilon))
     assert total <= Fraction(repr(epsilon))
     assert float(total) == pytest.approx(epsilon, rel=1e-12)
-    assert split.endless == pytest.approx(share * epsilon, rel=5e-3)
-    assert BudgetSplit.from_description(json.loads(json.dumps(split.describe()))) == split
+    assert split.endless_epsilon == pytest.approx(share * epsilon, rel=5e-3)
+    assert BudgetSplit(**json.loads(json.dumps(split.model_dump()))) == split
 
 
 def test_the_ends_of_the_split_are_those_of_the_errata():
@@ -120,7 +125,7 @@ def test_the_ends_of_the_split_are_those_of_the_errata():
 
 def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path: Path):
     labeler = fitted(tmp_path)
-    assert (labeler.left, labeler.used, labeler.until_switch) == (math.inf, 0, 30)
+    assert (labeler.left, labeler.used, labeler.session_.until_switch) == (math.inf, 0, 30)
     with pytest.raises(AttributeError, match="first part still answers"):
         _ = labeler.student_
     answer = labeler.ask(QUESTIONS[0])
@@ -131,7 +136,7 @@ def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path: Pat
         math.inf,
     )
     assert labeler.ask(QUESTIONS[0]) == answer
-    assert (labeler.used, labeler.until_switch) == (1, 29)
+    assert (labeler.used, labeler.session_.until_switch) == (1, 29)
     answers = labeler.ask_many(QUESTIONS)
     assert answers.endless.tolist() == [False] * 30 + [True] * 10
     assert answers.answered.all()
@@ -139,7 +144,7 @@ def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path: Pat
     many = np.random.default_rng(1).random((50_000, 1))
     assert (labeler.ask_many(many).labels == true_label(many)).mean() > 0.8
     assert labeler.student_.predict([[0.9]]).tolist() == ["yes"]
-    assert (labeler.used, labeler.until_switch, labeler.left) == (30, 0, math.inf)
+    assert (labeler.used, labeler.session_.until_switch, labeler.left) == (30, 0, math.inf)
     ledger = ledger_at(tmp_path)
     assert (ledger.spent().epsilon, len(ledger.history())) == (1.0, 2)
 
@@ -151,12 +156,12 @@ def test_what_the_first_part_said_stays_and_the_rest_is_said_in_the_end():
     assert [answer.label for answer in first] == ["no", None, "yes"]
     assert first[1].abstained
     second = labeler.ask(doubtful[1])  # the last abstention: the switch comes 26 questions early
-    assert (second.endless, second.abstained, labeler.until_switch) == (True, False, 0)
+    assert (second.endless, second.abstained, labeler.session_.until_switch) == (True, False, 0)
     again = labeler.ask_many(np.concatenate([QUESTIONS[[0]], doubtful, QUESTIONS[[29]]]))
     assert again.endless.tolist() == [False, True, True, False]
     assert again.answered.all()
-    assert labeler.run_.endless is not None
-    assert labeler.run_.endless.n_candidates == 4 + 1
+    assert labeler.session_.endless is not None
+    assert labeler.session_.endless.n_candidates == 4 + 1
 
 
 def test_where_records_come_and_go_their_number_stays_private():
@@ -175,7 +180,7 @@ def test_where_records_come_and_go_their_number_stays_private():
 def test_a_repeated_question_counts_once():
     labeler = fitted()
     labeler.ask_many(np.repeat(QUESTIONS[:5], 20, axis=0))
-    assert (labeler.used, labeler.until_switch) == (5, 25)
+    assert (labeler.used, labeler.session_.until_switch) == (5, 25)
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -183,29 +188,22 @@ def test_a_sample_of_the_points_gives_fewer_candidates(known):
     rng = np.random.default_rng(3)
     points, questions = rng.random((4000, 2)), rng.random((400, 2))
     labels = np.where(points[:, 0] > 0.5, "yes", "no")
-    labeler = sb.UniversalLabeler(
-        DecisionStumps(2), **settings(n_first=40, n_cover=12, max_abstentions=1, n_teachers=300)
-    )
+    own = settings(n_first=40, n_cover=12, max_abstentions=1, n_teachers=300)
+    labeler = labeler_of(hypotheses=DecisionStumps(2), **own)
     if known:
-        labeler.fit(points, labels, classes=NAMES, public_points_known=questions)
+        labeler.fit(points, labels, classes=NAMES, X_public=questions)
     else:
         # plenty of records for a sample that is small enough to relabel
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(FirstPart, "fit", _no_session)
+            patch.setattr(sb.Labeler, "_sampled_session", lambda *_: None)
             labeler.fit(points, labels, classes=NAMES)
-        labeler.run_.session = None
-        labeler.run_.switch(questions[:40])
-    assert labeler.run_.endless is not None
-    assert labeler.run_.endless.n_candidates <= 2 * (1 + 11 + 11)
-    assert len(labeler.run_.endless.points) == (12 if known else 40)
+        labeler.session_.switch(questions[:40])
+    assert labeler.session_.endless is not None
+    assert labeler.session_.endless.n_candidates <= 2 * (1 + 11 + 11)
+    assert len(labeler.session_.endless.points) == (12 if known else 40)
     assert (
         labeler.ask_many(questions).labels == np.where(questions[:, 0] > 0.5, "yes", "no")
     ).mean() > 0.7
-
-
-def _no_session(self: Any, *_: Any, **__: Any) -> Any:
-    self.session_ = None
-    return self
 
 
 # -- all points known beforehand
@@ -214,23 +212,21 @@ def _no_session(self: Any, *_: Any, **__: Any) -> Any:
 def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_delta_is_spent(
     tmp_path: Path,
 ):
-    labeler = sb.UniversalLabeler(Thresholds(), **settings(tmp_path))
-    labeler.fit(X, Y, classes=NAMES, public_points_known=QUESTIONS)
+    labeler = labeler_of(**settings(tmp_path))
+    labeler.fit(X, Y, classes=NAMES, X_public=QUESTIONS)
     ledger = ledger_at(tmp_path)
     assert (ledger.spent().epsilon, ledger.spent().delta, len(ledger.history())) == (1.0, 0.0, 1)
     assert labeler.ask_many(QUESTIONS).labels.tolist() == true_label(QUESTIONS).tolist()
     assert labeler.ask(QUESTIONS[0]).endless
-    assert "epsilon 1 for all questions" in repr(labeler)
+    assert "epsilon 1 for all questions" in repr(labeler.session_)
     release = labeler.released(QUESTIONS)
     assert release.first is None
     assert [sb.verify_certificate(one).ok for one in release.certificates] == [True]
     assert (release.certificates[0]["epsilon"], release.certificates[0]["delta"]) == (1.0, 0.0)
     again = reopened(tmp_path)
-    assert again.describe() == labeler.describe()
+    assert again.session_.describe() == labeler.session_.describe()
     with pytest.raises(sb.ParameterError, match="other public points"):
-        sb.UniversalLabeler(Thresholds(), **settings(tmp_path)).fit(
-            X, Y, classes=NAMES, public_points_known=QUESTIONS[1:]
-        )
+        labeler_of(**settings(tmp_path)).fit(X, Y, classes=NAMES, X_public=QUESTIONS[1:])
     assert len(ledger.history()) == 1
     assert not list((tmp_path / "vault").glob(BOOKS[0]))
 
@@ -253,9 +249,9 @@ def test_each_part_has_a_certificate_that_tells_of_the_other_and_they_add_up():
     assert all(sb.verify_certificate(one).ok for one in release.certificates)
     assert sum(one["epsilon"] for one in release.certificates) == 1.0
     assert [one["delta"] for one in release.certificates] == [1e-6, 0.0]
-    assert str(labeler.split_) in release.certificates[0]["assumptions"][-1]
+    assert str(labeler.session_.split) in release.certificates[0]["assumptions"][-1]
     told = release.certificates[1]["public"]["universal"]
-    assert told == {**labeler.split_.describe(), "part": "endless"}
+    assert told == {**labeler.session_.split.model_dump(), "part": "endless"}
     assert {one["purpose"] for one in release.certificates} == {"triage"}
     # just after each was reserved
     after = [one["composition"]["spent_after"]["epsilon"] for one in release.certificates]
@@ -269,13 +265,13 @@ def test_it_goes_on_after_a_restart_before_the_switch_and_after_it(tmp_path: Pat
     first = fitted(tmp_path)
     said = first.ask_many(QUESTIONS[:12]).labels.tolist()
     second = reopened(tmp_path)
-    assert (second.used, second.until_switch) == (12, 18)
+    assert (second.used, second.session_.until_switch) == (12, 18)
     assert second.ask_many(QUESTIONS[:12]).labels.tolist() == said
     answers = second.ask_many(QUESTIONS).labels.tolist()
-    assert second.until_switch == 0
+    assert second.session_.until_switch == 0
     for labeler in (reopened(tmp_path), fitted(tmp_path), first):
         assert labeler.ask_many(QUESTIONS).labels.tolist() == answers
-        assert labeler.describe() == second.describe()
+        assert labeler.session_.describe() == second.session_.describe()
     assert (ledger_at(tmp_path).spent().epsilon, len(ledger_at(tmp_path).history())) == (1.0, 2)
 
 
@@ -296,11 +292,11 @@ def test_without_a_vault_records_are_held_in_memory_and_never_pickled():
     labeler = fitted()
     with pytest.raises(TypeError, match="refuse"):
         pickle.dumps(labeler)
-    assert repr(labeler.run_._records) == "PrivateRecords(<private>)"
+    assert repr(labeler.session_._records) == "PrivateRecords(<private>)"
     with pytest.raises(TypeError, match="private records refuse"):
-        pickle.dumps(labeler.run_._records)
+        pickle.dumps(labeler.session_._records)
     labeler.ask_many(QUESTIONS)
-    assert labeler.run_._records is None
+    assert labeler.session_._records is None
     assert labeler.ask(QUESTIONS[39]).endless
 
 
@@ -309,10 +305,10 @@ MOMENTS: dict[str, tuple[str, bool]] = {
     "before the commit": ("secretballot.core.mechanisms.ExponentialChoice.draw", False),
     "after the commit": ("secretballot.core.releasing.AnswerStream.close", True),
     "before the records go": (
-        "secretballot.learners.universal.kept_records.PrivateRecords.forget",
+        "secretballot.learners.labelers.universal.PrivateRecords.forget",
         True,
     ),
-    "before the switch": ("secretballot.learners.universal.service.UniversalRun.switch", True),
+    "before the switch": ("secretballot.learners.labelers.universal.UniversalSession.switch", True),
 }
 
 
@@ -338,10 +334,10 @@ def test_killed_at_the_switch_it_neither_pays_twice_nor_answers_unpaid(tmp_path:
     drawn = choice_in(ledger)
     assert bool(drawn) == (moment in ("after the commit", "before the records go"))
     labeler = reopened(tmp_path)
-    assert (labeler.used, labeler.until_switch) == (30, 0)
+    assert (labeler.used, labeler.session_.until_switch) == (30, 0)
     assert (labeler.ask_many(QUESTIONS[30:]).labels == true_label(QUESTIONS[30:])).all()
-    assert labeler.run_.endless is not None
-    assert (labeler.run_.endless.points == QUESTIONS[:30]).all()
+    assert labeler.session_.endless is not None
+    assert (labeler.session_.endless.points == QUESTIONS[:30]).all()
     assert drawn in ([], choice_in(ledger))
     assert (ledger.spent().epsilon, len(ledger.history())) == (1.0, 2)
     assert not list((tmp_path / "vault").glob(BOOKS[0]))
@@ -364,23 +360,23 @@ def _die_at(target: str, at_once: bool) -> None:
 def test_of_two_processes_that_switch_one_draws(tmp_path: Path):
     one = fitted(tmp_path)
     other = reopened(tmp_path)
-    real = UniversalRun.switch
+    real = UniversalSession.switch
 
-    def overtaken(self: UniversalRun, points: np.ndarray) -> None:
-        if self is one.run_:
+    def overtaken(self: UniversalSession, points: np.ndarray) -> None:
+        if self is one.session_:
             other.ask_many(QUESTIONS)
         real(self, points)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(UniversalRun, "switch", overtaken)
+        patch.setattr(UniversalSession, "switch", overtaken)
         one.ask_many(QUESTIONS)
-    assert one.describe() == other.describe()
+    assert one.session_.describe() == other.session_.describe()
     assert len(ledger_at(tmp_path).history()) == 2
 
 
 def test_a_second_part_that_was_not_reserved_in_time_is_reserved_by_the_next_start(tmp_path: Path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(universal.UniversalLabeler, "_begin_run", _crash)
+        patch.setattr(sb.Labeler, "_begun", _crash)
         with pytest.raises(KeyboardInterrupt):
             fitted(tmp_path)
     assert len(ledger_at(tmp_path).history()) == 1
@@ -407,7 +403,7 @@ def _crash(*_: Any, **__: Any) -> None:
         ({"hypotheses": DecisionStumps(2)}, {}, "columns"),
         ({}, {"classes": ["a", "b", "c"]}, "classes has 3"),
         ({}, {"X": np.where(X > 0.5, np.nan, X)}, "nan"),
-        ({}, {"public_points_known": np.ones((5, 2))}, "columns"),
+        ({}, {"X_public": np.ones((5, 2))}, "columns"),
     ],
 )
 def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(
@@ -420,13 +416,12 @@ def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(
         relation="replace-one",
     )
     given = {
-        "hypotheses": Thresholds(),
         "ledger": ledger,
         "vault": tmp_path / "vault",
         **settings(),
     } | changes
     with pytest.raises((sb.ParameterError, sb.DataError), match=words) as refusal:
-        sb.UniversalLabeler(**given).fit(**{"X": X, "y": Y, "classes": NAMES} | call)
+        labeler_of(**given).fit(**{"X": X, "y": Y, "classes": NAMES} | call)
     assert str(refusal.value).rstrip().endswith(".")
     assert ledger.history() == []
     assert not list((tmp_path / "vault").glob(BOOKS[0]))
@@ -438,7 +433,7 @@ def test_a_ledger_with_room_for_one_part_only_takes_neither(tmp_path: Path, room
     with pytest.raises(
         sb.BudgetError, match=r"Both parts cost epsilon 1, delta 1e-06.*Nothing was spent"
     ):
-        sb.UniversalLabeler(Thresholds(), **settings(ledger=ledger)).fit(X, Y, classes=NAMES)
+        fitted(ledger=ledger)
     assert ledger.history() == []
 
 
@@ -461,11 +456,11 @@ def test_a_plan_goes_on_only_with_the_settings_and_the_data_it_began_with(tmp_pa
         with pytest.raises(sb.ParameterError, match="other settings"):
             fitted(tmp_path, **changes)
     with pytest.raises(sb.DataError, match="other data"):
-        sb.UniversalLabeler(Thresholds(), **settings(tmp_path)).fit(X[::-1], Y, classes=NAMES)
+        labeler_of(**settings(tmp_path)).fit(X[::-1], Y, classes=NAMES)
     with pytest.raises(sb.ParameterError, match="other settings"):
-        sb.UniversalLabeler(Intervals(), **settings(tmp_path)).reopen()
+        labeler_of(hypotheses=Intervals(), **settings(tmp_path)).reopen()
     with pytest.raises(sb.DataError, match="no universal labeler 'another'"):
         reopened(tmp_path, request="another")
     with pytest.raises(sb.ParameterError, match="vault is None"):
-        sb.UniversalLabeler(Thresholds()).reopen()
+        labeler_of().reopen()
     assert len(ledger_at(tmp_path).history()) == history

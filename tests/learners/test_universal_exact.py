@@ -31,8 +31,8 @@ from secretballot.accounting import (
 from secretballot.core import releasing
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
-from secretballot.learners.labelers import agnostic
-from secretballot.learners.universal.budget_split import BudgetSplit
+from secretballot.learners.labelers import labeler as labelers
+from secretballot.learners.labelers.algorithms import Agnostic, Asked, BudgetSplit
 
 QUERIES = np.array([[0.5], [1.5]])
 LINE = tuple(itertools.product((0.0, 1.0, 2.0), (0, 1)))
@@ -119,29 +119,28 @@ class World:
         self.hypotheses, self.event, self.share = hypotheses, event, share
         self.first_epsilon = BUDGET.epsilon - share
         self.rows, self.relabelling, self.choice = np.arange(0), Script(), Script()
-        monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: self.rows)
+        monkeypatch.setattr(labelers, "sample_in_random_order", lambda n, m: self.rows)
         monkeypatch.setattr(
             import_module("secretballot.learners.labelers.relabel"),
             "noise_source",
             lambda: self.relabelling,
         )
         monkeypatch.setattr(releasing, "noise_source", lambda: self.choice)
-        monkeypatch.setattr(agnostic, "agnostic_terms", self.plan)
+        monkeypatch.setattr(Agnostic, "terms", lambda _, asked: self.plan(asked))
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))
         self.told = cache(self._told)
 
-    def plan(self, budget: PrivacyBudget, n_queries: int, **_: Any) -> tuple[Sampled, int]:
+    def plan(self, asked: Asked) -> tuple[Sampled, int]:
         """Return a plan small enough to be enumerated, in place of one that keeps the budget:
         with one teacher."""
-        assert budget.epsilon == self.first_epsilon
+        assert asked.budget.epsilon == self.first_epsilon
         return self.event, 1
 
-    def fitted(self, records: Records) -> sb.UniversalLabeler:
-        labeler = sb.UniversalLabeler(
+    def fitted(self, records: Records) -> sb.Labeler:
+        labeler = sb.Labeler(
+            f"universal:n_first={len(QUERIES)},epsilon_share={self.share}",
             self.hypotheses,
             budget=BUDGET,
-            n_first=len(QUERIES),
-            epsilon_share=self.share,
             relation="replace-one",
         )
         X, y = np.array([[x] for x, _ in records]), [label for _, label in records]
@@ -152,7 +151,7 @@ class World:
         self.rows, self.relabelling.outcome, total = np.arange(len(sample)), 0, np.zeros(16)
         filled = sample + LINE[:1] * (self.event.out_of - len(sample))
         while self.relabelling.outcome < len(self.relabelling.law) or not self.relabelling.outcome:
-            session = self.fitted(filled).run_.session
+            session = self.fitted(filled).session_.first
             assert session is not None
             ones = session._teachers.vote(QUERIES, request=session.request)._unseal()[0][:, 1]
             total += self.relabelling.law[self.relabelling.outcome] * self.answers(
@@ -172,7 +171,7 @@ class World:
         labeler = self.fitted(records)
         # answered as if no noise were drawn, and then the switch
         assert labeler.ask_many(QUERIES).answered.all()
-        assert len(self.choice.law) == labeler.run_.endless.n_candidates
+        assert len(self.choice.law) == labeler.session_.endless.n_candidates
         return self.choice.law
 
     def pairs(self, law: Callable[[Records], Law]) -> Iterator[tuple[Law, Law]]:
@@ -248,7 +247,14 @@ def sampled_answer(epsilon: float, rate: float, side: int) -> Law:
 
 def printed(total: PrivacyBudget, share: float, n_first: int, why: str) -> BudgetSplit:
     """As Algorithm 4 has it: all of epsilon to each part."""
-    return BudgetSplit(total, total, total.epsilon, n_first, why)
+    return BudgetSplit(
+        epsilon=total.epsilon,
+        delta=total.delta,
+        first_epsilon=total.epsilon,
+        endless_epsilon=total.epsilon,
+        first_questions=n_first,
+        why=why,
+    )
 
 
 ASKED = PrivacyBudget(1.0, 1e-6)
@@ -259,7 +265,7 @@ def test_the_worst_of_two_guarantees_keeps_epsilon_and_as_printed_it_does_not(sh
     def delta(split: BudgetSplit) -> float:
         assert split.first is not None
         sides = [
-            jointly(sharpest(split.first.epsilon, side), sharpest(split.endless, side))
+            jointly(sharpest(split.first.epsilon, side), sharpest(split.endless_epsilon, side))
             for side in (0, 1)
         ]
         return true_delta(*sides, ASKED.epsilon)
@@ -294,15 +300,11 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
     )
     event = sampled_event(LOUD, 1, 1, "replace-one")
     world = World(monkeypatch, hypotheses, event, 0.1)
-    monkeypatch.setattr(
-        agnostic,
-        "agnostic_terms",
-        lambda b, m, **_: (event, 1),
-    )
+    monkeypatch.setattr(Agnostic, "terms", lambda _, asked: (event, 1))
     # at its own price, not at that of the labeler
     own = PrivacyBudget(epsilon_upper((event,), 0.9), 0.9)
     monkeypatch.setattr(
-        agnostic,
+        labelers,
         "LabelingSession",
         lambda teachers, mechanism, ledger, _, **more: sb.LabelingSession(
             teachers, mechanism, ledger, own, **more
@@ -313,23 +315,24 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
         ledger = sb.Ledger.in_memory(
             dataset="made up", budget=PrivacyBudget(9.0, 0.99), relation="replace-one"
         )
-        labeler = sb.UniversalLabeler(
+        labeler = sb.Labeler(
+            "universal:n_first=1000,epsilon_share=0.1",
             hypotheses,
             budget=ASKED,
-            n_first=1000,
-            epsilon_share=0.1,
             relation="replace-one",
             ledger=ledger,
         )
         labeler.fit([[7.0]], [label], classes=[0, 1]).ask_many(questions)
-        assert labeler.split_.first is not None
+        assert labeler.session_.split.first is not None
         laws.append(world.choice.law)
     assert len(laws[0]) == 1001
     loss = math.log(max(laws[0] / laws[1]))
-    assert loss == pytest.approx(labeler.split_.endless, rel=2e-3)
-    assert loss < labeler.split_.endless
+    assert loss == pytest.approx(labeler.session_.split.endless_epsilon, rel=2e-3)
+    assert loss < labeler.session_.split.endless_epsilon
     bit = [
-        sampled_answer(labeler.split_.first.epsilon, labeler.split_.first.epsilon / 56, side)
+        sampled_answer(
+            labeler.session_.split.first.epsilon, labeler.session_.split.first.epsilon / 56, side
+        )
         for side in (0, 1)
     ]
     true = true_delta(jointly(laws[0], bit[0]), jointly(laws[1], bit[1]), ASKED.epsilon)

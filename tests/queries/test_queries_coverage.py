@@ -3,8 +3,7 @@ import pytest
 from scipy import sparse
 
 from secretballot.queries import ClusterSampling, KCenterSampling, PublicPool
-from secretballot.queries.coverage import spread_over
-from secretballot.queries.points import scaled_points
+from secretballot.queries.coverage import scaled_points, spread_over
 from secretballot.released import ReleasedLabels
 
 

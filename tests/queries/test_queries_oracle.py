@@ -11,11 +11,10 @@ from sklearn.preprocessing import StandardScaler
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import DisagreementSampling, MarginSampling, PassiveSampling, PublicPool
-from secretballot.queries.fitting import PoolLearner
-from secretballot.queries.forced_fits import LearnerFits, LogisticFits
-from secretballot.queries.labelled import LabelledRows
-from secretballot.queries.oracle import OracleRegion
-from secretballot.queries.points import scaled_points
+from secretballot.queries.base import LabelledRows
+from secretballot.queries.coverage import scaled_points
+from secretballot.queries.oracle import LearnerFits, LogisticFits, OracleRegion
+from secretballot.queries.uncertainty import PoolLearner
 from secretballot.released import ReleasedLabels
 
 LINEAR = LogisticRegression(C=1e4, max_iter=500)

@@ -1,7 +1,7 @@
 import numpy as np
 
 from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier
-from secretballot.students.neighbour_graph import NeighbourGraph
+from secretballot.students.graph_counts import NeighbourGraph
 
 K = 250
 

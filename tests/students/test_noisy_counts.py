@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier
-from secretballot.students.evidence import Moments, fit_by_evidence
+from secretballot.students.noisy_counts import Moments, fit_by_evidence
 
 K = 250
 

@@ -470,7 +470,7 @@ class AnswerStream:
         stops_at, last = self._own.mechanism.stops_at, page.last()
         if stops_at is not None and last and not self._own.decoded(last).used < stops_at:
             return 0
-        return self.planned - page.count
+        return int(self.planned - page.count)
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:

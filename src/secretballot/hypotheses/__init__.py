@@ -5,10 +5,9 @@ Nothing here knows private data.
 
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
 from secretballot.hypotheses.coefficient import DisagreementCoefficient, disagreement_coefficient
+from secretballot.hypotheses.cuts import DecisionStumps, Thresholds
 from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.intervals import Intervals
-from secretballot.hypotheses.stumps import DecisionStumps
-from secretballot.hypotheses.thresholds import Thresholds
 
 __all__ = [
     "DecisionStumps",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import is_exact, rows_alone
 from secretballot.hypotheses.points import check_labels, check_points
 
@@ -234,3 +234,19 @@ class HypothesisClass(ABC):
         X : array of shape (n, n_features)
         """
         return self.version_space().disagreement_region(X)
+
+
+def check_hypotheses(given: object) -> HypothesisClass:
+    """Return a class of hypotheses.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, or a type of which no instance was made.
+    """
+    if isinstance(given, HypothesisClass):
+        return given
+    kind = f"the type {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+    raise ParameterError(
+        Parameter("hypotheses"), f" is {kind}; give a HypothesisClass, such as Thresholds()."
+    )

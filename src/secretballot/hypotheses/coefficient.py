@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import check_finite, check_instance, name_part
+from secretballot._validation import check_finite, name_part
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.hypotheses.base import Hypothesis, HypothesisClass
+from secretballot.hypotheses.base import Hypothesis, HypothesisClass, check_hypotheses
 from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.points import check_points
 
@@ -118,9 +118,7 @@ def disagreement_coefficient(
     DataError
         If points do not fit, or no member labels them as `best` does.
     """
-    check_instance(
-        "hypotheses", hypotheses, HypothesisClass, hint="give a class such as Thresholds()"
-    )
+    check_hypotheses(hypotheses)
     points = check_points(X, 1 if np.ndim(X) == 1 else None)
     distinct, counts = np.unique(points, axis=0, return_counts=True)
     labels = np.asarray(best.predict(distinct), dtype=np.int64)

@@ -16,7 +16,7 @@ from secretballot.hypotheses.points import (
     check_labels,
     check_points,
     check_slack,
-    check_weights,
+    check_weighted,
     rounding_allowance,
 )
 
@@ -171,11 +171,9 @@ class FiniteClass(HypothesisClass):
         sample_weight : array of shape (n,), optional
             What a mistake on each row counts, at least 0; 1 by default.
         """
-        points = check_points(X, None)
-        labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
-        return self.members[
-            int(np.argmin(_mistakes_of_members(self.members, points, labels, weights)))
-        ]
+        points, labels, weights = check_weighted(X, y, sample_weight, None)
+        mistakes = _mistakes_of_members(self.members, points, labels, weights)
+        return self.members[int(np.argmin(mistakes))]
 
     def dichotomies(self, X: ArrayLike) -> "FiniteDichotomies":
         """Return the labellings, in the order of the first estimators that have them.
@@ -292,8 +290,7 @@ class FiniteSpace(VersionSpace):
         sample_weight : array of shape (n,), optional
             What a mistake on each row counts, at least 0; 1 by default.
         """
-        points = check_points(X, None)
-        labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
+        points, labels, weights = check_weighted(X, y, sample_weight, None)
         margin = check_slack(slack) + rounding_allowance(weights)
         mistakes = _mistakes_of_members(self._members_left(), points, labels, weights)
         places = np.flatnonzero(self.mask)

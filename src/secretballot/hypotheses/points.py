@@ -119,6 +119,15 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     return weights
 
 
+def check_weighted(
+    X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, n_features: int | None
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Return points, labels and what a mistake on each row counts; parameters and errors are those
+    of `check_points`, `check_labels` and `check_weights`."""
+    points = check_points(X, n_features)
+    return points, check_labels(y, len(points)), check_weights(sample_weight, len(points))
+
+
 def check_slack(slack: object) -> float:
     """Return the slack as a float if it is at least 0; infinity keeps every hypothesis.
 
@@ -127,19 +136,14 @@ def check_slack(slack: object) -> float:
     ParameterError
         If it is not a number, is negative or nan.
     """
-    try:
-        number = (
-            float(slack)
-            if isinstance(slack, numbers.Real) and not isinstance(slack, bool)
-            else math.nan
-        )
-    except OverflowError:  # an integer beyond the floats is larger than any number of mistakes
-        number = math.inf if slack > 0 else -math.inf  # type: ignore[operator]  # real
-    if not number >= 0:
+    real = isinstance(slack, numbers.Real) and not isinstance(slack, bool)
+    if not real or not slack >= 0:  # type: ignore[operator]
         raise ParameterError(
             Parameter("slack"), f" is {shown(slack)}; it must be a number of mistakes, at least 0."
         )
-    return number
+    with contextlib.suppress(OverflowError):
+        return float(slack)  # type: ignore[arg-type]
+    return math.inf  # an integer beyond the floats is larger than any number of mistakes
 
 
 def check_index(index: object, n_labellings: int) -> int:

@@ -8,9 +8,12 @@ import numpy as np
 from secretballot._rows import take_rows
 from secretballot._typing import IntArray
 from secretballot.publishing.job import AskedInRounds, ReleaseJob
-from secretballot.queries import CheckedSelector, PublicPool
-from secretballot.queries.names import strategy_by_name
-from secretballot.queries.proposals import default_round_size
+from secretballot.queries import (
+    CheckedSelector,
+    PublicPool,
+    default_round_size,
+    strategy_by_name,
+)
 from secretballot.released import ReleasedLabels
 from secretballot.report.rounds.story import QueryStory, make_story
 from secretballot.students import fit_student

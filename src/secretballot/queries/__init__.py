@@ -1,12 +1,19 @@
 """Which public point to ask next. Sees public points and released labels only."""
 
-from secretballot._validation import STRATEGIES
-from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
-from secretballot.queries.coverage import ClusterSampling, KCenterSampling
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from secretballot._validation import STRATEGIES, StrategyName, check_choice
+from secretballot.queries.base import (
+    CheckedSelector,
+    PublicPool,
+    QuerySelector,
+    QueryStrategy,
+    check_proposal,
+    default_round_size,
+)
+from secretballot.queries.coverage import ClusterSampling, KCenterSampling, PassiveSampling
 from secretballot.queries.disagreement import DisagreementSampling
-from secretballot.queries.names import strategy_by_name
-from secretballot.queries.passive import PassiveSampling
-from secretballot.queries.proposals import CheckedSelector, InRounds, check_proposal
 from secretballot.queries.uncertainty import CommitteeSampling, EntropySampling, MarginSampling
 
 __all__ = [
@@ -24,5 +31,64 @@ __all__ = [
     "QuerySelector",
     "QueryStrategy",
     "check_proposal",
+    "default_round_size",
     "strategy_by_name",
 ]
+
+_BUILDERS: dict[StrategyName, Callable[[], QueryStrategy]] = {
+    "passive": PassiveSampling,
+    "disagreement": DisagreementSampling,
+    "margin": MarginSampling,
+    "entropy": EntropySampling,
+    "committee": CommitteeSampling,
+    "k-center": KCenterSampling,
+    "cluster": ClusterSampling,
+}
+
+
+def strategy_by_name(name: str) -> QueryStrategy:
+    """Return the strategy of that name with its default settings.
+
+    Parameters
+    ----------
+    name : {"passive", "disagreement", "margin", "entropy", "committee", "k-center", "cluster"}
+        "disagreement" is the form for any learner, with a logistic regression.
+
+    Raises
+    ------
+    ParameterError
+        If there is no strategy of that name.
+    """
+    return _BUILDERS[check_choice("strategy", name, STRATEGIES)]()
+
+
+@dataclass(frozen=True, eq=False)
+class InRounds:
+    """Settings of queries that are asked in rounds.
+
+    Parameters
+    ----------
+    strategy : QueryStrategy, optional
+        How to choose; `MarginSampling` by default.
+    round_size : int, optional
+        Queries per round; a twentieth of all by default. The strategy learns from the answers
+        between rounds.
+    confidence : float, optional
+        Of interactive voting: probability from which on a prediction of the student that was not
+        corrected counts as confirmed; 0.9 by default. Given with `ConfidentLabels` of your own, it
+        makes them interactive.
+
+    Examples
+    --------
+    >>> sb.queries.InRounds(round_size=20).chosen.describe()["name"]
+    'margin'
+    """
+
+    strategy: QueryStrategy | None = None
+    round_size: int | None = None
+    confidence: float | None = None
+
+    @property
+    def chosen(self) -> QueryStrategy:
+        """The strategy."""
+        return MarginSampling() if self.strategy is None else self.strategy

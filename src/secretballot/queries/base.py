@@ -1,11 +1,22 @@
 """What a query strategy sees, public things alone, and what it answers: the next points to ask."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from secretballot._typing import IntArray
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erf
+
+from secretballot._seeded import own_global_states, seed_of
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import check_count, check_instance
+from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
+
+_ROUNDS = 20  # where nothing else is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,3 +119,194 @@ class QuerySelector(ABC):
     def explain(self) -> dict[str, Any]:
         """Return what the report may tell of the run, as JSON values, such as a version space."""
         return {}
+
+
+def default_round_size(n_queries: int) -> int:
+    """Return how many queries a round has, where nothing else is said."""
+    return max(1, n_queries // _ROUNDS)
+
+
+def check_proposal(
+    rows: object, n: int, pool: PublicPool, asked: Collection[int] | IntArray
+) -> IntArray:
+    """Return the proposed rows, if they may be asked, as an int64 array of shape (k,), k <= n.
+
+    Parameters
+    ----------
+    rows : array of int, shape (k,)
+        What a strategy proposed.
+    n : int
+        How many it was allowed to propose.
+    pool : PublicPool
+    asked : collection of int
+        Rows that were proposed before.
+
+    Raises
+    ------
+    DataError
+        If the rows are not a list of integers, lie outside of the pool, repeat a row, or are
+        more than `n`.
+    """
+    # Types first: whatever is compared afterwards is a number, and a number of float type might
+    # round to a row that nobody meant.
+    array: NDArray[Any] = np.asarray(rows)
+    if array.ndim == 1 and not array.size:
+        return np.empty(0, dtype=np.int64)
+    fault = _fault_of(array, n, pool, asked)
+    if fault:
+        raise DataError(f"the strategy proposed {fault}.")
+    return array.astype(np.int64)
+
+
+def _fault_of(
+    array: NDArray[Any], n: int, pool: PublicPool, asked: Collection[int] | IntArray
+) -> str | None:
+    """Return why rows cannot be asked, None if they can."""
+    if array.ndim != 1:
+        return f"an array of shape {array.shape}; it must propose a list of rows"
+    if array.dtype.kind not in "iu":
+        return f"rows of dtype {array.dtype}; it must propose integers"
+    if len(array) > n:
+        return f"{len(array)} rows where {n} were wanted; it must propose at most {n}"
+    outside = array[(array < 0) | (array >= pool.n_points)]
+    if len(outside):
+        last = pool.n_points - 1
+        return f"row {outside[0]}, outside of the pool; it must propose rows from 0 to {last}"
+    values, times = np.unique(array.astype(np.int64), return_counts=True)
+    known = np.fromiter(asked, dtype=np.int64, count=len(asked))
+    again = values[(times > 1) | np.isin(values, known)]
+    if len(again):
+        return f"row {again[0]} twice; it must propose each row of the pool once"
+    return None
+
+
+class CheckedSelector(QuerySelector):
+    """Run any strategy, and stop with one sentence at the first proposal that cannot be asked.
+
+    Every step runs on global random states of its own, seeded by the pool's public random state: a
+    strategy whose learner draws from them does not depend on what was done before.
+
+    Parameters
+    ----------
+    strategy : QueryStrategy
+    pool : PublicPool
+
+    Raises
+    ------
+    ParameterError
+        If `strategy` is no strategy, or starts something else than a selector.
+
+    Examples
+    --------
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
+    >>> selector = sb.queries.CheckedSelector(sb.queries.PassiveSampling(), pool)
+    >>> len(selector.propose(4)), len(selector.propose(40))
+    (4, 16)
+    """
+
+    def __init__(self, strategy: QueryStrategy, pool: PublicPool) -> None:
+        hint = "give a QueryStrategy, such as MarginSampling()"
+        check_instance("strategy", strategy, QueryStrategy, hint=hint)
+        self._pool, self._asked = pool, set[int]()
+        with self._own_states():
+            self._selector = strategy.start(pool)
+        check_instance("what start returned", self._selector, QuerySelector)
+
+    def propose(self, n: int) -> IntArray:
+        """Return at most `n` rows that were checked; see `check_proposal` for what is refused."""
+        n = check_count("n", n)
+        with self._own_states():
+            proposed = self._selector.propose(n)
+        rows = check_proposal(proposed, n, self._pool, self._asked)
+        self._asked.update(rows.tolist())
+        return rows
+
+    def receive(self, released: ReleasedLabels) -> None:
+        """Hand everything released so far to the strategy."""
+        with self._own_states():
+            self._selector.receive(released)
+
+    def explain(self) -> dict[str, Any]:
+        """Return what the strategy tells of its choices."""
+        with self._own_states():
+            return self._selector.explain()
+
+    def _own_states(self) -> AbstractContextManager[None]:
+        """Return a context seeded by the pool and by how far the run has come."""
+        return own_global_states(seed_of(self._pool.random_state, len(self._asked)))
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of the pool with released labels.
+
+    Attributes
+    ----------
+    rows, labels : ndarray of int64, shape (n,)
+        Rows of the pool, and positions among the classes. Abstentions are not among them.
+    weights : ndarray of float64, shape (n,)
+        Confidence in each label, from 0 to 1; 1 where labels alone were released.
+    asked : ndarray of int64, shape (n_queries,)
+        All rows that were asked, abstentions included.
+    """
+
+    rows: IntArray
+    labels: IntArray
+    weights: FloatArray
+    asked: IntArray
+
+    @classmethod
+    def none(cls) -> "LabelledRows":
+        """Return what is known before the first answer."""
+        nothing = np.empty(0, dtype=np.int64)
+        return cls(nothing, nothing, np.empty(0), nothing)
+
+    def among(self, rows: IntArray) -> "LabelledRows":
+        """Return the part that belongs to `rows`, of shape (k,)."""
+        kept = np.isin(self.rows, rows)
+        return LabelledRows(
+            self.rows[kept],
+            self.labels[kept],
+            self.weights[kept],
+            self.asked[np.isin(self.asked, rows)],
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes of which a label is known."""
+        return len(np.unique(self.labels))
+
+
+def labelled_rows(released: ReleasedLabels, pool: PublicPool) -> LabelledRows:
+    """Return the answered queries of a release.
+
+    The confidence in a label, where noisy counts are released, is 2 Phi(gap / noise) - 1: Phi(gap /
+    noise) is the probability, under a flat prior, that the class with the larger noisy count also
+    has the larger true one; 0 says that the label is no better than a guess. Labels alone are
+    trusted fully.
+
+    Raises
+    ------
+    DataError
+        If the release belongs to another pool.
+    """
+    queries, labels = released.queries, released.labels
+    if len(queries) and not int(queries.max()) < pool.n_points:
+        raise DataError(
+            f"the release asked row {int(queries.max())} of a public pool of {pool.n_points} rows."
+        )
+    if tuple(released.classes) != tuple(pool.classes):
+        raise DataError(
+            "the release names other classes than the pool; give the release of this pool."
+        )
+    weights, counts, sigma = np.ones(len(labels)), released.noisy_counts, released.sigma
+    if counts is not None and sigma is not None:
+        if counts.ndim == 1:
+            gap, noise = np.abs(counts - released.n_teachers / 2), sigma
+        else:
+            ordered = np.sort(counts, axis=1)
+            gap, noise = (ordered[:, -1] - ordered[:, -2]).astype(np.float64), sigma * np.sqrt(2.0)
+        # 2 Phi(x) - 1 = erf(x / sqrt 2)
+        weights = np.asarray(erf(gap / (noise * np.sqrt(2.0))), dtype=np.float64)
+    answered = labels >= 0  # -1 stands for a query without an answer
+    return LabelledRows(queries[answered], labels[answered], weights[answered], queries)

@@ -1,21 +1,143 @@
-"""Strategies that cover the pool and look at no label: a first round for others, or all rounds."""
+"""Strategies that look at no label: random rows, and rows that cover the pool; and public points on
+one scale, for distances between them."""
 
 import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
+from secretballot.exceptions import DataError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
-from secretballot.queries.passive import OrderedSelector
-from secretballot.queries.points import is_sparse, scaled_points, squared_norms
 from secretballot.released import ReleasedLabels
 
 # Up to this many points k-means looks at all of them in every step.
 _FULL_PASSES = 5_000
+
+
+def is_sparse(X: Any) -> bool:
+    """Return whether `X` is a sparse matrix."""
+    return bool(sparse.issparse(X))
+
+
+def as_numbers(X: Any) -> Any:
+    """Return points as a float64 array, or CSR matrix if they are sparse, of shape (m, n_features).
+
+    Raises
+    ------
+    DataError
+        If a column does not hold numbers, or a number is missing or infinite.
+    """
+    matrix: Any = X.tocsr() if is_sparse(X) else np.asarray(X)
+    if matrix.ndim != 2:
+        raise DataError(
+            f"the pool has shape {matrix.shape}; give a table of points, one in each row."
+        )
+    # dense points in one layout, so that a frame and an array of the same numbers round alike and
+    # give the same run
+    layout = {} if is_sparse(matrix) else {"order": "C"}
+    try:
+        matrix = matrix.astype(np.float64, **layout)
+    except (TypeError, ValueError):
+        raise DataError(
+            "the pool holds values that are not numbers, and this strategy measures distances; "
+            "encode them as numbers (OneHotEncoder), or use passive sampling."
+        ) from None
+    if not np.isfinite(matrix.data if is_sparse(matrix) else matrix).all():
+        raise DataError(
+            "the pool holds missing or infinite numbers, and this strategy measures distances; "
+            "fill them (SimpleImputer), or use passive sampling."
+        )
+    return matrix
+
+
+def scaled_points(X: Any) -> Any:
+    """Return points with every column at standard deviation 1, and mean 0 unless they are sparse.
+
+    Distances are the same with and without the mean, so sparse points stay sparse. Constant columns
+    become 0 or, in sparse points, keep their value.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of numbers, shape (m, n_features)
+
+    Raises
+    ------
+    DataError
+        If a column does not hold numbers, or a number is missing or infinite.
+    """
+    matrix = as_numbers(X)
+    mean = np.asarray(matrix.mean(axis=0)).ravel()
+    if is_sparse(matrix):
+        variance = np.asarray(matrix.multiply(matrix).mean(axis=0)).ravel() - mean**2
+    else:
+        matrix -= mean
+        variance = np.einsum("ij,ij->j", matrix, matrix) / max(1, len(matrix))
+    # below the rounding of the mean, a column is constant
+    constant = ~(variance > 1e-14 * (variance + mean**2))
+    scale = np.sqrt(np.where(constant, 1.0, variance))
+    if is_sparse(matrix):
+        scaling: Any = sparse.diags(1.0 / scale)
+        return (matrix @ scaling).tocsr()
+    matrix /= scale
+    matrix[:, constant] = 0.0
+    return matrix
+
+
+def squared_norms(points: Any) -> FloatArray:
+    """Return the squared length of every point, shape (m,)."""
+    if is_sparse(points):
+        return np.asarray(points.multiply(points).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", points, points), dtype=np.float64)
+
+
+class OrderedSelector(QuerySelector):
+    """Propose rows in an order fixed beforehand; no answer changes it.
+
+    Parameters
+    ----------
+    order : array of int, shape (k,)
+        Distinct rows of the pool.
+    """
+
+    def __init__(self, order: IntArray) -> None:
+        self._left = order
+
+    def propose(self, n: int) -> IntArray:
+        """Return the next `n` rows of the order, or what is left of it."""
+        rows, self._left = self._left[:n], self._left[n:]
+        return rows
+
+    def receive(self, released: ReleasedLabels) -> None:
+        """Leave out rows that others asked; learn nothing."""
+        self._left = self._left[~np.isin(self._left, released.queries)]
+
+
+class PassiveSampling(QueryStrategy):
+    """Ask random rows of the pool, by the public seed (Liu et al. 2021, Algorithm 3).
+
+    The rows do not depend on how many are asked at a time: two rounds of 10 ask what one of 20
+    asks.
+
+    Examples
+    --------
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
+    >>> rows = sb.queries.PassiveSampling().start(pool).propose(6)
+    >>> len(set(rows.tolist()))
+    6
+    """
+
+    def start(self, pool: PublicPool) -> OrderedSelector:
+        """Shuffle the pool by its public seed."""
+        return OrderedSelector(np.random.default_rng(pool.random_state).permutation(pool.n_points))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the name."""
+        return {"name": "passive"}
 
 
 class KCenterSampling(QueryStrategy):

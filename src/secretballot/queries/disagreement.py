@@ -1,21 +1,32 @@
-"""Ask where hypotheses that are still in the running disagree."""
+"""Ask where hypotheses that are still in the running disagree: Algorithm 7 of Liu et al. 2021, with
+updates at powers of two."""
 
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from secretballot._validation import check_count, check_finite, check_positive, check_probability
-from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.hypotheses.base import HypothesisClass
-from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
-from secretballot.queries.fitting import PoolLearner, describe_learner
-from secretballot.queries.forced_fits import LearnerFits, LogisticFits
-from secretballot.queries.oracle import OracleRegion, check_obedience
-from secretballot.queries.points import scaled_points
-from secretballot.queries.regions import ExactRegion, Region
-from secretballot.queries.shuffled import ShuffledSelector, shuffled_pool
-from secretballot.queries.stream import MistakeSlack, StreamSelector
+from secretballot._rows import take_rows
+from secretballot._typing import BoolArray, IntArray
+from secretballot._validation import check_count, check_finite, check_probability, name_part
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses.base import HypothesisClass, check_hypotheses
+from secretballot.queries.base import (
+    LabelledRows,
+    PublicPool,
+    QuerySelector,
+    QueryStrategy,
+    labelled_rows,
+)
+from secretballot.queries.coverage import scaled_points
+from secretballot.queries.oracle import LearnerFits, LogisticFits, OracleRegion, check_obedience
+from secretballot.queries.uncertainty import PoolLearner, describe_learner
+from secretballot.released import ReleasedLabels
 
+# Points whose place is found out together where that is costly.
+_BLOCK = 256
 # Measured; see the docstring.
 _EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
 # Of the default learner: little penalty, so that it comes close to the fewest mistakes.
@@ -23,6 +34,219 @@ _C = 10.0
 # Up to so many columns many logistic fits together are faster than one by one; their matrices grow
 # with the square.
 _BATCHED_COLUMNS = 64
+
+
+class ExactRegion:
+    """Region of the version space of a class that can be searched exactly.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+    pool : PublicPool
+    """
+
+    looks_ahead = True
+
+    def __init__(self, hypotheses: HypothesisClass, pool: PublicPool) -> None:
+        self._X = pool.X
+        self._space = hypotheses.version_space()
+
+    def contains(self, rows: IntArray) -> BoolArray:
+        """Ask the version space about `rows`; shape (n_rows,)."""
+        return self._space.disagreement_region(take_rows(self._X, rows))
+
+    def update(self, known: LabelledRows, slack: float) -> None:
+        """Restrict the version space."""
+        self._space = self._space.restrict(
+            take_rows(self._X, known.rows), known.labels, slack, known.weights
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the version space and a best member."""
+        return {
+            "version_space": self._space.describe(),
+            "hypothesis": self._space.hypothesis().describe(),
+        }
+
+
+@dataclass(frozen=True)
+class MistakeSlack:
+    """How many more mistakes than the fewest a hypothesis may make and stay in the running.
+
+    The bound j U(j, gamma_j) = c (D + sqrt(j e D)) with D = d log(theta) + log(1 / gamma_j),
+    gamma_j = gamma / log2(2j)^2. Summed over the updates j = 2, 4, 8, ..., the gamma_j stay below
+    0.645 gamma.
+
+    Attributes
+    ----------
+    constant : float
+        c.
+    noise_rate : float
+        e, error of the best hypothesis on the labels of the service.
+    disagreement_coefficient : float
+        theta.
+    vc_dimension : int
+        d.
+    failure_probability : float
+        gamma.
+    """
+
+    constant: float
+    noise_rate: float
+    disagreement_coefficient: float
+    vc_dimension: int
+    failure_probability: float
+
+    def at(self, j: int) -> float:
+        """Return the slack after `j` points of the stream, in mistakes."""
+        gamma_j = self.failure_probability / math.log2(2 * j) ** 2
+        complexity = self.vc_dimension * math.log(self.disagreement_coefficient) + math.log(
+            1 / gamma_j
+        )
+        return self.constant * (complexity + math.sqrt(j * self.noise_rate * complexity))
+
+
+class StreamSelector(QuerySelector):
+    """One run of Algorithm 7 along the pool.
+
+    Points are numbered j = 1, ..., m. After point j = 2^i the version space is updated on all
+    answers so far; between updates the region of disagreement stands still, so the points of (2^i,
+    2^(i+1)] that lie in it are asked together, and the run asks exactly what the printed algorithm
+    asks one by one. Abstentions teach nothing. The run ends when the stream does, or when no point
+    of the rest lies in the region.
+
+    Parameters
+    ----------
+    pool : PublicPool
+    region : ExactRegion or OracleRegion
+    slack : MistakeSlack
+    order : ndarray of int64, shape (m,)
+        Rows of the pool that was given, of which the stream is made: this one speaks of them.
+    """
+
+    def __init__(
+        self,
+        pool: PublicPool,
+        region: ExactRegion | OracleRegion,
+        slack: MistakeSlack,
+        order: IntArray,
+    ) -> None:
+        self._pool, self._region, self._slack, self._order = pool, region, slack, order
+        self._known = LabelledRows.none()
+        # the region, as far as it was looked at
+        self._inside = np.zeros(pool.n_points, dtype=np.bool_)
+        self._looked = 0  # points whose place in or out of the region of now is known
+        self._passed = 0  # points whose request, if any, stands in the queue
+        # point after which the next update is due; the one at j = 1 is left out
+        self._stop = min(2, pool.n_points)
+        self._requested = np.empty(0, dtype=np.int64)
+        self._waiting = np.empty(0, dtype=np.int64)  # requested, not yet proposed
+        self._learnt = 0  # answers in the last update
+        self._ended = False
+        self._updates: list[dict[str, Any]] = []
+        self._open_epoch(0, None)
+
+    def propose(self, n: int) -> IntArray:
+        """Return up to `n` of the next points in the region, all of them before the next update.
+
+        Raises
+        ------
+        ParameterError
+            If an update is due and an answer to an earlier proposal is missing.
+        """
+        while len(self._waiting) < n and self._find_more(needed=len(self._waiting) == 0):
+            pass
+        rows, self._waiting = self._waiting[:n], self._waiting[n:]
+        return self._order[rows]
+
+    def receive(self, released: ReleasedLabels) -> None:
+        """Take in everything released so far."""
+        known = labelled_rows(released, self._pool)
+        places = np.argsort(self._order)  # of the rows in the stream
+        self._known = replace(known, rows=places[known.rows], asked=places[known.asked])
+
+    def explain(self) -> dict[str, Any]:
+        """Return the settings of the slack, the version space, and what every update found.
+
+        Of each update: `j` points of the stream had passed, `asked` of them had been requested and
+        `answered` got a label; `slack`, in mistakes; of the rest of the stream, `examined` points
+        were looked at before the next update, and `in_region` of them lie in the region. An update
+        without a new answer changes nothing and is not listed.
+        """
+        return {
+            **self._region.describe(),
+            "points": self._pool.n_points,
+            "points_passed": self._passed,
+            "updates": [dict(update) for update in self._updates],
+        }
+
+    def _find_more(self, *, needed: bool) -> bool:
+        """Find more requests; return whether there may be more before a needless update."""
+        if self._passed < self._stop:
+            self._pass_block()
+            return True
+        if self._ended or not needed:
+            return False
+        self._update_version_space()
+        return True
+
+    def _pass_block(self) -> None:
+        """Pass some points of the stream, and put what is to be asked of them in the queue."""
+        if self._looked == self._passed:
+            self._look_ahead_to(min(self._passed + _BLOCK, self._stop))
+        end = min(self._looked, self._stop)
+        found = self._passed + np.flatnonzero(self._inside[self._passed : end])
+        self._passed = end
+        self._requested = np.concatenate([self._requested, found])
+        # what was answered already, as in a run that is taken again, need not be asked again
+        self._waiting = np.concatenate([self._waiting, found[~np.isin(found, self._known.asked)]])
+
+    def _look_ahead_to(self, end: int) -> None:
+        """Find out which points up to `end` lie in the region."""
+        start = self._looked
+        if start == end:  # the last update may come after the last point of the stream
+            return
+        self._inside[start:end] = self._region.contains(np.arange(start, end))
+        self._looked = end
+        self._updates[-1]["examined"] += end - start
+        self._updates[-1]["in_region"] += int(self._inside[start:end].sum())
+
+    def _update_version_space(self) -> None:
+        if not np.isin(self._requested, self._known.asked).all():
+            raise ParameterError(
+                "propose was called before all answers to the last proposal came in; call receive"
+                " with them first."
+            )
+        j, learnt = self._stop, self._known.among(self._requested)
+        self._stop = min(2 * j, self._pool.n_points)
+        self._ended = j == self._stop
+        if self._ended and (j == 1 or j & (j - 1)):  # the stream need not end at a power of two
+            return
+        # without a new answer, a slack that grew with j would remove nothing
+        if len(learnt.rows) == self._learnt:
+            return
+        slack = self._slack.at(j)
+        self._region.update(learnt, slack)
+        self._learnt = len(learnt.rows)
+        self._looked = j
+        self._open_epoch(j, slack)
+
+    def _open_epoch(self, j: int, slack: float | None) -> None:
+        self._updates.append(
+            {
+                "j": j,
+                "asked": len(self._requested),
+                "answered": self._learnt,
+                "slack": slack,
+                "examined": 0,
+                "in_region": 0,
+            }
+        )
+        if self._region.looks_ahead:
+            self._look_ahead_to(self._pool.n_points)
+            if not self._inside[j:].any():  # on this pool the version space is a point
+                self._passed = self._stop = self._pool.n_points
+                self._ended = True
 
 
 class DisagreementSampling(QueryStrategy):
@@ -109,38 +333,26 @@ class DisagreementSampling(QueryStrategy):
         self.shuffle = shuffle
         # each way to search has its own measured constant
         by_default = _EXACT_CONSTANT if hypotheses is not None else _ORACLE_CONSTANT
-        self.slack_constant = check_finite(
-            "slack_constant", by_default if slack_constant is None else slack_constant
-        )
-        self.noise_rate = check_finite("noise_rate", noise_rate)
-        self.disagreement_coefficient = check_positive(
-            "disagreement_coefficient", disagreement_coefficient
-        )
+        self.slack_constant = by_default if slack_constant is None else slack_constant
+        self.noise_rate, self.disagreement_coefficient = noise_rate, disagreement_coefficient
+        ranges = {
+            "slack_constant": (0.0, math.inf),
+            "noise_rate": (0.0, 0.5),
+            "disagreement_coefficient": (1.0, math.inf),
+        }
+        for name, (low, high) in ranges.items():
+            value = check_finite(name, getattr(self, name))
+            if not low <= value <= high:
+                words = f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
+                raise ParameterError(name_part(name), f" is {value!r}; it must be {words}.")
         self.vc_dimension = (
             None if vc_dimension is None else check_count("vc_dimension", vc_dimension)
         )
         self.failure_probability = check_probability("failure_probability", failure_probability)
-        if hypotheses is not None and learner is not None:
-            raise ParameterError("hypotheses and learner are both given; give one of them.")
-        if hypotheses is not None and not isinstance(hypotheses, HypothesisClass):
-            raise ParameterError(
-                Parameter("hypotheses"),
-                f" is a {type(hypotheses).__name__}; give a HypothesisClass, or a classifier as"
-                " learner.",
-            )
-        if not self.slack_constant >= 0:
-            raise ParameterError(
-                Parameter("slack_constant"), f" is {slack_constant!r}; it must be at least 0."
-            )
-        if not 0 <= self.noise_rate <= 0.5:
-            raise ParameterError(
-                Parameter("noise_rate"), f" is {noise_rate!r}; it must lie between 0 and 0.5."
-            )
-        if not self.disagreement_coefficient >= 1:
-            raise ParameterError(
-                Parameter("disagreement_coefficient"),
-                f" is {disagreement_coefficient!r}; it must be at least 1.",
-            )
+        if hypotheses is not None:
+            check_hypotheses(hypotheses)
+            if learner is not None:
+                raise ParameterError("hypotheses and learner are both given; give one of them.")
 
     def start(self, pool: PublicPool) -> QuerySelector:
         """Return a run along the pool.
@@ -157,43 +369,40 @@ class DisagreementSampling(QueryStrategy):
                 f"disagreement sampling is about two classes, and there are {len(pool.classes)};"
                 " use margin sampling for more."
             )
+        order = np.arange(pool.n_points)
         if self.shuffle:
-            shuffled, order = shuffled_pool(pool)
-            return ShuffledSelector(self._stream_selector(shuffled), order)
-        return self._stream_selector(pool)
-
-    def _stream_selector(self, pool: PublicPool) -> StreamSelector:
-        region, vc_dimension = self._region_and_dimension(pool)
+            order = np.random.default_rng(pool.random_state).permutation(pool.n_points)
+            pool = replace(pool, X=take_rows(pool.X, order))
+        region: ExactRegion | OracleRegion
+        if self.hypotheses is not None:
+            region = ExactRegion(self.hypotheses, pool)
+            dimension = self.hypotheses.vc_dimension
+        else:
+            dimension = int(pool.X.shape[1]) + 1
+            region = OracleRegion(self._fits(pool))
         slack = MistakeSlack(
             self.slack_constant,
             self.noise_rate,
             self.disagreement_coefficient,
-            vc_dimension if self.vc_dimension is None else self.vc_dimension,
+            dimension if self.vc_dimension is None else self.vc_dimension,
             self.failure_probability,
         )
-        return StreamSelector(pool, region, slack)
+        return StreamSelector(pool, region, slack, order)
 
-    def _region_and_dimension(self, pool: PublicPool) -> tuple[Region, int]:
-        if self.hypotheses is not None:
-            return ExactRegion(self.hypotheses, pool), self.hypotheses.vc_dimension
-        n_features = int(pool.X.shape[1])
-        if self.learner is None and n_features <= _BATCHED_COLUMNS:
-            return OracleRegion(LogisticFits(scaled_points(pool.X), _C)), n_features + 1
+    def _fits(self, pool: PublicPool) -> LearnerFits | LogisticFits:
+        if self.learner is None and int(pool.X.shape[1]) <= _BATCHED_COLUMNS:
+            return LogisticFits(scaled_points(pool.X), _C)
         learner = PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
         fits = LearnerFits(learner)
         check_obedience(fits, learner)
-        return OracleRegion(fits), n_features + 1
+        return fits
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings."""
+        names = ("noise_rate", "disagreement_coefficient", "vc_dimension", "failure_probability")
         return {
             "name": "disagreement",
             "hypotheses": None if self.hypotheses is None else self.hypotheses.name,
             "learner": describe_learner(self.learner) if self.hypotheses is None else None,
-            "slack_constant": self.slack_constant,
-            "noise_rate": self.noise_rate,
-            "disagreement_coefficient": self.disagreement_coefficient,
-            "vc_dimension": self.vc_dimension,
-            "failure_probability": self.failure_probability,
-            "shuffle": self.shuffle,
+            **{name: getattr(self, name) for name in ("slack_constant", *names, "shuffle")},
         }

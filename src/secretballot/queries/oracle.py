@@ -1,16 +1,18 @@
-"""The region of disagreement of any learner, by fits that are forced to label a point otherwise."""
+"""The region of disagreement of any learner, by fits that are forced to label a point otherwise:
+one by one, or logistic ones together."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
+from secretballot._rows import take_rows
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import ParameterError
-from secretballot.queries.fitting import PoolLearner
-from secretballot.queries.forced_fits import ForcedFits, LearnerFits
-from secretballot.queries.labelled import LabelledRows
-from secretballot.queries.regions import Region
+from secretballot.queries.base import LabelledRows
+from secretballot.queries.coverage import is_sparse
+from secretballot.queries.uncertainty import PoolLearner
 
 # Weights of a forced label, in units of the weight of all answers, from hardly any to more than
 # enough.
@@ -25,6 +27,153 @@ _KEPT = 40
 _ROUNDING = 1e-9
 
 
+# Newton's method stops at steps below this, in units of a scaled column's coefficient, or after so
+# many of them.
+_STEP = 1e-4
+_STEPS = 40
+
+
+class LearnerFits:
+    """Models of what is known, and of what is known plus one more label of a chosen weight, by any
+    learner that takes sample weights.
+
+    Attributes
+    ----------
+    name : str
+        Of the learner, for messages.
+    batch : int
+        Fits that are worth doing together.
+    """
+
+    batch = 1  # each model that is found may decide the next points for free
+
+    def __init__(self, learner: PoolLearner) -> None:
+        self._learner, self.name = learner, learner.name
+
+    def fit(self, known: LabelledRows) -> Any:
+        """Return a model of what is known, which holds labels of two classes."""
+        return self._learner.fit(known.rows, known.labels, known.weights)
+
+    def force(
+        self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
+    ) -> list[Any]:
+        """Return one model for each row: of what is known, and that label of it at that weight; all
+        of shape (n,)."""
+        return [
+            self._learner.fit(
+                np.append(known.rows, row),
+                np.append(known.labels, label),
+                np.append(known.weights, weight),
+            )
+            for row, label, weight in zip(rows, labels, weights, strict=True)
+        ]
+
+    def predict(self, model: Any, rows: IntArray) -> IntArray:
+        """Return the labels that a model gives to rows of the pool, shape (n,)."""
+        return self._learner.predict(model, rows)
+
+
+class LogisticFits:
+    """The same by a logistic regression with an intercept, many at once.
+
+    Each starts at the fit without a forced label. The objective is scikit-learn's, half the squared
+    coefficients plus `C` times the weighted losses, solved by Newton's method with step halving. A
+    model is its intercept and coefficients, of shape (n_features + 1,).
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (m, n_features)
+        Scaled points.
+    C : float
+        Inverse strength of the penalty on coefficients.
+    """
+
+    name = "LogisticRegression"
+    batch = 32
+
+    def __init__(self, X: Any, C: float) -> None:
+        self._X = X
+        self._penalty = np.full(X.shape[1] + 1, 1 / C)
+        self._penalty[0] = 1e-8  # the intercept is free; a trace keeps Newton's matrix regular
+
+    def fit(self, known: LabelledRows) -> FloatArray:
+        """As `LearnerFits.fit`."""
+        start = np.zeros((1, len(self._penalty)))
+        nothing = np.zeros(1)  # any row, forced by no weight
+        theta: FloatArray = self._least(known, known.rows[:1], nothing, nothing, start)[0]
+        return theta
+
+    def force(
+        self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
+    ) -> list[Any]:
+        """As `LearnerFits.force`; all of shape (n,)."""
+        start = np.repeat(self.fit(known)[None, :], len(rows), axis=0)
+        return list(self._least(known, rows, labels, weights, start))
+
+    def predict(self, model: Any, rows: IntArray) -> IntArray:
+        """Return 1 where the linear form is positive, shape (n,)."""
+        return np.asarray(self._with_intercept(rows) @ model > 0, dtype=np.int64)
+
+    def _with_intercept(self, rows: IntArray) -> FloatArray:
+        points = take_rows(self._X, rows)
+        points = points.toarray() if is_sparse(points) else points
+        return np.column_stack([np.ones(len(rows)), points])
+
+    def _least(
+        self,
+        known: LabelledRows,
+        rows: IntArray,
+        labels: Any,
+        weights: FloatArray,
+        theta: FloatArray,
+    ) -> FloatArray:
+        """Return where all objectives are least, starting at `theta`, (n_fits, n_features + 1)."""
+        # All fits take Newton's step together, since one call on stacked matrices costs hardly more
+        # than one on a single one; a fit whose objective would rise halves its own step.
+        Z, forced = self._with_intercept(known.rows), self._with_intercept(rows)
+        signs = np.where(known.labels == 1, 1.0, -1.0)
+        sign = np.where(labels == 1, 1.0, -1.0)
+
+        def objective(theta: FloatArray) -> FloatArray:
+            losses = np.logaddexp(0.0, -signs * (theta @ Z.T)) @ known.weights
+            loss = weights * np.logaddexp(0.0, -sign * np.einsum("bd,bd->b", forced, theta))
+            return np.asarray(losses + loss + 0.5 * theta**2 @ self._penalty)
+
+        def newton_step(theta: FloatArray) -> FloatArray:
+            wrong = expit(-signs * (theta @ Z.T))  # (n_fits, n)
+            own = expit(-sign * np.einsum("bd,bd->b", forced, theta))
+            gradient = (
+                theta * self._penalty
+                - (wrong * known.weights * signs) @ Z
+                - (weights * own * sign)[:, None] * forced
+            )
+            curved = wrong * (1 - wrong) * known.weights
+            hessian = np.stack([(Z * row[:, None]).T @ Z for row in curved])
+            bent = (weights * own * (1 - own))[:, None, None]
+            hessian += bent * forced[:, :, None] * forced[:, None, :]
+            hessian += np.diag(self._penalty)
+            return np.asarray(np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0])
+
+        value = objective(theta)
+        for _ in range(_STEPS):
+            step, scale = newton_step(theta), np.ones(len(theta))
+            for _ in range(_STEPS + 1):
+                trial = theta - scale[:, None] * step
+                reached = objective(trial)
+                worse = reached > value + 1e-12 * np.abs(value)
+                if not worse.any():
+                    break
+                scale[worse] /= 2
+            theta = np.where(worse[:, None], theta, trial)
+            value = np.where(worse, value, reached)
+            if not (np.abs(scale[:, None] * step).max(axis=1) > _STEP).any():
+                break
+        return theta
+
+
+ForcedFits = LearnerFits | LogisticFits
+
+
 @dataclass(frozen=True)
 class _Member:
     """A fitted model, and how many weighted mistakes it makes on the answers."""
@@ -33,7 +182,7 @@ class _Member:
     mistakes: float
 
 
-class OracleRegion(Region):
+class OracleRegion:
     """Region of the hypotheses that a learner can reach, by constrained fits.
 
     A point lies in the region if a model exists that labels it otherwise than the best one and
@@ -188,7 +337,7 @@ def check_obedience(fits: LearnerFits, learner: PoolLearner) -> None:
         If it fails on the points.
     """
     reason = "takes no sample weights"
-    if learner.takes_weights:
+    if learner.weight_name is not None:
         learner.try_fits(lambda model, X: model.predict(X))
         if _obeys_weights(fits, learner.trial_rows()):
             return

@@ -1,26 +1,145 @@
 """Strategies that ask where a learner of the released labels is least sure; for any classes."""
 
+import re
+import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from secretballot._rows import take_rows
+from secretballot._seeded import with_own_seeds
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count
-from secretballot.exceptions import Parameter, ParameterError
-from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
-from secretballot.queries.coverage import ClusterSampling, spread_over
-from secretballot.queries.fitting import PoolLearner, describe_learner
-from secretballot.queries.labelled import LabelledRows, labelled_rows
-from secretballot.queries.points import scaled_points
+from secretballot._validation import check_count, check_instance
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.queries.base import (
+    LabelledRows,
+    PublicPool,
+    QuerySelector,
+    QueryStrategy,
+    labelled_rows,
+)
+from secretballot.queries.coverage import ClusterSampling, scaled_points, spread_over
 from secretballot.released import ReleasedLabels
+
+# Points of the pool, with dummy labels, on which a learner is tried before anything is asked.
+_TRIAL_ROWS = 20
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
 
 # The cold start plans for at least so many points, even if they are asked one by one.
 _COLD_POINTS = 10
 # Far below the smallest difference between two entropies of votes.
 _TIE = 1e-9
+
+
+class PoolLearner:
+    """A scikit-learn classifier on the rows of one pool.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier or None
+        Cloned for every fit; open random states are set by the public seed. None stands for a
+        logistic regression on scaled columns.
+    pool : PublicPool
+    default : scikit-learn classifier, optional
+        What None stands for.
+
+    Raises
+    ------
+    ParameterError
+        If `learner` is no classifier.
+    DataError
+        If the pool has no points, or does not hold the numbers that the default learner needs.
+    """
+
+    def __init__(self, learner: Any, pool: PublicPool, default: Any = None) -> None:
+        if not pool.n_points:
+            raise DataError("the public pool has no points; give at least one.")
+        if learner is None:
+            learner = LogisticRegression(max_iter=1000) if default is None else default
+            self.X = scaled_points(pool.X)
+        elif not (hasattr(learner, "fit") and hasattr(learner, "predict")):
+            raise ParameterError(
+                Parameter("learner"),
+                f" is a {type(learner).__name__}; give a scikit-learn classifier.",
+            )
+        else:
+            self.X = pool.X
+        self._template = with_own_seeds(clone(learner), pool.random_state)
+        self.name = type(self._template).__name__
+        # what a fit weighs its points by, if it can
+        self.weight_name = _weight_name(self._template)
+        # whether the learner was fitted beforehand, and learns nothing further
+        self.is_frozen = isinstance(self._template, FrozenEstimator)
+        self.n_points, self.n_classes = pool.n_points, len(pool.classes)
+
+    def has(self, method: str) -> bool:
+        """Return whether the learner has a method."""
+        return hasattr(self._template, method)
+
+    def fit(self, rows: IntArray, labels: IntArray, weights: FloatArray) -> Any:
+        """Return a model fitted to rows of the pool, with weights where the learner takes them; all
+        of shape (n,)."""
+        given = {} if self.weight_name is None else {self.weight_name: weights}
+        with warnings.catch_warnings():
+            # a rough fit serves to choose a question
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return clone(self._template).fit(take_rows(self.X, rows), labels, **given)
+
+    def predict(self, model: Any, rows: IntArray) -> IntArray:
+        """Return the labels of rows of the pool, as positions among the classes, shape (n,)."""
+        return np.asarray(model.predict(take_rows(self.X, rows)), dtype=np.int64)
+
+    def trial_rows(self) -> IntArray:
+        """Return some rows, spread over the pool, two for each class where there are as many."""
+        size = min(self.n_points, max(_TRIAL_ROWS, 2 * self.n_classes))
+        return np.linspace(0, self.n_points - 1, size).astype(np.int64)
+
+    def try_fits(self, ask: Callable[[Any, Any], object]) -> None:
+        """Fit to points of the pool with dummy labels, and ask the model about the whole pool.
+
+        Raises
+        ------
+        DataError
+            If the learner fails: better now than when labels have been paid for.
+        """
+        rows = self.trial_rows()
+        if len(rows) < 2:
+            return
+        labels = np.arange(len(rows), dtype=np.int64) % self.n_classes
+        try:
+            ask(self.fit(rows, labels, np.ones(len(rows))), self.X)
+        except Exception as failure:
+            raise DataError(
+                f"the learner {self.name} fails on the public points ({type(failure).__name__}:"
+                f" {failure}); give one that takes them all, whichever it learnt from: encoders"
+                " must ignore unknown categories."
+            ) from failure
+
+
+def describe_learner(learner: Any) -> str:
+    """Return a learner in one line, without addresses, for certificate and report."""
+    if learner is None:
+        return "LogisticRegression on scaled columns"
+    return _ADDRESS.sub("", " ".join(repr(learner).split()))
+
+
+def _weight_name(learner: Any) -> str | None:
+    """Return the name under which `fit` takes sample weights, or None."""
+    if isinstance(learner, Pipeline):
+        name, last = learner.steps[-1]
+        inner = _weight_name(last)
+        return None if inner is None else f"{name}__{inner}"
+    return "sample_weight" if has_fit_parameter(learner, "sample_weight") else None
 
 
 class UncertaintySampling(QueryStrategy):
@@ -54,6 +173,7 @@ class UncertaintySampling(QueryStrategy):
     """
 
     name: str
+    needs: tuple[str, ...]  # methods of a learner, of which one will do
 
     def __init__(
         self, learner: Any = None, cold_start: QueryStrategy | None = None, *, spread: int = 5
@@ -61,12 +181,8 @@ class UncertaintySampling(QueryStrategy):
         self.learner = learner
         self.cold_start = ClusterSampling() if cold_start is None else cold_start
         self.spread = check_count("spread", spread)
-        if not isinstance(self.cold_start, QueryStrategy):
-            raise ParameterError(
-                Parameter("cold_start"),
-                f" is a {type(self.cold_start).__name__}; give a strategy, such as"
-                " PassiveSampling().",
-            )
+        hint = "give a strategy, such as PassiveSampling()"
+        check_instance("cold_start", self.cold_start, QueryStrategy, hint=hint)
 
     def start(self, pool: PublicPool) -> "QuerySelector":
         """Try the learner on points of the pool with dummy labels, and return a run.
@@ -98,9 +214,13 @@ class UncertaintySampling(QueryStrategy):
             "spread": self.spread,
         }
 
-    @abstractmethod
     def _check_learner(self, learner: PoolLearner) -> None:
         """Raise `ParameterError` if the learner cannot say how sure it is."""
+        if not any(map(learner.has, self.needs)):
+            raise ParameterError(
+                f"the learner {learner.name} has no {' and no '.join(self.needs)}, which"
+                f" {self.name} sampling needs; give one that has, or use committee sampling."
+            )
 
     @abstractmethod
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
@@ -129,22 +249,11 @@ class MarginSampling(UncertaintySampling):
     True
     """
 
-    name = "margin"
-
-    def _check_learner(self, learner: PoolLearner) -> None:
-        if not (learner.has("predict_proba") or learner.has("decision_function")):
-            raise ParameterError(
-                f"the learner {learner.name} has neither predict_proba nor decision_function; "
-                "give one that says how sure it is, or use committee sampling."
-            )
+    name, needs = "margin", ("predict_proba", "decision_function")
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
-        shares = (
-            model.predict_proba(X)
-            if hasattr(model, "predict_proba")
-            else model.decision_function(X)
-        )
-        shares = np.asarray(shares, dtype=np.float64)
+        ask = getattr(model, "predict_proba", None) or model.decision_function
+        shares = np.asarray(ask(X), dtype=np.float64)
         if shares.ndim == 1:
             return np.asarray(1.0 / (1.0 + np.abs(shares)))
         ordered = np.sort(shares, axis=1)
@@ -162,14 +271,7 @@ class EntropySampling(UncertaintySampling):
     'entropy'
     """
 
-    name = "entropy"
-
-    def _check_learner(self, learner: PoolLearner) -> None:
-        if not learner.has("predict_proba"):
-            raise ParameterError(
-                f"the learner {learner.name} has no predict_proba, which entropy needs; "
-                "give one that has, or use margin sampling."
-            )
+    name, needs = "entropy", ("predict_proba",)
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         return _entropies_of_rows(np.asarray(model.predict_proba(X), dtype=np.float64))

@@ -233,8 +233,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Choosing")
         model = SemiPrivateClassifier(
-            hypotheses,
-            candidates or None,
+            candidates or hypotheses,
             budget=run.budget,
             n_cover=run.n_cover,
             relation=run.relation,

@@ -274,7 +274,7 @@ class RemoteSession:
         ServiceError, LedgerError
             If the service refuses or cannot answer now.
         """
-        return _single_answer(self.ask_many(single_point(x)))
+        return self.ask_many(single_point(x)).first
 
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`, of shape (n, n_features), while questions are
@@ -336,13 +336,6 @@ def _spent_document(n: int) -> dict[str, Any]:
     """Return what stands for the answers to a request that found everything spent."""
     empty = {"label": None, "given": False, "abstained": False, "noisy_count": None}
     return {"answers": [empty] * n, "left": None}
-
-
-def _single_answer(answers: SessionAnswers) -> SessionAnswer:
-    counts = None if answers.noisy_counts is None else answers.noisy_counts[0].tolist()
-    if isinstance(counts, list):
-        counts = tuple(counts)
-    return SessionAnswer(answers.labels[0], counts, answers.left)
 
 
 def _chosen_address(document: Mapping[str, Any], dataset: str | None, session: str | None) -> str:

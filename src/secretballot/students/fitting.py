@@ -17,10 +17,9 @@ from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
 from secretballot.students.confirmed import with_confirmations
 from secretballot.students.hypothesis_student import HypothesisStudent, vote_gaps
-from secretballot.students.noisy_counts import NoisyCountsClassifier
+from secretballot.students.noisy_counts import NoisyCountsClassifier, VoteShareClassifier
 from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
-from secretballot.students.vote_shares import VoteShareClassifier
 
 TRIAL_ROWS = 5  # that a new student has to predict before it counts as fitted
 
@@ -112,12 +111,11 @@ def fit_student(
     def fitted_afresh(learner: Any) -> Any:
         with own_global_states(seed):
             fresh = with_own_seeds(clone(learner), seed)
-            if released.by_record and not learns_from_counts(fresh):
-                fitted = _fitted_to_predictions(fresh, X_public, released, basis)
-            else:
-                fitted = _fitted_in_place(fresh, X_public, released, abstentions, seed)
+            fitted = _fitted_in_place(fresh, X_public, released, abstentions, seed, basis)
             # a student that learns and cannot predict is found out here, not by its readers
-            _refuse_other_classes(fitted, X_public, released)
+            few = take_rows(X_public, released.queries[:TRIAL_ROWS])
+            if not set(np.asarray(fitted.predict(few)).tolist()) <= set(released.classes):
+                raise ValueError("it predicts values that are none of the classes")
             return fitted
 
     failure: Exception
@@ -143,54 +141,30 @@ def fit_student(
     ) from failure
 
 
-def _refuse_other_classes(fitted: Any, X_public: Any, released: ReleasedLabels) -> None:
-    """Raise unless a student predicts, for a few points, classes that it was taught."""
-    said = np.asarray(fitted.predict(take_rows(X_public, released.queries[:TRIAL_ROWS])))
-    if not set(said.tolist()) <= set(released.classes):
-        raise ValueError("it predicts values that are none of the classes")
-
-
 def _fitted_in_place(
-    student: Any,
-    X_public: Any,
-    released: ReleasedLabels,
-    abstentions: str,
-    seed: int,
+    student: Any, X_public: Any, released: ReleasedLabels, abstentions: str, seed: int, basis: Any
 ) -> Any:
     """Return the student fitted, in place but for a constant one."""
     if learns_from_counts(student):
         return _fit_counts(student, X_public, released)
-    queries, labels = _queries_and_labels(released, abstentions, seed)
-    values = released.class_values[labels]
-    rows = take_rows(X_public, queries)
+    last, more = _last_step(student), dict[str, Any]()
+    if released.by_record:
+        # what a model of the votes of records says of the whole pool
+        rows = X_public
+        values = _fit_counts(RecordVotesStudent(basis), X_public, released).predict(X_public)
+    else:
+        weighed = isinstance(last, HypothesisStudent) and released.noisy_counts is not None
+        rule = "drop" if weighed else abstentions
+        queries, labels = _queries_and_labels(released, rule, seed)
+        rows, values = take_rows(X_public, queries), released.class_values[labels]
+        if weighed:
+            # labels count as much as the vote was clear
+            step = f"{student.steps[-1][0]}__" if isinstance(student, Pipeline) else ""
+            more[f"{step}sample_weight"] = vote_gaps(released)[released.answered]
     # most classifiers refuse to learn a single class
-    if len(set(labels.tolist())) == 1:
+    if len(set(values.tolist())) == 1:
         return DummyClassifier(strategy="constant", constant=values[0]).fit(rows, values)
-    if isinstance(_last_step(student), HypothesisStudent) and released.noisy_counts is not None:
-        return _fit_weighted(student, X_public, released)
-    return student.fit(rows, values)
-
-
-def _fitted_to_predictions(
-    student: Any, X_public: Any, released: ReleasedLabels, basis: Any
-) -> Any:
-    """Return the student fitted to what a model of the votes of records says of the whole pool."""
-    said = _fit_counts(RecordVotesStudent(basis), X_public, released).predict(X_public)
-    if len(set(said.tolist())) == 1:
-        return DummyClassifier(strategy="constant", constant=said[0]).fit(X_public, said)
-    return student.fit(X_public, said)
-
-
-def _fit_weighted(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
-    answered = released.answered
-    weights = vote_gaps(released)[answered]
-    """Return the student fitted to labels that count as much as the vote was clear."""
-    step = f"{student.steps[-1][0]}__" if isinstance(student, Pipeline) else ""
-    return student.fit(
-        take_rows(X_public, released.queries[answered]),
-        released.label_values,
-        **{f"{step}sample_weight": weights},
-    )
+    return student.fit(rows, values, **more)
 
 
 def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
@@ -204,31 +178,20 @@ def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
         for _, transformer in student.steps[:-1]:
             if transformer is not None and transformer != "passthrough":
                 pool = transformer.fit_transform(pool)
-    answered = released.answered
-    last, asked = _last_step(student), take_rows(pool, released.queries[answered])
-    if isinstance(last, RecordVotesStudent):
-        if not released.by_record:
-            raise DataError(
-                "RecordVotesStudent learns from votes of records, and teachers voted; take a"
-                " NoisyCountsClassifier."
-            )
-        last.fit(
-            asked,
-            released.noisy_counts[answered],
-            sigma=float(released.sigma or 0),
-            votes_per_record=released.votes_per_record,
-            classes=released.class_values,
-            pool=pool,
+    answered, last = released.answered, _last_step(student)
+    terms: dict[str, Any] = {"sigma": released.sigma, "classes": released.class_values}
+    if not isinstance(last, RecordVotesStudent):
+        by_record = released.by_record
+        terms["n_teachers"] = _votes_per_point(released) if by_record else released.n_teachers
+    elif released.by_record:
+        terms["votes_per_record"] = released.votes_per_record
+    else:
+        raise DataError(
+            "RecordVotesStudent learns from votes of records, and teachers voted; take a"
+            " NoisyCountsClassifier."
         )
-        return student
-    last.fit(
-        asked,
-        released.noisy_counts[answered],
-        n_teachers=_votes_per_point(released) if released.by_record else released.n_teachers,
-        sigma=released.sigma,
-        classes=released.class_values,
-        pool=pool,
-    )
+    asked, counts = take_rows(pool, released.queries[answered]), released.noisy_counts[answered]
+    last.fit(asked, counts, pool=pool, **terms)
     return student
 
 

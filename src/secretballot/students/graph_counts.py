@@ -1,27 +1,160 @@
-"""The student of the public pool's own shape: a vote share, smooth on its neighbour graph."""
+"""The student of the public pool's own shape: vote shares, smooth on its neighbour graph."""
 
-import math
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
+from sklearn.neighbors import NearestNeighbors
 
 from secretballot._typing import FloatArray
-from secretballot._validation import check_count, check_positive
-from secretballot.students.evidence import Moments, Posterior, fit_by_evidence
-from secretballot.students.feature_maps import dense_blocks
-from secretballot.students.neighbour_graph import NeighbourGraph
-from secretballot.students.vote_shares import VoteShareClassifier, class_array, shares_of
+from secretballot._validation import check_count
+from secretballot.exceptions import DataError
+from secretballot.students.noisy_counts import (
+    Moments,
+    Posterior,
+    VoteShareClassifier,
+    dense_blocks,
+    fit_by_evidence,
+)
 
 # Prior variance of the graph's modes, (1 + frequency / corner) ** -power: smooth functions of the
 # Matern kind. Modes of frequency far above the corner are taken for noise; which corner and power,
 # the marginal likelihood says.
 _CORNERS = (0.003, 0.01, 0.03, 0.1, 0.3)
 _POWERS = (1, 2, 3)
+# Modes to a relative accuracy that no noisy count could tell from exact.
+_TOLERANCE = 1e-4
+# A mode is carried to a new point by averaging over neighbours and dividing by its eigenvalue; a
+# fast mode has a small one, and dividing by less than this would only amplify rounding of what is
+# not known there.
+_SMALLEST_EIGENVALUE = 0.1
 
 
+@dataclass(frozen=True)
+class NeighbourGraph:
+    """Modes of the random walk on a nearest-neighbour graph with locally scaled Gaussian weights.
+
+    Attributes
+    ----------
+    pool : ndarray of shape (n_public, n_features)
+        Public points, kept to find the neighbours of new ones.
+    reach : ndarray of shape (n_public,)
+        Distance from each point to its middle neighbour, the local scale.
+    frequencies : ndarray of shape (n_modes,)
+        One minus the eigenvalues of the walk: 0 for constant, up to 2; ascending.
+    modes : ndarray of shape (n_public, n_modes)
+        Eigenvectors, of mean square about one.
+    n_neighbors : int
+    """
+
+    pool: FloatArray
+    reach: FloatArray
+    frequencies: FloatArray
+    modes: FloatArray
+    n_neighbors: int
+
+    @property
+    def n_modes(self) -> int:
+        """Number of modes."""
+        return len(self.frequencies)
+
+    @classmethod
+    def build(cls, pool: Any, n_neighbors: int, n_modes: int) -> "NeighbourGraph":
+        """Return the graph of a pool, array or sparse matrix; small ones have fewer modes.
+
+        Raises
+        ------
+        DataError
+            If the pool has fewer than three rows.
+        """
+        n_public = pool.shape[0]
+        if n_public < 3:
+            raise DataError(f"the public pool has {n_public} rows; a graph needs three or more.")
+        points = np.asarray(pool.toarray() if hasattr(pool, "toarray") else pool, dtype=np.float64)
+        k = min(n_neighbors, n_public - 1)
+        distances, neighbours = NearestNeighbors(n_neighbors=k).fit(points).kneighbors()
+        # Weights are scaled by the two points' own reach, whatever the density of their cluster.
+        reach = _without_zeros(distances[:, k // 2])
+        weights = np.exp(-(distances**2) / (reach[:, None] * reach[neighbours]))
+        rows = np.repeat(np.arange(n_public), k)
+        one_way = sparse.csr_matrix(
+            (weights.ravel(), (rows, neighbours.ravel())), shape=(n_public, n_public)
+        )
+        graph: Any = (one_way + one_way.T) / 2
+        graph.eliminate_zeros()  # weights that underflowed join nothing
+        root_degree = np.sqrt(_without_zeros(np.asarray(graph.sum(axis=1)).ravel()))
+        scaling: Any = sparse.diags(1.0 / root_degree)
+        values, vectors = _largest_of_parts(
+            (scaling @ graph @ scaling).tocsr(), min(n_modes, n_public - 1)
+        )
+        norm = np.sqrt(float((root_degree**2).sum()))
+        return cls(points, reach, 1.0 - values, vectors / root_degree[:, None] * norm, n_neighbors)
+
+    def place(self, points: FloatArray) -> FloatArray:
+        """Return the modes at any points, shape (n_points, n_modes): a step into the pool."""
+        k = min(self.n_neighbors, len(self.pool))
+        distances, neighbours = NearestNeighbors(n_neighbors=k).fit(self.pool).kneighbors(points)
+        # a point that coincides with so many has the smallest reach of the pool: its own would
+        # depend on the points beside it
+        reach = distances[:, k // 2]
+        reach = np.where(reach > 0, reach, self.reach.min())
+        # relative to the nearest neighbour, so that a far point still has a neighbour of weight one
+        exponents = distances**2 / (reach[:, None] * self.reach[neighbours])
+        weights = np.exp(exponents.min(axis=1, keepdims=True) - exponents)
+        weights /= weights.sum(axis=1, keepdims=True)
+        averaged = np.einsum("nk,nkm->nm", weights, self.modes[neighbours])
+        return np.asarray(averaged / np.maximum(1.0 - self.frequencies, _SMALLEST_EIGENVALUE))
+
+
+def _without_zeros(values: NDArray[Any]) -> FloatArray:
+    """Return the values, zeros (of points that coincide) replaced by the smallest positive one."""
+    positive = values[values > 0]
+    return np.where(values > 0, values, positive.min() if len(positive) else 1.0)
+
+
+def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues, descending, with eigenvectors, of a symmetric sparse matrix.
+
+    Connected parts are solved one by one: each has the eigenvalue 1, and Lanczos' method misses
+    repeated ones.
+    """
+    n_parts, part = connected_components(matrix, directed=False)
+    order = np.argsort(part, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(part, minlength=n_parts))[:-1])
+    solved = [
+        _largest_eigenpairs(matrix[rows][:, rows], min(n_values, len(rows))) for rows in members
+    ]
+    values = np.concatenate([part_values for part_values, _ in solved])
+    owner = np.concatenate([np.full(len(found[0]), number) for number, found in enumerate(solved)])
+    column = np.concatenate([np.arange(len(found[0])) for found in solved])
+    sizes = np.array([len(rows) for rows in members])
+    # the first of each part is 1, whatever digits its solver found: the larger part goes first
+    values[(column == 0) & (values > 1 - 1e-6)] = 1.0
+    kept = np.lexsort((-sizes[owner], -values))[:n_values]
+    vectors = np.zeros((matrix.shape[0], len(kept)))
+    for place, index in enumerate(kept):
+        vectors[members[owner[index]], place] = solved[owner[index]][1][:, column[index]]
+    return values[kept], vectors
+
+
+def _largest_eigenpairs(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues, descending, with eigenvectors; the same on every call."""
+    if n_values > matrix.shape[0] // 4:
+        values, vectors = np.linalg.eigh(matrix.toarray())
+    else:
+        start = np.random.default_rng(0).standard_normal(matrix.shape[0])
+        values, vectors = eigsh(matrix, k=n_values, which="LA", v0=start, tol=_TOLERANCE)
+    order = np.argsort(-values)[:n_values]
+    return values[order], vectors[:, order]
+
+
+@dataclass(eq=False, repr=False)
 class GraphCountsClassifier(VoteShareClassifier):
     """Learn vote shares that vary slowly along the nearest-neighbour graph of the public pool.
 
@@ -62,96 +195,43 @@ class GraphCountsClassifier(VoteShareClassifier):
     [0, 1]
     """
 
-    def __init__(self, n_neighbors: int = 10, *, n_modes: int = 200) -> None:
-        self.n_neighbors = n_neighbors
-        self.n_modes = n_modes
+    n_neighbors: int = 10
+    _: KW_ONLY
+    n_modes: int = 200
 
-    def fit(
-        self,
-        X: ArrayLike,
-        noisy_counts: ArrayLike,
-        *,
-        n_teachers: int,
-        sigma: float,
-        classes: Sequence[Any] | None = None,
-        pool: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the vote shares; arguments, with their shapes, as in `NoisyCountsClassifier.fit`.
-
-        Raises
-        ------
-        DataError
-            If the arrays do not fit together, or the pool has fewer than three rows.
-        ParameterError
-            If a parameter is out of its range.
-        """
-        n_neighbors = check_count("n_neighbors", self.n_neighbors)
-        n_modes = check_count("n_modes", self.n_modes)
-        K = check_count("n_teachers", n_teachers)
-        noise = check_positive("sigma", sigma) / K
-        points, public = self._points_and_pool(X, pool)
+    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray) -> Posterior:
         # The graph is of the whole pool, answered or not; counts are regressed on its modes at the
         # points that were asked.
-        shares, self.noise_ = shares_of(noisy_counts, points.shape[0], K, noise)
-        self.classes_ = class_array(classes, max(2, shares.shape[1]))
-        graph = NeighbourGraph.build(public, n_neighbors, n_modes)
-        self.pool_, self.reach_, self.frequencies_, self.modes_ = (
-            graph.pool,
-            graph.reach,
-            graph.frequencies,
-            graph.modes,
-        )
+        n_neighbors = check_count("n_neighbors", self.n_neighbors)
+        graph = NeighbourGraph.build(pool, n_neighbors, check_count("n_modes", self.n_modes))
+        self.pool_, self.reach_ = graph.pool, graph.reach
+        self.frequencies_, self.modes_ = graph.frequencies, graph.modes
         moments = Moments.empty(graph.n_modes, shares.shape[1])
-        centre = 0.5 if shares.shape[1] == 1 else 1.0 / shares.shape[1]
-        for rows, block in dense_blocks(points):
-            moments.add(graph.place(block), shares[rows] - centre)
-        self._keep_best(moments, centre)
-        return self
+        for rows, block in dense_blocks(X):
+            moments.add(graph.place(block), shares[rows])
 
-    def _keep_best(self, moments: Moments, centre: float) -> None:
-        """Keep the fit of largest evidence."""
+        def smoothed(corner: float, power: int) -> Posterior:
+            weights = (1.0 + graph.frequencies / corner) ** (-power / 2)
+            fit = fit_by_evidence(_weighted_moments(moments, weights), self.noise_**2)
+            return replace(fit, coef=fit.coef * weights[:, None])
 
-        def smoothed(corner: float, power: int) -> tuple[Posterior, FloatArray, float, int]:
-            weights = (1.0 + self.frequencies_ / corner) ** (-power / 2)
-            return (
-                fit_by_evidence(_weighted_moments(moments, weights), self.noise_**2),
-                weights,
-                corner,
-                power,
-            )
+        fits = {prior: smoothed(*prior) for prior in product(_CORNERS, _POWERS)}
+        best = max(fits, key=lambda prior: fits[prior].log_evidence)
+        self.corner_, self.power_ = best
+        return fits[best]
 
-        fits = [smoothed(corner, power) for corner in _CORNERS for power in _POWERS]
-        # chosen by released counts and public points alone, so it costs nothing
-        posterior, weights, self.corner_, self.power_ = max(
-            fits, key=lambda fit: fit[0].log_evidence
-        )
-        self.coef_ = posterior.coef * weights[:, None]
-        self.intercept_ = posterior.intercept + centre
-        self.log_evidence_ = posterior.log_evidence
-        self.signal_, self.misfit_ = math.sqrt(posterior.signal), math.sqrt(posterior.misfit)
-
-    def predict_shares(self, X: ArrayLike) -> FloatArray:
-        """Return the estimated share of teachers behind each class, shape (n_points, n_classes),
-        not clipped."""
-        check_is_fitted(self)
-        points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+    def _blocks(self, X: Any) -> Iterator[FloatArray]:
         graph = NeighbourGraph(
             self.pool_, self.reach_, self.frequencies_, self.modes_, self.n_neighbors
         )
-        parts = [
-            graph.place(block) @ self.coef_ + self.intercept_ for _, block in dense_blocks(points)
-        ]
-        shares = np.vstack(parts)
-        return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
+        return (graph.place(block) for _, block in dense_blocks(X))
 
 
 def _weighted_moments(moments: Moments, weights: FloatArray) -> Moments:
     """Return the moments of the features times their weights."""
-    return Moments(
-        moments.n_rows,
-        moments.row_sum * weights,
-        moments.gram * np.outer(weights, weights),
-        moments.target_sum,
-        moments.cross * weights[:, None],
-        moments.target_squares,
+    return replace(
+        moments,
+        row_sum=moments.row_sum * weights,
+        gram=moments.gram * np.outer(weights, weights),
+        cross=moments.cross * weights[:, None],
     )

@@ -1,6 +1,7 @@
 """A linear model in a public basis, as released moments have fixed it."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ def _has_classes(student: Any) -> bool:
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False)
 class MomentsStudent(BaseEstimator):  # type: ignore[misc]
     """Predict by released weights in a basis that public points have fixed.
 
@@ -62,20 +64,12 @@ class MomentsStudent(BaseEstimator):  # type: ignore[misc]
     [20.0]
     """
 
-    def __init__(
-        self,
-        basis: Basis,
-        weights: IntArray,
-        classes: Sequence[Any] | None = None,
-        *,
-        labels: Sequence[str] | None = None,
-        bounds: tuple[float, float] | None = None,
-    ) -> None:
-        self.basis = basis
-        self.weights = weights
-        self.classes = classes
-        self.labels = labels
-        self.bounds = bounds
+    basis: Basis
+    weights: IntArray
+    classes: Sequence[Any] | None = None
+    _: KW_ONLY
+    labels: Sequence[str] | None = None
+    bounds: tuple[float, float] | None = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -163,12 +157,10 @@ class MomentsStudent(BaseEstimator):  # type: ignore[misc]
         logits = inputs @ effects
         logits -= logits.mean(axis=0)
         covariances = inputs.T @ logits / len(logits)
-        shares = np.bincount(
-            columns, (effects * covariances).sum(axis=1), minlength=self.n_features_in_
-        )
+        parts = (effects * covariances).sum(axis=1)
+        shares = np.bincount(columns, parts, minlength=self.n_features_in_)
         total = shares.sum()
-        parts: FloatArray = shares / total if total > 0 else np.zeros(self.n_features_in_)
-        return parts
+        return np.asarray(shares / total if total > 0 else np.zeros(self.n_features_in_))
 
     def _integer_coordinates(self, X: Any) -> IntArray:
         check_is_fitted(self.basis)

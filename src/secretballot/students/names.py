@@ -36,19 +36,14 @@ def student_by_name(name: str) -> Any:
         If the name or one of its settings is unknown, or not taken by the learner, or the class
         cannot be imported, made or used as a classifier.
     """
+    head, colon, settings = name.partition(":") if isinstance(name, str) else ("", "", "")
     if name == "auto":
         return None
-    head, colon, settings = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if not colon and head not in (*_OWN, *TEACHER_NAMES):
+    if head == "auto" or not (colon or head in (*_OWN, *TEACHER_NAMES)):
         raise ParameterError(
             Parameter("student"),
-            f" is {shown(name)}; it must be one of auto, boosted, {', '.join(TEACHER_NAMES)}, or"
-            " package.module:Class.",
-        )
-    if head == "auto":
-        raise ParameterError(
-            Parameter("student"),
-            f" is {shown(name)}, but auto takes no settings; name a learner, as in logistic:C=0.1.",
+            f" is {shown(name)}; it must be one of auto, which takes no settings, boosted,"
+            f" {', '.join(TEACHER_NAMES)}, or package.module:Class.",
         )
     try:
         if head not in _OWN:

@@ -1,26 +1,22 @@
-"""The student that learns from noisy counts, because it knows their noise."""
+"""Students that learn from noisy counts, because they know their noise: counts become vote shares,
+by a Bayesian regression whose variances the marginal likelihood chooses, and these predictions."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_choice, check_count, check_positive
-from secretballot.students.evidence import Moments, Posterior, fit_by_evidence
-from secretballot.students.feature_maps import (
-    Standardiser,
-    dense_blocks,
-    landmark_root,
-    map_landmarks,
-    median_distance,
-)
-from secretballot.students.vote_shares import VoteShareClassifier, class_array, shares_of
+from secretballot.exceptions import DataError, Parameter
 
 KERNELS = ("auto", "linear", "gaussian")
 
@@ -29,6 +25,424 @@ KERNELS = ("auto", "linear", "gaussian")
 _LINEAR_COLUMNS = 2_000
 # Length scales that are tried, in median distances between public points.
 _LENGTHS = (0.5, 1.0, 2.0)
+# Grids of the two variances, in units of the mean squared target that the features could explain.
+# Steps of 10**0.25 are far finer than the evidence can distinguish.
+_SIGNALS = 10.0 ** np.arange(-6, 4.01, 0.25)
+_MISFITS = np.concatenate([[0.0], 10.0 ** np.arange(-4, 1.01, 0.25)])
+# Directions below this share of the largest eigenvalue are rounding, not data.
+_RANK_TOLERANCE = 1e-10
+# Numbers in one dense block: 32 MB, whatever the number of columns.
+_BLOCK_NUMBERS = 4_000_000
+# Eigenvalues of the landmark kernel below this share of the largest carry rounding only.
+_ROOT_TOLERANCE = 1e-8
+# Landmarks among which the median distance is measured.
+_DISTANCE_SAMPLE = 500
+
+
+@dataclass
+class Moments:
+    """Sums over rows that determine the regression, added up block by block to bound the memory.
+
+    Attributes
+    ----------
+    n_rows : int
+    row_sum : ndarray of shape (n_features,)
+    gram : ndarray of shape (n_features, n_features)
+        Sum of the outer products of the rows.
+    target_sum : ndarray of shape (n_outputs,)
+    cross : ndarray of shape (n_features, n_outputs)
+    target_squares : float
+        Sum of squares of all targets, about their mean once `centred`.
+    """
+
+    n_rows: int
+    row_sum: FloatArray
+    gram: FloatArray
+    target_sum: FloatArray
+    cross: FloatArray
+    target_squares: float
+
+    @classmethod
+    def empty(cls, n_features: int, n_outputs: int) -> "Moments":
+        """Return the moments of no rows."""
+        squares, cross = np.zeros((n_features, n_features)), np.zeros((n_features, n_outputs))
+        return cls(0, np.zeros(n_features), squares, np.zeros(n_outputs), cross, 0.0)
+
+    def add(self, rows: FloatArray, targets: FloatArray) -> None:
+        """Add feature rows of shape (n, n_features) and targets of shape (n, n_outputs)."""
+        self.n_rows += len(rows)
+        self.row_sum += rows.sum(axis=0)
+        self.gram += rows.T @ rows
+        self.target_sum += targets.sum(axis=0)
+        self.cross += rows.T @ targets
+        self.target_squares += float((targets**2).sum())
+
+    def centred(self) -> "Moments":
+        """Return the moments about the means, as an intercept under a flat prior sees them."""
+        mean, target_mean = self.row_sum / self.n_rows, self.target_sum / self.n_rows
+        return Moments(
+            self.n_rows,
+            mean,
+            self.gram - self.n_rows * np.outer(mean, mean),
+            target_mean,
+            self.cross - self.n_rows * np.outer(mean, target_mean),
+            max(0.0, self.target_squares - self.n_rows * float((target_mean**2).sum())),
+        )
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Posterior mean of a linear regression, and the evidence that chose its variances.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features, n_outputs)
+    intercept : ndarray of shape (n_outputs,)
+    log_evidence : float
+    signal : float
+        Prior variance of the fitted function, averaged over the rows; in squared target units.
+    misfit : float
+        Variance that is neither noise nor linear; same units.
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    log_evidence: float
+    signal: float
+    misfit: float
+
+
+def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
+    """Return the posterior mean under the variances of largest marginal likelihood.
+
+    Model: target = intercept + row . coef + misfit + noise; coef has independent Gaussian priors of
+    equal variance, the intercept a flat one, the noise the known variance. All outputs share the
+    two variances.
+
+    Parameters
+    ----------
+    moments : Moments
+        Not yet centred; at least one row.
+    noise_variance : float
+        Of each target; positive.
+    """
+    # In the eigenbasis of the features every pair of variances costs a sum over directions alone,
+    # so that a grid of hundreds of pairs is cheap; what lies outside of all directions is misfit
+    # and noise.
+    centre = moments.centred()
+    values, vectors = np.linalg.eigh(centre.gram)
+    kept = values > max(_RANK_TOLERANCE * float(values.max(initial=0.0)), 0.0)
+    values, vectors = values[kept], vectors[:, kept]
+    if not len(values):
+        return Posterior(np.zeros_like(centre.cross), centre.target_sum, 0.0, 0.0, 0.0)
+    loadings = (vectors.T @ centre.cross) / np.sqrt(values)[:, None]
+    energies = (loadings**2).sum(axis=1)
+    relative = values / values.sum() * centre.n_rows
+    n_outputs = centre.cross.shape[1]
+    degrees = max(0, (centre.n_rows - 1 - len(values)) * n_outputs)
+    rest = max(0.0, centre.target_squares - float(energies.sum())) if degrees else 0.0
+
+    # Scaled by what of the targets is not noise, so that one grid serves every release.
+    unit = max(
+        centre.target_squares / (centre.n_rows * n_outputs) - noise_variance, 1e-3 * noise_variance
+    )
+    signals, misfits = unit * _SIGNALS, unit * _MISFITS
+    scatter = noise_variance + misfits
+    totals = signals[:, None, None] * relative + scatter[None, :, None]
+    log_evidence = -0.5 * (
+        n_outputs * np.log(totals).sum(axis=-1)
+        + (energies / totals).sum(axis=-1)
+        + degrees * np.log(scatter)
+        + rest / scatter
+    )
+    best_signal, best_misfit = np.unravel_index(int(np.argmax(log_evidence)), log_evidence.shape)
+    prior = signals[best_signal] * relative
+    shrunk = loadings * (prior / (prior + scatter[best_misfit]))[:, None]
+    coef = vectors @ (shrunk / np.sqrt(values)[:, None])
+    return Posterior(
+        coef,
+        centre.target_sum - centre.row_sum @ coef,
+        float(log_evidence[best_signal, best_misfit]),
+        float(signals[best_signal]),
+        float(misfits[best_misfit]),
+    )
+
+
+# scikit-learn ships no types
+class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Predict the class with the largest estimated vote share.
+
+    Subclasses say which features the shares are regressed on.
+    """
+
+    classes_: NDArray[Any]
+
+    def fit(
+        self,
+        X: ArrayLike,
+        noisy_counts: ArrayLike,
+        *,
+        n_teachers: int,
+        sigma: float,
+        classes: Sequence[Any] | None = None,
+        pool: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the vote shares.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_queries, n_features)
+            The public points that were asked.
+        noisy_counts : array of shape (n_queries,) or (n_queries, n_classes)
+            Released counts in votes: of the second class, or one column for each class.
+        n_teachers : int
+        sigma : float
+            Standard deviation of the noise on each count, in votes.
+        classes : sequence, optional
+            Class values in the order of the counts; 0, 1, ... by default.
+        pool : array or sparse matrix of shape (n_public, n_features), optional
+            The whole public pool; by default `X`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            If the arrays do not fit together.
+        ParameterError
+            If a parameter is out of its range.
+        """
+        # Counts become shares of the teachers, so that noise, signal and misfit have one unit
+        # whatever the number of teachers.
+        K = check_count("n_teachers", n_teachers)
+        noise = check_positive("sigma", sigma) / K
+        points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        public: Any = points
+        if pool is not None:
+            public = check_array(pool, accept_sparse="csr", dtype=np.float64)
+        if public.shape[1] != points.shape[1]:
+            raise DataError(
+                Parameter("pool"),
+                f" has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
+                " columns.",
+            )
+        shares, self.noise_ = shares_of(noisy_counts, points.shape[0], K, noise)
+        n_outputs = shares.shape[1]
+        self.classes_ = class_array(classes, max(2, n_outputs))
+        centre = 0.5 if n_outputs == 1 else 1.0 / n_outputs
+        posterior = self._fit_shares(points, public, shares - centre)
+        self.coef_, self.intercept_ = posterior.coef, posterior.intercept + centre
+        self.log_evidence_ = posterior.log_evidence
+        self.signal_, self.misfit_ = math.sqrt(posterior.signal), math.sqrt(posterior.misfit)
+        return self
+
+    @abstractmethod
+    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray) -> Posterior:
+        """Return the model of largest evidence, of centred shares; keep its features.
+
+        It is chosen by released counts and public points alone, so it costs nothing.
+        """
+
+    @abstractmethod
+    def _blocks(self, X: Any) -> Iterator[FloatArray]:
+        """Yield the features of points, of shape (rows, n_features), block by block."""
+
+    def predict_shares(self, X: ArrayLike) -> FloatArray:
+        """Return the estimated share of teachers behind each class, shape (n_points, n_classes).
+
+        Posterior means, not clipped: they may stray a little below 0 or above 1.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        shares = np.vstack([block @ self.coef_ + self.intercept_ for block in self._blocks(X)])
+        return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the estimated vote shares as probabilities, shape (n_points, n_classes).
+
+        Each row is the nearest point of the simplex.
+
+        What is estimated is the share of teachers that vote for each class, which is not the chance
+        of the class.
+        """
+        return nearest_probabilities(self.predict_shares(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class with the largest estimated share, the first on a tie, shape (n,)."""
+        winners = self.predict_shares(X).argmax(axis=1)
+        return np.asarray(self.classes_[winners])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def shares_of(
+    noisy_counts: ArrayLike, n_rows: int, n_teachers: int, noise: float
+) -> tuple[FloatArray, float]:
+    """Return vote shares, one column for two classes or one per class, and their noise deviation.
+
+    Parameters
+    ----------
+    noisy_counts : array of shape (n_rows,) or (n_rows, n_classes)
+    n_rows, n_teachers : int
+    noise : float
+        Standard deviation on each count, as a share of the teachers.
+
+    Returns
+    -------
+    shares : ndarray of shape (n_rows, 1) or (n_rows, n_classes)
+    noise : float
+
+    Raises
+    ------
+    DataError
+        If the counts are not one for each point, or not finite.
+    """
+    counts = np.asarray(noisy_counts, dtype=np.float64)
+    if (
+        counts.ndim not in (1, 2)
+        or len(counts) != n_rows
+        or (counts.ndim == 2 and counts.shape[1] < 2)
+    ):
+        raise DataError(
+            Parameter("noisy_counts"),
+            f" has shape {counts.shape} for {n_rows} points; give one count for each point, or"
+            " one for each point and class.",
+        )
+    if not np.isfinite(counts).all():
+        raise DataError(
+            "noisy_counts holds a value that is not finite; give the counts as they were released."
+        )
+    if counts.ndim == 1:
+        return counts[:, None] / n_teachers, noise
+    if counts.shape[1] == 2:
+        # both columns tell of the same vote under independent noise: their mean has half the
+        # variance
+        second = (counts[:, 1] - counts[:, 0]) / n_teachers
+        return (second[:, None] + 1.0) / 2, noise / math.sqrt(2)
+    return counts / n_teachers, noise
+
+
+def class_array(classes: Sequence[Any] | NDArray[Any] | None, n_classes: int) -> NDArray[Any]:
+    """Return the class values, 0, 1, ... by default, shape (n_classes,).
+
+    Raises
+    ------
+    DataError
+        If there are more or fewer.
+    """
+    values = np.arange(n_classes) if classes is None else np.asarray(classes)
+    if values.shape != (n_classes,):
+        raise DataError(
+            Parameter("classes"),
+            f" has shape {values.shape}; these counts tell of {n_classes} classes.",
+        )
+    return values
+
+
+def nearest_probabilities(shares: FloatArray) -> FloatArray:
+    """Return the projection of rows onto the probability simplex, shape (n, n_classes)."""
+    descending = -np.sort(-shares, axis=1)
+    excess = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, shares.shape[1] + 1)
+    last = (descending > excess).sum(axis=1) - 1
+    return np.asarray(np.maximum(shares - np.take_along_axis(excess, last[:, None], axis=1), 0.0))
+
+
+def dense_blocks(X: Any) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield slices of rows with dense blocks of a matrix of shape (n_rows, n_columns)."""
+    n_rows, n_columns = X.shape
+    height = max(1, _BLOCK_NUMBERS // max(1, n_columns))
+    for start in range(0, n_rows, height):
+        rows = slice(start, min(start + height, n_rows))
+        block: Any = X[rows]
+        dense = block.toarray() if hasattr(block, "toarray") else block
+        yield rows, np.asarray(dense, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Standardiser:
+    """Centre and scale of columns, learnt from the whole public pool, labelled or not.
+
+    Attributes
+    ----------
+    mean, scale : ndarray of shape (n_features,)
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def learn(cls, pool: Any) -> tuple["Standardiser", "Standardiser"]:
+        """Return two standardisers: one scale for all columns, and one scale for each.
+
+        The first keeps the columns' own proportions, which is right for one-hot columns and pixels,
+        where a rare column should count for little; the second is right for columns in different
+        units. Points come out with a mean squared norm of one.
+        """
+        # Shifted by the first row, because a column far from zero would lose its variance to
+        # rounding.
+        origin = next(dense_blocks(pool[:1]))[1][0]
+        total, squares = np.zeros(pool.shape[1]), np.zeros(pool.shape[1])
+        for _, block in dense_blocks(pool):
+            total += (block - origin).sum(axis=0)
+            squares += ((block - origin) ** 2).sum(axis=0)
+        shift = total / pool.shape[0]
+        variance = np.maximum(squares / pool.shape[0] - shift**2, 0.0)
+        spread = np.where(variance > 1e-12 * squares / pool.shape[0], np.sqrt(variance), 0.0)
+        varying = spread > 0
+        common = np.sqrt(float((spread**2).sum())) if varying.any() else 1.0
+        each = np.where(varying, spread * np.sqrt(max(1, int(varying.sum()))), 1.0)
+        return cls(origin + shift, np.full(len(shift), common)), cls(origin + shift, each)
+
+    def apply(self, block: FloatArray) -> FloatArray:
+        """Return the block, of shape (n, n_features), centred and scaled."""
+        return (block - self.mean) / self.scale
+
+
+def median_distance(points: FloatArray) -> float:
+    """Return the median distance between points of shape (n, n_features); 1 if all coincide.
+
+    It is measured between the first `_DISTANCE_SAMPLE` of them.
+    """
+    distances = pdist(points[:_DISTANCE_SAMPLE])
+    return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
+
+
+def _gaussian_kernel(points: FloatArray, landmarks: FloatArray, length: float) -> FloatArray:
+    squared = (
+        (points**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * points @ landmarks.T
+    )
+    return np.asarray(np.exp(np.maximum(squared, 0.0) / (-2 * length**2)))
+
+
+def landmark_root(landmarks: FloatArray, length: float) -> FloatArray:
+    """Return an inverse square root of the landmarks' Gaussian kernel, by which `map_landmarks`
+    makes features of it.
+
+    Parameters
+    ----------
+    landmarks : ndarray of shape (n_landmarks, n_features)
+    length : float
+        Length scale, in the units of the landmarks.
+
+    Returns
+    -------
+    ndarray of shape (n_landmarks, rank)
+    """
+    values, vectors = np.linalg.eigh(_gaussian_kernel(landmarks, landmarks, length))
+    kept = values > _ROOT_TOLERANCE * values.max()
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def map_landmarks(
+    points: FloatArray, landmarks: FloatArray, length: float, root: FloatArray
+) -> FloatArray:
+    """Return the Nystroem features of the points, shape (n_points, rank)."""
+    return np.asarray(_gaussian_kernel(points, landmarks, length) @ root)
 
 
 @dataclass(frozen=True)
@@ -61,6 +475,7 @@ class _Candidate:
         return fit_by_evidence(moments, noise_variance)
 
 
+@dataclass(eq=False, repr=False)
 class NoisyCountsClassifier(VoteShareClassifier):
     """Learn the teachers' vote shares from noisy counts whose noise is known.
 
@@ -109,90 +524,24 @@ class NoisyCountsClassifier(VoteShareClassifier):
     [0, 1]
     """
 
-    def __init__(
-        self, kernel: str = "auto", *, n_landmarks: int = 400, random_state: Any = None
-    ) -> None:
-        self.kernel = kernel
-        self.n_landmarks = n_landmarks
-        self.random_state = random_state
+    kernel: str = "auto"
+    _: KW_ONLY
+    n_landmarks: int = 400
+    random_state: Any = None
 
-    def fit(
-        self,
-        X: ArrayLike,
-        noisy_counts: ArrayLike,
-        *,
-        n_teachers: int,
-        sigma: float,
-        classes: Sequence[Any] | None = None,
-        pool: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the vote shares.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_queries, n_features)
-            The public points that were asked.
-        noisy_counts : array of shape (n_queries,) or (n_queries, n_classes)
-            Released counts in votes: of the second class, or one column for each class.
-        n_teachers : int
-        sigma : float
-            Standard deviation of the noise on each count, in votes.
-        classes : sequence, optional
-            Class values in the order of the counts; 0, 1, ... by default.
-        pool : array or sparse matrix of shape (n_public, n_features), optional
-            The whole public pool, from which columns are scaled and landmarks drawn; by default
-            `X`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DataError
-            If the arrays do not fit together.
-        ParameterError
-            If a parameter is out of its range.
-        """
-        # Counts become shares of the teachers, so that noise, signal and misfit have one unit
-        # whatever the number of teachers.
+    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray) -> Posterior:
+        # the scaling first, then the kernel on it
         kernel = check_choice("kernel", self.kernel, KERNELS)
         n_landmarks = check_count("n_landmarks", self.n_landmarks, minimum=2)
-        K = check_count("n_teachers", n_teachers)
-        noise = check_positive("sigma", sigma) / K
-        points, public = self._points_and_pool(X, pool)
-        shares, column_noise = shares_of(noisy_counts, points.shape[0], K, noise)
-        self.classes_ = class_array(classes, max(2, shares.shape[1]))
-        candidate, posterior = self._best_candidate(
-            kernel, n_landmarks, points, public, shares, column_noise**2
-        )
-        self._keep_model(candidate, posterior)
-        self.noise_ = column_noise
-        return self
-
-    def _best_candidate(
-        self,
-        kernel: str,
-        n_landmarks: int,
-        X: Any,
-        public: Any,
-        shares: FloatArray,
-        noise_variance: float,
-    ) -> tuple[_Candidate, Posterior]:
-        """Return the model of largest evidence: the scaling first, then the kernel on it."""
-        centre = np.full(shares.shape[1], 0.5 if shares.shape[1] == 1 else 1.0 / shares.shape[1])
 
         def fitted(candidates: list[_Candidate]) -> list[tuple[_Candidate, Posterior]]:
-            return [
-                (candidate, candidate.fit(X, shares - centre, noise_variance))
-                for candidate in candidates
-            ]
+            return [(one, one.fit(X, shares, self.noise_**2)) for one in candidates]
 
         nothing = np.empty((0, X.shape[1])), 1.0, np.empty((0, 0))
         rng = check_random_state(self.random_state)
-        chosen = rng.permutation(public.shape[0])[:n_landmarks]
-        landmarks = np.vstack([block for _, block in dense_blocks(public[np.sort(chosen)])])
-        scalings: tuple[Standardiser, ...] = Standardiser.learn(public)
+        chosen = rng.permutation(pool.shape[0])[:n_landmarks]
+        landmarks = np.vstack([block for _, block in dense_blocks(pool[np.sort(chosen)])])
+        scalings: tuple[Standardiser, ...] = Standardiser.learn(pool)
         tried: list[tuple[_Candidate, Posterior]] = []
         if kernel != "gaussian" and X.shape[1] <= _LINEAR_COLUMNS:
             tried = fitted([_Candidate(scaling, *nothing) for scaling in scalings])
@@ -205,37 +554,16 @@ class NoisyCountsClassifier(VoteShareClassifier):
             tried += fitted(
                 [_landmark_candidate(s, landmarks, length) for s in scalings for length in lengths]
             )
-        candidate, posterior = max(tried, key=_log_evidence_of)
-        return candidate, Posterior(
-            posterior.coef,
-            posterior.intercept + centre,
-            posterior.log_evidence,
-            posterior.signal,
-            posterior.misfit,
-        )
+        model, posterior = max(tried, key=_log_evidence_of)
+        self.kernel_ = "gaussian" if len(model.landmarks) else "linear"
+        self.mean_, self.scale_ = model.standardiser.mean, model.standardiser.scale
+        self.landmarks_, self.length_, self.root_ = model.landmarks, model.length, model.root
+        return posterior
 
-    def _keep_model(self, candidate: _Candidate, posterior: Posterior) -> None:
-        self.kernel_ = "gaussian" if len(candidate.landmarks) else "linear"
-        self.mean_, self.scale_ = candidate.standardiser.mean, candidate.standardiser.scale
-        self.landmarks_, self.length_ = candidate.landmarks, candidate.length
-        self.root_ = candidate.root
-        self.coef_, self.intercept_ = posterior.coef, posterior.intercept
-        self.log_evidence_ = posterior.log_evidence
-        self.signal_, self.misfit_ = math.sqrt(posterior.signal), math.sqrt(posterior.misfit)
-
-    def predict_shares(self, X: ArrayLike) -> FloatArray:
-        """Return the estimated share of teachers behind each class, shape (n_points, n_classes).
-
-        Posterior means, not clipped: they may stray a little below 0 or above 1.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        model = _Candidate(
-            Standardiser(self.mean_, self.scale_), self.landmarks_, self.length_, self.root_
-        )
-        parts = [features @ self.coef_ + self.intercept_ for _, features in model.blocks(X)]
-        shares = np.vstack(parts)
-        return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
+    def _blocks(self, X: Any) -> Iterator[FloatArray]:
+        scaling = Standardiser(self.mean_, self.scale_)
+        model = _Candidate(scaling, self.landmarks_, self.length_, self.root_)
+        return (features for _, features in model.blocks(X))
 
 
 def _log_evidence_of(fit: tuple[_Candidate, Posterior]) -> float:

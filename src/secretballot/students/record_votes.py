@@ -1,6 +1,7 @@
 """The student of votes that records cast for themselves, at the public points nearest to them."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_positive
 from secretballot.bases import TableBasis
 from secretballot.exceptions import DataError
-from secretballot.students.vote_shares import class_array
+from secretballot.students.noisy_counts import class_array
 
 # Prior variance of the intercepts, in squared nats; rare classes need it wide.
 _INTERCEPT_VARIANCE = 25.0
@@ -40,6 +41,7 @@ def default_basis() -> TableBasis:
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False)
 class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn class probabilities from noisy counts of the votes of records.
 
@@ -79,11 +81,9 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     [0, 1]
     """
 
-    classes_: NDArray[Any]
-
-    def __init__(self, basis: Any = None, *, signal: float = 2.0) -> None:
-        self.basis = basis
-        self.signal = signal
+    basis: Any = None
+    _: KW_ONLY
+    signal: float = 2.0
 
     def fit(
         self,
@@ -160,8 +160,8 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class, the first on a tie, shape (n_points,)."""
-        values: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return values
+        winners = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[winners])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

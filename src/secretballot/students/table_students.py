@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ class TableStudent(BaseEstimator):  # type: ignore[misc]
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False)
 class NumberStudent(RegressorMixin, TableStudent):  # type: ignore[misc]
     """Predict a number by a fitted regressor, cut to public bounds.
 
@@ -57,9 +59,8 @@ class NumberStudent(RegressorMixin, TableStudent):  # type: ignore[misc]
     [5.0, 8.0]
     """
 
-    def __init__(self, regressor: Any, bounds: tuple[float, float]) -> None:
-        self.regressor = regressor
-        self.bounds = bounds
+    regressor: Any
+    bounds: tuple[float, float]
 
     @property
     def n_features_in_(self) -> int:
@@ -73,6 +74,7 @@ class NumberStudent(RegressorMixin, TableStudent):  # type: ignore[misc]
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False)
 class LabelsStudent(ClassifierMixin, TableStudent):  # type: ignore[misc]
     """Predict several labels by a fitted classifier for each of them.
 
@@ -98,9 +100,8 @@ class LabelsStudent(ClassifierMixin, TableStudent):  # type: ignore[misc]
     [[0], [1]]
     """
 
-    def __init__(self, students: Sequence[Any], labels: Sequence[str]) -> None:
-        self.students = students
-        self.labels = labels
+    students: Sequence[Any]
+    labels: Sequence[str]
 
     @property
     def classes_(self) -> list[NDArray[Any]]:

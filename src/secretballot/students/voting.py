@@ -1,5 +1,6 @@
 """The student in the voting class: a weighted vote of K hypotheses, by K rounds of AdaBoost."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ _WORSE_THAN_A_GUESS = "worse than random"
 
 
 # scikit-learn ships no types
+@dataclass(eq=False, repr=False)
 class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a weighted vote of at most K hypotheses of a class H, by AdaBoost.
 
@@ -67,10 +69,10 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     [0, 1, 1, 0]
     """
 
-    def __init__(self, base: Any = None, n_rounds: int = 50, *, random_state: Any = None) -> None:
-        self.base = base
-        self.n_rounds = n_rounds
-        self.random_state = random_state
+    base: Any = None
+    n_rounds: int = 50
+    _: KW_ONLY
+    random_state: Any = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the vote.
@@ -159,9 +161,8 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         points = validate_data(self, X, accept_sparse="csr", reset=False)
         shares = np.zeros((points.shape[0], len(self.classes_)))
         rows = np.arange(len(shares))
-        for hypothesis, weight in zip(
-            self.hypotheses_, self.weights_ / self.weights_.sum(), strict=True
-        ):
+        weights = self.weights_ / self.weights_.sum()
+        for hypothesis, weight in zip(self.hypotheses_, weights, strict=True):
             shares[rows, np.searchsorted(self.classes_, hypothesis.predict(points))] += weight
         return shares
 
@@ -175,8 +176,7 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the class with the largest share of the vote, the first on a tie, shape (n,)."""
         winners = self.vote_shares(X).argmax(axis=1)
-        values: NDArray[Any] = self.classes_[winners]
-        return values
+        return np.asarray(self.classes_[winners])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -8,12 +8,12 @@ from secretballot.theory.rates import (
     ALGORITHMS,
     SETTINGS,
     Rate,
+    RiskBound,
     SampleComplexity,
     rate,
     render_rates,
     sample_complexity,
 )
-from secretballot.theory.results import RiskBound
 from secretballot.theory.voting import (
     FAILING_CLASS,
     StreamForecast,

@@ -27,13 +27,8 @@ def check_count(name: str, value: int, *, minimum: int = 1) -> int:
     return number
 
 
-def check_tau(tau: float) -> float:
-    """Return the Tsybakov exponent if it lies in [0, 1], else raise `ParameterError`."""
-    return check_share("tau", tau)
-
-
-def check_share(name: str, value: float) -> float:
-    """Return `value` if it lies in [0, 1], else raise `ParameterError`.
+def check_share(name: str, value: float, *, below: float | None = None) -> float:
+    """Return `value` if it lies in [0, 1], or in [0, below), else raise `ParameterError`.
 
     Raises
     ------
@@ -41,22 +36,7 @@ def check_share(name: str, value: float) -> float:
         If it does not.
     """
     number = check_finite(name, value)
-    if not 0 <= number <= 1:
-        raise ParameterError(name_part(name), f" is {value!r}; it must lie between 0 and 1.")
-    return number
-
-
-def check_error(name: str, value: float) -> float:
-    """Return an error of a binary classifier if it lies in [0, 1/2), else raise.
-
-    Raises
-    ------
-    ParameterError
-        If it does not.
-    """
-    number = check_finite(name, value)
-    if not 0 <= number < 0.5:
-        raise ParameterError(
-            name_part(name), f" is {value!r}; it must be at least 0 and less than 0.5."
-        )
+    if not 0 <= number <= 1 or (below is not None and not number < below):
+        words = "lie between 0 and 1" if below is None else f"be at least 0 and less than {below}"
+        raise ParameterError(name_part(name), f" is {value!r}; it must {words}.")
     return number

@@ -12,12 +12,37 @@ from secretballot._validation import (
     shown,
 )
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.theory.ranges import check_count, check_error, check_tau
-from secretballot.theory.results import RiskBound
-from secretballot.theory.tables import markdown_table
+from secretballot.theory.ranges import check_count, check_share
 
 ALGORITHMS = ("gaussian", "sparse-vector-2018", "sparse-vector", "active")
 SETTINGS = ("realizable", "tsybakov", "agnostic", "agnostic-voting")
+
+
+@dataclass(frozen=True)
+class RiskBound:
+    """An upper bound on an error or excess error.
+
+    Attributes
+    ----------
+    value : float
+        The bound; not cut at 1, so that one sees by how much a vacuous bound misses.
+    trivial : float
+        What holds without any theorem: 1 for an excess error or a disagreement, 1/2 for the error
+        of a classifier.
+
+    Examples
+    --------
+    >>> sb.theory.RiskBound(1.3).vacuous
+    True
+    """
+
+    value: float
+    trivial: float = 1.0
+
+    @property
+    def vacuous(self) -> bool:
+        """True if the bound says no more than what holds anyway."""
+        return not self.value < self.trivial
 
 
 @dataclass(frozen=True)
@@ -94,7 +119,9 @@ class Rate:
         public = math.pow(d / check_count("n_public", n_public), self.public)
         # the slower of the two parts, private and public, is the rate
         value = check_positive("constant", constant) * max(math.pow(ratio, self.records), public)
-        return RiskBound((self.best_factor - 1) * check_error("best_error", best_error) + value)
+        return RiskBound(
+            (self.best_factor - 1) * check_share("best_error", best_error, below=0.5) + value
+        )
 
 
 def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
@@ -133,11 +160,11 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     if algorithm == "sparse-vector-2018":
         if setting == "realizable":
             return Rate(algorithm, setting, 2 / 3, 1.5, 0.0, 0.5)
-        check_tau(1.0 if tau is None else tau)
+        check_share("tau", 1.0 if tau is None else tau)
         return Rate(
             algorithm, setting, 0.4, 1.5, 0.0, 0.5, 13.0, "the same as agnostic, whatever tau"
         )
-    t = 1.0 if tau is None else check_tau(tau)
+    t = 1.0 if tau is None else check_share("tau", tau)
     if algorithm == "gaussian":
         remark = "printed exponent: (2 - tau) / 2" if setting == "tsybakov" else ""
         return Rate(algorithm, setting, 2 * t / (4 - t), 1.5, 0.0, 1.0, 1.0, remark)
@@ -262,7 +289,7 @@ def render_rates(taus: tuple[float, ...] = (0.25, 0.5, 1.0)) -> str:
     """
     check_instance("taus", taus, (tuple, list), hint="give exponents in [0, 1], such as (0.5, 1.0)")
     settings: list[tuple[str, float | None]] = [("realizable", None)]
-    settings += [("tsybakov", check_tau(tau)) for tau in taus] + [
+    settings += [("tsybakov", check_share("tau", tau)) for tau in taus] + [
         ("agnostic", None),
         ("agnostic-voting", None),
     ]
@@ -272,4 +299,5 @@ def render_rates(taus: tuple[float, ...] = (0.25, 0.5, 1.0)) -> str:
         lines.append(
             [name, *(_formula_text(rate(algorithm, setting, tau)) for algorithm in ALGORITHMS)]
         )
-    return markdown_table(["setting", *ALGORITHMS], lines)
+    lines = [["setting", *ALGORITHMS], ["---"] * (len(ALGORITHMS) + 1), *lines]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -57,10 +57,8 @@ def expected_label_accuracy(agreement: float, n_teachers: int, sigma: float) -> 
     sigma : float
         Noise, in votes.
     """
-    share, k = (
-        check_share("agreement", agreement),
-        _checked_listable_count("n_teachers", n_teachers),
-    )
+    share = check_share("agreement", agreement)
+    k = _checked_listable_count("n_teachers", n_teachers)
     reach, pmf = discrete_gaussian_pmf(check_positive("sigma", sigma))
     below = np.concatenate([[0.0], np.cumsum(pmf)])
     votes = np.arange(k + 1)
@@ -136,10 +134,8 @@ def stream_forecast(
         raise ParameterError(
             "distances and shares must be lists, one number of each for each kind of query."
         )
-    m, weights = (
-        _checked_listable_count("n_queries", n_queries),
-        np.array([check_share("shares", s) for s in shares]),
-    )
+    m = _checked_listable_count("n_queries", n_queries)
+    weights = np.array([check_share("shares", s) for s in shares])
     if len(distances) != len(weights) or not abs(weights.sum() - 1) <= 1e-9:
         raise ParameterError(
             Parameter("shares"), " must be one chance for each distance, and add up to 1."

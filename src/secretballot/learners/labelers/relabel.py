@@ -1,21 +1,29 @@
-"""Relabel private records by one hypothesis of a class; by itself this is NOT private.
+"""A secret random sample of private records, and their relabelling by one hypothesis of a class.
 
-What comes out holds the private points and labels computed from the private ones: it belongs in the
-vault, or into the shards of teachers whose votes are released with noise
-(`secretballot.learners.labelers.agnostic`).
+Neither is private by itself. What comes out holds the private points and labels computed from the
+private ones: it belongs in the vault, or into the shards of teachers whose votes are released with
+noise (`secretballot.learners.labelers.labeler`).
+
+A sample makes a release cheaper only as long as nobody learns who was sampled, and only for the one
+reservation that it was drawn for: once a release has revealed something of the sample, a second one
+on the same sample is not amplified. So it is drawn from the operating system's entropy and never
+kept as row numbers.
 """
 
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_positive
+from secretballot._validation import check_count, check_positive
 from secretballot.core.exponential import least_quotient
+from secretballot.core.noise import entropy_bytes
 from secretballot.core.releasing import noise_source
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import is_exact
 from secretballot.hypotheses import HypothesisClass
+from secretballot.hypotheses.base import check_hypotheses
 from secretballot.hypotheses.intervals import IntervalDichotomies
 
 
@@ -86,30 +94,73 @@ def relabel(
     return labellings.hypothesis(chosen).predict(X)
 
 
-def check_class(hypotheses: Any) -> None:
-    """Refuse what is no class of hypotheses, one that was named without being made, and one of
-    another package, whose labellings of all points nothing shows to be exact.
+def check_class(hypotheses: Any) -> HypothesisClass:
+    """Return a class of hypotheses of this package; refuse one of another package, whose labellings
+    of all points nothing shows to be exact.
 
     Raises
     ------
     ParameterError
-        If it is one of these.
+        If it is none.
     """
-    if isinstance(hypotheses, HypothesisClass):
-        if is_exact(hypotheses):
-            return
+    found = check_hypotheses(hypotheses)
+    if not is_exact(found):
         raise ParameterError(
             Parameter("hypotheses"),
-            f" is a {type(hypotheses).__name__} of another package, which would meet all private"
+            f" is a {type(found).__name__} of another package, which would meet all private"
             " points at once; give a class of secretballot.hypotheses, such as a FiniteClass of"
             " its members.",
         )
-    if isinstance(hypotheses, type):
+    return found
+
+
+def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:
+    """Return rows drawn uniformly without replacement, in uniformly random order, shape
+    (n_sampled,).
+
+    The order matters: rows are dealt to teachers by their place in it. A sample in the order of the
+    table would move many records to other teachers when one of them is exchanged for one further
+    up, and nothing would be amplified.
+
+    Raises
+    ------
+    ParameterError
+        If a number is below 1, or more are drawn than there are.
+    """
+    if not check_count("n_sampled", n_sampled) <= check_count("n_records", n_records):
         raise ParameterError(
-            Parameter("hypotheses"),
-            f" is the type {hypotheses.__name__}; give an instance of it, such as Thresholds().",
+            Parameter("n_sampled"),
+            f" is {n_sampled} of {n_records} records; it must be at most all of them.",
         )
-    raise ParameterError(
-        Parameter("hypotheses"),
-        f" is a {type(hypotheses).__name__}; give a HypothesisClass, such as Thresholds().",
+    while True:
+        keys = _random_words(n_records)
+        order = np.argsort(keys)
+        # distinct keys are in every order with the same probability; equal ones, once in 2^64 / n^2
+        # draws, are redrawn
+        if (np.diff(keys[order]) > 0).all():
+            return order[:n_sampled].astype(np.int64)
+
+
+def sample_independently(n_records: int, sampled: int, out_of: int) -> IntArray:
+    """Return the rows taken, each by itself with probability sampled / out_of (less 2^-64 at most),
+    in their order.
+
+    Raises
+    ------
+    ParameterError
+        If a number is below 1, or the probability above 1.
+    """
+    if not check_count("sampled", sampled) <= check_count("out_of", out_of):
+        raise ParameterError(
+            Parameter("sampled"), f" is {sampled} out of {out_of}; it must be at most all of them."
+        )
+    if sampled == out_of:
+        return np.arange(n_records, dtype=np.int64)
+    # a lower rate costs less, so rounding down keeps the price
+    return np.flatnonzero(_random_words(n_records) < np.uint64(sampled * 2**64 // out_of)).astype(
+        np.int64
     )
+
+
+def _random_words(n: int) -> NDArray[np.uint64]:
+    return np.frombuffer(entropy_bytes(8 * n), dtype=np.uint64)

@@ -42,13 +42,16 @@ class SessionAnswer:
         None where the session abstained.
     noisy_count : int, tuple of int or None
         Where counts are released: of the second class for two classes, or of every class; in votes.
-    left : int
-        Questions that are still paid for.
+    left : float
+        Questions that are still paid for: an integer, or infinity of a universal labeler.
+    endless : bool
+        Whether the hypothesis of a universal labeler gave it.
     """
 
     label: Any
     noisy_count: int | tuple[int, ...] | None
-    left: int
+    left: float
+    endless: bool = False
 
     @property
     def abstained(self) -> bool:
@@ -70,18 +73,32 @@ class SessionAnswers:
         False where the reservation was spent before the question came.
     noisy_counts : ndarray of int64, shape (n,) or (n, n_classes), or None
         Where counts are released.
-    left : int
-        Questions that are still paid for.
+    left : float
+        Questions that are still paid for: an integer, or infinity of a universal labeler.
+    endless : ndarray of bool, shape (n,), or None
+        Of a universal labeler: where its hypothesis gave the label.
     """
 
     labels: ObjectArray
     answered: BoolArray
     given: BoolArray
     noisy_counts: IntArray | None
-    left: int
+    left: float
+    endless: BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def first(self) -> SessionAnswer:
+        """The answer to the first question."""
+        count = None if self.noisy_counts is None else self.noisy_counts[0].tolist()
+        return SessionAnswer(
+            self.labels[0],
+            tuple(count) if isinstance(count, list) else count,
+            self.left,
+            self.endless is not None and bool(self.endless[0]),
+        )
 
 
 class LabelingSession:
@@ -321,11 +338,7 @@ class LabelingSession:
             If the point was never asked and the reservation is spent.
         """
         predictions = None if prediction is None else np.asarray(prediction)[None]
-        answers = self.ask_many(single_point(x), predictions=predictions)
-        counts = None if answers.noisy_counts is None else answers.noisy_counts[0].tolist()
-        if isinstance(counts, list):
-            counts = tuple(counts)
-        return SessionAnswer(answers.labels[0], counts, answers.left)
+        return self.ask_many(single_point(x), predictions=predictions).first
 
     def ask_many(self, X: Any, *, predictions: ArrayLike | None = None) -> SessionAnswers:
         """Return the answers to the rows of `X`, in their order, while questions are left.

@@ -22,8 +22,12 @@ from secretballot.learners.pate.defaults import choose_terms
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.point_digests import question_digests
-from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
-from secretballot.queries.proposals import default_round_size
+from secretballot.queries import (
+    CheckedSelector,
+    PublicPool,
+    QueryStrategy,
+    default_round_size,
+)
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_paid_by
 from secretballot.students import fit_student

@@ -1,7 +1,8 @@
 """Choose among candidates by held-out private records: a paid step, with its certificate."""
 
+import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,24 +21,19 @@ from secretballot.exceptions import Argument, CertificateError, Parameter, Param
 from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.learners.training.inputs import (
     as_matrix,
-    check_same_columns,
-    class_indices,
-    declared_classes,
-    example_rows,
+    dummy_rows,
     object_array,
-    with_public_types,
 )
-from secretballot.learners.training.table import (
-    blocks_by_unit,
-    check_stored_table,
-    numbers_of_units,
-)
+from secretballot.learners.training.table import private_table
+from secretballot.learners.training.targets import Target
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import account_terms, check_ledger, choose_by_scores
 from secretballot.report.certificate.build import (
     account_fields,
     certificate_digest,
+    certificate_of,
     choice_fields,
+    describe_released,
 )
 from secretballot.report.certificate.standing import with_choices_named
 from secretballot.report.certificate.verify import verify_certificate
@@ -50,7 +46,6 @@ INDEPENDENT = (
     "The candidates depend on the held-out records by nothing that was not paid for, and each"
     " predicts a row from that row alone."
 )
-_ACCOUNT = ("kind", "dataset", "unit", "relation", "budget")
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,33 +182,33 @@ def choose_candidate(
     # Settings first, then the account, then the trial on public points: whatever a candidate or a
     # ledger cannot do must be refused before it meets a private record, where an error would tell.
     names, models = _names_and_models(candidates)
-    values = declared_classes(classes)
+    target = Target.of_classes(classes)
+    values = list(target.classes)
     check_ledger(ledger)
     check_positive("epsilon", epsilon)
     check_choice("relation", relation, RELATIONS)
-    _refuse_persons_replaced("record" if units is None else "user", relation)
-    stored = X if isinstance(X, StoredTable) else None
-    unit_name = unit_name if units is not None else None
-    unit = "record" if units is None else "user"
-    if stored is not None:
-        unit, unit_name = stored.unit, stored.unit_name
-        _refuse_persons_replaced(unit, relation)
-        example = as_matrix("X_public", X_public)[:SAMPLE_ROWS]
-        check_stored_table(stored, y, units, example, values)
-    else:
-        X, example = _with_public_types(X, X_public)
+    if X_public is None and not isinstance(X, StoredTable):
+        X = as_matrix("X", X)
+        X_public = dummy_rows(X, SAMPLE_ROWS)
+    example = as_matrix("X_public", X_public)[:SAMPLE_ROWS]
     # labels are read before a candidate is tried, and scores are counted after
-    index = None if stored is not None else class_indices(y, values, n_rows(X))
+    table, example = private_table(X, y, example, target, units, unit_name)
+    if table.unit == "user" and relation == "replace-one":
+        raise ParameterError(
+            Parameter("units"),
+            " are given with ",
+            Argument("relation", "replace-one"),
+            ", which is about single records.",
+        )
     for name, model in zip(names, models, strict=True):
         _refuse_unfit_candidate(name, model, example, values)
 
     def scores() -> Scores:
-        right = (
-            _stored_scores(models, stored, values)
-            if stored is not None
-            else _candidate_scores(models, X, object_array(values)[index], units)
-        )
-        return Scores.of_candidates(right, guarantee_of(unit, relation))
+        right = np.zeros(len(models), dtype=np.int64)
+        for block in table.blocks(sys.maxsize):  # all records of a unit are in one of them
+            truth = object_array(values)[block.targets]
+            right += _candidate_scores(models, block.rows, truth, block.units)
+        return Scores.of_candidates(right, guarantee_of(table.unit, relation))
 
     choice = choose_by_scores(
         scores,
@@ -226,13 +221,15 @@ def choose_candidate(
         request=request,
         purpose=purpose or f"choice among {len(names)} candidates by held-out records",
         declaration={
-            "unit": unit,
-            "unit_column": unit_name,
+            "unit": table.unit,
+            "unit_column": table.unit_name,
             "relation": relation,
             "assumptions": [INDEPENDENT],
         },
     )
-    return _chosen_candidate(choice, names, models)
+    place = choice.values.item()
+    rejected = tuple(one for at, one in _releases_behind(models).items() if at != place)
+    return ChosenCandidate(models[place], place, names[place], choice, rejected)
 
 
 def certified(
@@ -269,24 +266,28 @@ def certified(
     CertificateError
         If the certificate would not verify.
     """
-    # What is added up must be in one account and about one promise; then the lines of the
+    # What is added up must be in one account and about one guarantee; then the lines of the
     # certificate that say how settings came about are put right, and the digest comes last.
     document = released.certificate
     parts = [account_fields(choice.account) for choice in choices] + [
         one.certificate["composition"] for one in rejected
     ]
-    _check_account(document, parts)
-    made = [choice.shape.guarantee for choice in choices]
-    promises = [(one.unit, one.relation) for one in made] + [
-        _unit_and_relation(one.certificate) for one in rejected
-    ]
-    for promise in promises:
-        own = guarantee_of(*_unit_and_relation(document))
-        if not guarantee_of(*promise).adds_to(own, by_teachers=True):
+    for part in parts:
+        if not _same_account(part, document["composition"]):
             raise ParameterError(
-                f"A choice was paid for by {promise[0]} under {promise[1]!r}, and the release is by"
-                f" {document['unit']} under {document['relation']!r}; choose by the same unit and"
-                " relation."
+                f"A choice or a rejected release was paid for by the ledger of {part['dataset']!r},"
+                f" and the release by the one of {document['composition']['dataset']!r}, or they"
+                " differ in their terms; give all of them the same ledger."
+            )
+    own = guarantee_of(document["unit"], document["relation"])
+    made = [choice.shape.guarantee for choice in choices] + [
+        guarantee_of(one.certificate["unit"], one.certificate["relation"]) for one in rejected
+    ]
+    for other in made:
+        if not other.adds_to(own, by_teachers=True):
+            raise ParameterError(
+                f"A choice was paid for by {other.unit} under {other.relation!r}, and the release"
+                f" is by {own.unit} under {own.relation!r}; choose by the same unit and relation."
             )
     entries = _choice_entries(document, choices, rejected)
     spents = [part["spent_after"] for part in (document["composition"], *parts)]
@@ -294,10 +295,8 @@ def certified(
     lines = list(document["assumptions"])
     if entries:
         lines = with_choices_named(lines)
-    if (
-        any(choice.public["method"] == "exponential-choice" for choice in choices)
-        and INDEPENDENT not in lines
-    ):
+    by_scores = any(choice.public["method"] == "exponential-choice" for choice in choices)
+    if by_scores and INDEPENDENT not in lines:
         lines.append(INDEPENDENT)
     changed = document | {
         "composition": document["composition"] | {"spent_after": spent},
@@ -313,19 +312,103 @@ def certified(
     return replace(released, certificate=changed)
 
 
-def _check_account(document: dict[str, Any], parts: Iterable[dict[str, Any]]) -> None:
-    own = document["composition"]
-    for part in parts:
-        if any(part[key] != own[key] for key in _ACCOUNT):
+def chosen_release(
+    choice: Released,
+    labels: IntArray,
+    rows: IntArray,
+    classes: Sequence[Any],
+    *,
+    about: Mapping[str, Any],
+    unit_column: str | None,
+    purpose: str,
+) -> ReleasedLabels:
+    """Return the choice as a release; the chosen model's labels of public points cost nothing more.
+
+    Parameters
+    ----------
+    choice : Released
+        A choice by scores, drawn and paid for.
+    labels : ndarray of int64, shape (l,)
+        Class of each public point, by the chosen model, as an index into `classes`.
+    rows : ndarray of int64, shape (l,)
+        Rows of the public points.
+    classes : sequence
+    about : mapping
+        What the candidates are, as JSON values; for the certificate.
+    unit_column : str or None
+    purpose : str
+
+    Privacy
+    -------
+    Unit, relation, price : those of the choice. Labels of public points by a model that depends on
+        nothing else private are post-processing.
+    """
+    made = choice.shape.guarantee
+    document = certificate_of(
+        replace(choice, purpose=purpose or choice.purpose),
+        describe_released(rows, labels, classes, 0) | {"values": choice.values.tolist()},
+        follows=about,
+        declaration={
+            "unit": made.unit,
+            "unit_column": unit_column,
+            "relation": made.relation,
+        },
+    )
+    return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
+
+
+def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
+    """Refuse candidates that say they were learnt from releases of another account.
+
+    Raises
+    ------
+    ParameterError
+        Naming the account; nothing was spent.
+    """
+    # Their price would stand in no account that the certificate of the choice speaks of.
+    for released in _releases_behind(candidates).values():
+        paid = released.certificate["composition"]
+        if not _same_account(paid, account_terms(ledger)):
             raise ParameterError(
-                f"A choice or a rejected release was paid for by the ledger of {part['dataset']!r},"
-                f" and the release by the one of {own['dataset']!r}, or they differ in their terms;"
-                " give all of them the same ledger."
+                f"A candidate was learnt from a release of the account {paid['dataset']!r}, and the"
+                f" choice would be paid by {ledger.dataset!r}, so its own price would be lost;"
+                " learn it with the same ledger, or give its student_ alone if it is about other"
+                " people. Nothing was spent."
             )
 
 
-def _unit_and_relation(document: dict[str, Any]) -> tuple[str, str]:
-    return document["unit"], document["relation"]
+def with_candidates(
+    released: ReleasedLabels, choice: Released, candidates: Sequence[Any], index: int
+) -> ReleasedLabels:
+    """Return the release with all that the candidates cost the same account on its certificate.
+
+    Candidates that were learnt from releases of the same private dataset (``released_``) add
+    their prices. If the chosen one is such, its own labels are released, and the choice stands
+    among the choices of its certificate.
+    """
+    own = _releases_behind(candidates, account_fields(choice.account))
+    chosen = own.pop(index, None)
+    if chosen is not None:
+        return certified(chosen, (choice,), rejected=tuple(own.values()))
+    return certified(released, (), rejected=tuple(own.values())) if own else released
+
+
+def _releases_behind(
+    models: Sequence[Any], account: Mapping[str, Any] | None = None
+) -> dict[int, ReleasedLabels]:
+    """Return what the candidates say they were learnt from, by their places: releases of one
+    account, or of any."""
+    found = enumerate(getattr(model, "released_", None) for model in models)
+    return {
+        place: one
+        for place, one in found
+        if isinstance(one, ReleasedLabels)
+        and (account is None or _same_account(one.certificate["composition"], account))
+    }
+
+
+def _same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "relation", "budget"))
 
 
 def _choice_entries(
@@ -335,27 +418,18 @@ def _choice_entries(
     found = [*document.get("choices", ()), *map(choice_fields, choices)]
     for other in rejected:
         found += [_as_choice(other), *other.certificate.get("choices", ())]
-    # the release's own reservation stands on its certificate already
-    known = {document["composition"]["reservation"]}
-    entries = []
+    entries: dict[int, dict[str, Any]] = {}
     for entry in found:
-        if entry["reservation"] not in known:
-            known.add(entry["reservation"])
-            entries.append(entry)
-    return entries
+        entries.setdefault(entry["reservation"], entry)
+    # the release's own reservation stands on its certificate already
+    entries.pop(document["composition"]["reservation"], None)
+    return list(entries.values())
 
 
 def _listed_beside(models: Sequence[Any], ledger: Ledger) -> list[dict[str, Any]]:
     """Return what the certificate of a choice lists besides: the releases from the same ledger
     behind the candidates that are not chosen."""
-    account = account_terms(ledger)
-    found = [getattr(model, "released_", None) for model in models]
-    behind = [
-        one
-        for one in found
-        if isinstance(one, ReleasedLabels)
-        and all(one.certificate["composition"][key] == account[key] for key in _ACCOUNT)
-    ]
+    behind = list(_releases_behind(models, account_terms(ledger)).values())
     if len(behind) == len(models):  # one of them is chosen
         behind.remove(min(behind, key=lambda one: len(one.queries)))
     return _choice_entries({"composition": {"reservation": 0}}, (), behind)
@@ -396,26 +470,6 @@ def _names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     return names, [model for _, model in pairs]
 
 
-def _with_public_types(X: Any, X_public: Any) -> tuple[Any, Any]:
-    """Return private records with public column types, and the points to try the candidates on."""
-    X = as_matrix("X", X)
-    example = example_rows(X, X_public, SAMPLE_ROWS)
-    check_same_columns(X, example)
-    return with_public_types(X, example), with_public_types(example, example)
-
-
-def _chosen_candidate(
-    choice: Released, names: Sequence[str], models: Sequence[Any]
-) -> ChosenCandidate:
-    """Return the outcome of a choice, with the releases behind those that were not chosen."""
-    place = choice.values.item()
-    others = (
-        getattr(model, "released_", None) for number, model in enumerate(models) if number != place
-    )
-    rejected = tuple(other for other in others if isinstance(other, ReleasedLabels))
-    return ChosenCandidate(models[place], place, names[place], choice, rejected)
-
-
 def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence[Any]) -> None:
     """Refuse a candidate that cannot predict public points, or predicts one otherwise in other
     company.
@@ -453,30 +507,11 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
         )
 
 
-def _refuse_persons_replaced(unit: str, relation: str) -> None:
-    if unit == "user" and relation == "replace-one":
-        raise ParameterError(
-            Parameter("units"),
-            " are given with ",
-            Argument("relation", "replace-one"),
-            ", which is about single records.",
-        )
-
-
 def _candidate_scores(models: Sequence[Any], X: Any, truth: NDArray[Any], units: Any) -> IntArray:
     """Return on how many units each candidate is right."""
     groups = _rows_of_units(units, n_rows(X))
     right = np.column_stack([_right_records(model, X, truth, groups) for model in models])
     return right_units(right, units)
-
-
-def _stored_scores(models: Sequence[Any], table: StoredTable, values: Sequence[Any]) -> IntArray:
-    """Return the same of a table on disk, block by block."""
-    names, total = object_array(values), np.zeros(len(models), dtype=np.int64)
-    for block in blocks_by_unit(table):
-        units = None if block.units is None else numbers_of_units(block.units)
-        total += _candidate_scores(models, block.X, names[block.classes], units)
-    return total
 
 
 def _rows_of_units(units: Any, n_records: int) -> list[IntArray]:

@@ -1,0 +1,666 @@
+"""The algorithms of a labeler: their settings, and the sizes that follow from public numbers.
+
+If every one of K teachers errs on at most B of the queries, then on all but 3 B of them fewer than
+a third of the teachers err (Bassily, Thakurta, Thakkar 2018, Lemma 3.3): the vote leads by K / 3,
+and is answered if the threshold is below. The numbers T and K follow from what is believed
+beforehand of a teacher's error; they decide how much is answered, never how private it is.
+"""
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, ValidationError
+from scipy.stats import binom
+
+from secretballot._validation import (
+    RELATIONS,
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+)
+from secretballot.accounting import (
+    PrivacyBudget,
+    Sampled,
+    Stream,
+    calibrate_stream,
+    delta_upper,
+    needed_distance,
+)
+from secretballot.accounting.sample_calibration import largest_sample, sample_grid, stream_budget
+from secretballot.accounting.stream_recipes import bassily_noise
+from secretballot.core.types import Count, Model, fault_of
+from secretballot.exceptions import Parameter, ParameterError
+
+_FIRST_TEACHERS = 1000
+# the threshold depends on the logarithm of the number of teachers, so two or three suffice
+_ROUNDS = 6
+_PRINTED_DIVISOR = 56  # Nandi and Bassily 2020, Algorithm 3, line 1: n' = epsilon n / 56
+_TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
+LEAST_SHARE = 0.1  # costs the first part a tenth of its sample and is always enough to be drawn
+OPEN_SHARE = 0.5  # where nobody knows how many queries will come
+
+Chance = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Public numbers of a fit.
+
+    Attributes
+    ----------
+    budget : PrivacyBudget
+    n_queries : int
+    alpha : float
+        Error of `Labeler`.
+    relation : {"add-remove", "replace-one"}
+    n_records : int or None
+        None where it is private.
+    n_teachers : int or None
+        None where the algorithm sets it.
+    """
+
+    budget: PrivacyBudget
+    n_queries: int
+    alpha: float
+    relation: str
+    n_records: int | None = None
+    n_teachers: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("n_queries", self.n_queries)
+        check_probability("alpha", self.alpha)
+        if self.n_teachers is not None:
+            check_count("n_teachers", self.n_teachers)
+
+
+class Stability(Model):
+    """Teachers of all records, asked by the sparse vector: the exact vote where it is stable.
+
+    A_binClas of Bassily, Thakurta, Thakkar 2018 (Algorithm 2), which Nandi and Bassily 2020 call
+    A_SubSamp (Algorithm 5), with the margin halved and the stop at the T-th abstention.
+
+    Parameters
+    ----------
+    beta : float, default 0.05
+        Probability with which more queries than allowed for may be unstable.
+    max_abstentions : int, optional
+        Number T of abstentions at which the stream stops; by default from `alpha`.
+    calibration : {"tight", "paper"}, default "tight"
+        Noise, T and K: the least that keep the budget, by the sparse vector or by a table of
+        abstentions, whichever answers the less stable queries; or as printed.
+    """
+
+    name: ClassVar[str] = "stability"
+
+    beta: Chance = 0.05
+    max_abstentions: Count | None = None
+    calibration: Literal["tight", "paper"] = "tight"
+
+    def terms(self, asked: Asked) -> tuple[Stream | Sampled, int]:
+        """Return the event of all answers, and the number of teachers.
+
+        Raises
+        ------
+        ParameterError
+            If no noise keeps the budget, or there are fewer records than teachers.
+        """
+        budget, m = asked.budget, asked.n_queries
+        if self.calibration == "tight":
+            stream, n_teachers = self._tight_stream(budget, asked, asked.alpha)
+        else:
+            unstable = self.max_abstentions or printed_abstentions(m, asked.alpha, self.beta)
+            stream = bassily_noise(budget, m, unstable)
+            _refuse_uncertified(stream, budget, unstable)
+            n_teachers = asked.n_teachers or printed_teachers(budget, m, unstable, self.beta)
+        _refuse_few(asked.n_records, asked.n_records, n_teachers)
+        return stream, n_teachers
+
+    def _tight_stream(
+        self, budget: PrivacyBudget, asked: Asked, error: float
+    ) -> tuple[Stream, int]:
+        """Return the least noise for teachers of that error, and their number."""
+        m, given = asked.n_queries, asked.n_teachers
+        if self.max_abstentions is None:
+            stream = tight_stream(budget, m, error, self.beta, given)
+        else:
+            stream = stream_for(budget, self.max_abstentions)
+        return stream, given or teachers_for(stream, m, self.beta)
+
+
+class Agnostic(Stability):
+    """Teachers of a secret random sample of the records, relabelled by a hypothesis that fits it.
+
+    The teachers agree on nearly every point, and answer by the sparse vector: Nandi and Bassily
+    2020, Algorithm 3, without the resampling of line 4, which would only put a record before
+    several teachers.
+
+    Parameters
+    ----------
+    relabel_epsilon : float, default 1.0
+        Parameter of the relabelling, in nats; its price is part of the whole.
+    beta, max_abstentions
+        As for `Stability`.
+    calibration : {"tight", "paper"}, default "tight"
+        "tight": the largest sample that the budget allows, and the least noise. "paper": the
+        printed constants, for comparison, under "replace-one"; refused where their price is more
+        than the budget.
+    """
+
+    name: ClassVar[str] = "agnostic"
+
+    relabel_epsilon: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 1.0
+
+    def terms(self, asked: Asked) -> tuple[Stream | Sampled, int]:
+        """Return noise, sample and relabelling, and the number of teachers.
+
+        Raises
+        ------
+        ParameterError
+            If the calibration is not certified for the budget, or the sample has fewer records
+            than teachers.
+        """
+        # The stream's noise decides how many teachers are needed, and how much of the records may
+        # be sampled for the rest of the price: abstentions, stream, sample, teachers, in this order
+        budget, relabelling = asked.budget, self.relabel_epsilon
+        out_of = sample_grid(asked.relation, asked.n_records)
+        if self.calibration == "tight":
+            inner = stream_budget(budget, asked.relation, relabelling)
+            stream, n_teachers = self._tight_stream(inner, asked, asked.alpha / _TEACHER_SHARE)
+            relation = check_choice("relation", asked.relation, RELATIONS)
+            event = largest_sample(budget, stream, out_of, relation, relabelling)
+        else:
+            event, n_teachers = self._printed_terms(asked)
+        _refuse_few(asked.n_records, event.sampled, n_teachers)
+        return event, n_teachers
+
+    def _printed_terms(self, asked: Asked) -> tuple[Sampled, int]:
+        """Return what the printed constants come to, if they are certified for the budget.
+
+        Ours is the split without resampling, the halved margin and the earlier stop; the noise is
+        that of the printed one.
+        """
+        budget, m, n = asked.budget, asked.n_queries, asked.n_records
+        if n is None or self.relabel_epsilon != 1:
+            raise ParameterError(
+                "calibration 'paper' is printed for replace-one and a relabel_epsilon of 1 alone."
+            )
+        if not budget.epsilon <= _PRINTED_DIVISOR:
+            raise ParameterError(
+                Parameter("epsilon"),
+                f" is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the records,"
+                " so it must be at most 56. Use 'tight'.",
+            )
+        printed = PrintedConstants.of(budget, n, m, asked.alpha, self.beta)
+        if not printed.n_sampled:
+            raise ParameterError(
+                Parameter("n_records"),
+                f" is {n}, too few to sample epsilon / 56 ="
+                f" {budget.epsilon / _PRINTED_DIVISOR:.3g} of them; give more records or use"
+                " 'tight'.",
+            )
+        unstable = self.max_abstentions or printed.max_abstentions
+        event = Sampled(
+            stream=bassily_noise(printed.inner, m, unstable),
+            sampled=printed.n_sampled,
+            out_of=n,
+            relation="replace-one",
+            relabel_epsilon=1.0,
+        )
+        _refuse_uncertified(event, budget, unstable)
+        needed = asked.n_teachers or printed_teachers(printed.inner, m, unstable, self.beta)
+        return event, needed
+
+
+class Universal(Agnostic):
+    """The agnostic labeler for the first queries, then one hypothesis for all others.
+
+    The points of the first queries, which are public, make the class finite; one of its labellings
+    is chosen by all private records, and answers everything else at no cost: Nandi and Bassily
+    2020, Algorithm 4, with epsilon split between both parts.
+
+    Parameters
+    ----------
+    n_first : int, optional
+        Number of queries, each counted once, after which the second part answers; by default 32
+        (d log(1 / alpha) + log(1 / beta)) / alpha (`public_points_needed`). It comes sooner if the
+        first part stops at its last abstention.
+    n_cover : int, optional
+        How many of their points make the class finite, at random; by default all. Fewer for classes
+        that label many points in too many ways.
+    epsilon_share : float, optional
+        Share of epsilon for the second part; by default the one at which the average error of
+        `n_queries` queries is least, at least a tenth, and a half where their number is open.
+    beta, max_abstentions, calibration, relabel_epsilon
+        As for `Agnostic`.
+    """
+
+    name: ClassVar[str] = "universal"
+
+    n_first: Count | None = None
+    n_cover: Count | None = None
+    epsilon_share: Chance | None = None
+
+    def split(
+        self, asked: Asked, vc_dimension: int, n_queries: int | None
+    ) -> tuple["BudgetSplit", Asked]:
+        """Return what each part may cost, and the numbers of the first part.
+
+        Parameters
+        ----------
+        asked : Asked
+            Of the whole.
+        vc_dimension : int
+            Of the class.
+        n_queries : int or None
+            All queries that are expected; None for many more than `n_first`.
+
+        Raises
+        ------
+        ParameterError
+            If no noise fits the budget.
+        """
+        total, d = asked.budget, max(1, vc_dimension)
+        n_first = self.n_first or public_points_needed(d, asked.alpha, self.beta)
+        if self.epsilon_share is not None:
+            share, why = self.epsilon_share, "as given"
+        elif n_queries is None:
+            share, why = OPEN_SHARE, "the number of questions is open"
+        else:
+            # the constants hardly depend on epsilon: those of the largest first part serve for all
+            trial = PrivacyBudget(total.epsilon * (1 - LEAST_SHARE), total.delta)
+            event, n_teachers = self.terms(replace(asked, budget=trial, n_queries=n_first))
+            assert isinstance(event, Sampled)
+            constants = error_constants(
+                d,
+                n_first,
+                epsilon=trial.epsilon,
+                rate=event.rate,
+                n_teachers=n_teachers,
+                relation=asked.relation,
+            )
+            share = best_share(constants, n_first, n_queries)
+            why = f"the least average error of {n_queries} questions"
+        split = BudgetSplit.of(total, share, n_first, why)
+        assert split.first is not None
+        return split, replace(asked, budget=split.first, n_queries=n_first)
+
+
+_BY_NAME: dict[str, type[Stability]] = {
+    kind.name: kind for kind in (Stability, Agnostic, Universal)
+}
+
+
+def algorithm_of(given: Any) -> Stability:
+    """Return the settings that ``NAME`` or ``NAME:key=value,...`` stands for, or those given.
+
+    Raises
+    ------
+    ParameterError
+        If there are none of that name, or a setting is unknown or out of its range.
+    """
+    if isinstance(given, Stability):
+        return given
+    name, colon, text = given.partition(":") if isinstance(given, str) else (given, "", "")
+    kind = _BY_NAME[check_choice("algorithm", name, tuple(_BY_NAME))]
+    settings = [part.partition("=")[::2] for part in text.split(",")] if colon else []
+    try:
+        return kind.model_validate_strings({key.strip(): value for key, value in settings})
+    except ValidationError as error:
+        raise fault_of(error) from None
+
+
+class BudgetSplit(Model):
+    """What each part of a universal labeler may cost, so that both together cost what was asked.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Of both.
+    first_epsilon : float
+        Of the first part, which has all of delta; 0 where there is none.
+    endless_epsilon : float
+        Of the choice of a hypothesis, pure.
+    first_questions : int
+        Queries after which the second part answers.
+    why : str
+        Where the split comes from.
+    """
+
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+    delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False, strict=True)]
+    first_epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+    endless_epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+    first_questions: Annotated[int, Field(ge=0, le=10**12, strict=True)]
+    why: Annotated[str, Field(strict=True)]
+
+    @classmethod
+    def of(cls, total: PrivacyBudget, share: float, n_first: int, why: str) -> "BudgetSplit":
+        """Return the split that gives a share of epsilon to the second part, to three digits.
+
+        Raises
+        ------
+        ParameterError
+            If the share leaves one part nothing.
+        """
+        endless = float(f"{share * total.epsilon:.3g}")
+        # as decimals, which is how a ledger adds prices up
+        whole, part = Fraction(repr(total.epsilon)), Fraction(repr(endless))
+        first = float(whole - part)
+        while first > 0 and Fraction(repr(first)) + part > whole:
+            first = math.nextafter(first, 0.0)
+        if not (first > 0 and endless > 0):
+            raise ParameterError(
+                Parameter("epsilon_share"),
+                f" is {share}, which leaves one part no epsilon; give one nearer to 0.5.",
+            )
+        return cls._made(total, first, endless, n_first, why)
+
+    @classmethod
+    def all_to_endless(cls, total: PrivacyBudget) -> "BudgetSplit":
+        """Return the split without a first part."""
+        return cls._made(total, 0.0, total.epsilon, 0, "all public points are known beforehand")
+
+    @classmethod
+    def _made(
+        cls, total: PrivacyBudget, first: float, endless: float, n_first: int, why: str
+    ) -> "BudgetSplit":
+        return cls(
+            epsilon=float(total.epsilon),
+            delta=float(total.delta),
+            first_epsilon=first,
+            endless_epsilon=float(endless),
+            first_questions=n_first,
+            why=why,
+        )
+
+    @property
+    def first(self) -> PrivacyBudget | None:
+        """Price of the first part; None where there is none."""
+        return PrivacyBudget(self.first_epsilon, self.delta) if self.first_epsilon else None
+
+    def __str__(self) -> str:
+        if not self.first_epsilon:
+            return f"epsilon {self.epsilon:g} for all questions ({self.why})"
+        return (
+            f"epsilon {self.epsilon:g} = {self.first_epsilon:g} for the first"
+            f" {self.first_questions} questions + {self.endless_epsilon:g} for all others"
+            f" ({self.why})"
+        )
+
+
+# --- tight sizes ---
+
+
+@functools.lru_cache(maxsize=64)
+def stream_for(budget: PrivacyBudget, max_abstentions: int) -> Stream:
+    """Return what `calibrate_stream` returns; a second or two the first time."""
+    return calibrate_stream(budget, max_abstentions)
+
+
+def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) -> int:
+    """Return the number T of abstentions at which to stop.
+
+    It is 3 B + 1, with B the smallest number that binomially many errors exceed with probability at
+    most beta / n_teachers; the number of queries if that is less. `error` is the largest expected
+    error of a teacher on a query, `beta` the probability with which more of them may be unstable.
+    """
+    errors = int(binom.isf(beta / n_teachers, n_queries, error))
+    return max(1, min(3 * errors + 1, n_queries))
+
+
+def teachers_for(stream: Stream, n_queries: int, beta: float) -> int:
+    """Return the number K of teachers at which a lead of K / 3 is answered, on all queries with
+    probability 1 - beta.
+
+    Raises
+    ------
+    ParameterError
+        If a table of abstentions does not get there at any distance.
+    """
+    needed = needed_distance(stream, 1 - beta / n_queries)
+    if not math.isfinite(needed):
+        raise ParameterError(
+            f"With {stream.abstentions} abstentions in this budget no number of teachers is"
+            " answered surely enough; ask fewer questions, or take a larger epsilon."
+        )
+    # stability is ceil(lead / 2) - 1
+    return 6 * (math.ceil(needed) + 1)
+
+
+def tight_stream(
+    budget: PrivacyBudget, n_queries: int, error: float, beta: float, n_teachers: int | None
+) -> Stream:
+    """Return the stream with the fewest abstentions for teachers of that error, and noise that
+    keeps the budget."""
+    # More teachers err more often somewhere, so more abstentions are needed, hence more noise,
+    # hence more teachers: repeated until nothing grows.
+    teachers, unstable = n_teachers or _FIRST_TEACHERS, 0
+    stream: Stream | None = None
+    for _ in range(_ROUNDS):
+        needed = abstentions_for(n_queries, error, beta, teachers)
+        if stream is not None and needed <= unstable:
+            return stream
+        stream, unstable = stream_for(budget, needed), needed
+        teachers = teachers_for(stream, n_queries, beta) if n_teachers is None else n_teachers
+    assert stream is not None
+    return stream
+
+
+# --- printed sizes, for comparison ---
+
+
+@dataclass(frozen=True)
+class PrintedConstants:
+    """The constants of Algorithm 3, line 1, of Nandi and Bassily 2020, as printed, rounded up.
+
+    Attributes
+    ----------
+    n_sampled : int
+        n' = epsilon n / 56, rounded down.
+    max_abstentions : int
+        T = max(1, m alpha / 8 + sqrt(3 m alpha log(m / beta)) / 4).
+    inner : PrivacyBudget
+        With e = min(1, alpha max(1, sqrt(m alpha))): epsilon e / log(2 / delta), delta / (2 exp(e)
+        log(2 / delta)).
+    """
+
+    n_sampled: int
+    max_abstentions: int
+    inner: PrivacyBudget
+
+    @classmethod
+    def of(
+        cls, budget: PrivacyBudget, n_records: int, n_queries: int, alpha: float, beta: float
+    ) -> "PrintedConstants":
+        """Return the constants for n records and m queries."""
+        expected = n_queries * alpha
+        unstable = expected / 8 + math.sqrt(3 * expected * math.log(n_queries / beta)) / 4
+        inside = min(1.0, alpha * max(1.0, math.sqrt(expected)))
+        log = math.log(2 / budget.delta)
+        return cls(
+            math.floor(budget.epsilon * n_records / _PRINTED_DIVISOR),
+            max(1, math.ceil(unstable)),
+            PrivacyBudget(inside / log, budget.delta / (2 * math.exp(inside) * log)),
+        )
+
+
+def printed_abstentions(n_queries: int, error: float, beta: float) -> int:
+    """Return T as Bassily, Thakurta, Thakkar 2018 print it in Theorem 3.2, for teachers of that
+    error."""
+    mean = n_queries * error
+    return max(1, math.ceil(3 * (mean + math.sqrt(mean * math.log(n_queries / beta) / 2))))
+
+
+def printed_teachers(
+    budget: PrivacyBudget, n_queries: int, max_abstentions: int, beta: float
+) -> int:
+    """Return K as Bassily, Thakurta, Thakkar 2018 print it in Algorithm 2: 34 sqrt(2) lambda
+    log(4 m T / ...)."""
+    scale = math.sqrt(32 * max_abstentions * math.log(2 / budget.delta)) / budget.epsilon
+    last = math.log(4 * n_queries * max_abstentions / min(budget.delta, beta / 2))
+    return math.ceil(34 * math.sqrt(2) * scale * last)
+
+
+def _refuse_uncertified(event: Stream | Sampled, budget: PrivacyBudget, unstable: int) -> None:
+    # a printed formula is trusted no more than any other noise
+    if not delta_upper([event], budget.epsilon) <= budget.delta:
+        raise ParameterError(
+            f"calibration 'paper' is not certified for epsilon {budget.epsilon:g}, delta"
+            f" {budget.delta:g} with ",
+            Parameter("max_abstentions"),
+            f" {unstable}; use 'tight'.",
+        )
+
+
+def _refuse_few(n_records: int | None, taught: int | None, n_teachers: int) -> None:
+    """Refuse fewer records than teachers, where their number is public."""
+    if n_records is not None and taught is not None and n_teachers > taught:
+        raise ParameterError(
+            Parameter("n_records"),
+            f" is {n_records}, of which {taught} may be learnt from, fewer than {n_teachers}"
+            " teachers need; give more records, a larger epsilon, or a smaller ",
+            Parameter("n_queries"),
+            ", ",
+            Parameter("max_abstentions"),
+            " or ",
+            Parameter("n_teachers"),
+            ". Nothing was spent.",
+        )
+
+
+# --- how epsilon is split ---
+
+
+def error_constants(
+    vc_dimension: int,
+    n_first: int,
+    *,
+    epsilon: float,
+    rate: float,
+    n_teachers: int,
+    relation: str,
+) -> tuple[float, float]:
+    """Return c_A and c_B: beyond the best hypothesis the parts err by about c_A / (n eps_A) and c_B
+    / (n eps_B).
+
+    Parameters
+    ----------
+    vc_dimension : int
+        d.
+    n_first : int
+        Queries of the first part, which are the public points of the second.
+    epsilon, rate, n_teachers
+        Of an agnostic labeler: its epsilon, the share of the records that it samples, and its
+        number K of teachers.
+    relation : {"add-remove", "replace-one"}
+
+    Notes
+    -----
+    A teacher of rate n / K relabelled records errs on about d K / (rate n) of the points, and the
+    vote where a third of the teachers do: on three times as many. The rate is nearly proportional
+    to epsilon, and K does not depend on it. The hypothesis loses scale log(number of labellings)
+    mistakes (Sauer: at most (e m / d)^d labellings).
+    """
+    d, moved = vc_dimension, 1 if relation == "add-remove" else 2
+    labellings = d * (1 + math.log(max(1.0, n_first / d)))
+    return 3 * n_teachers * d * epsilon / rate, moved * labellings
+
+
+def best_share(constants: tuple[float, float], n_first: int, n_queries: int) -> float:
+    """Return the part of epsilon for the second part at which the average error of all queries is
+    least.
+
+    With f = n_first / n_queries the least of f c_A / eps_A + (1 - f) c_B / eps_B is at eps_B /
+    eps_A = sqrt(c_B (1 - f) / (c_A f)), with c_A and c_B of `error_constants`; it is kept between a
+    tenth and nine tenths, since the second part must be payable even where it answers little.
+    """
+    f = min(1.0, n_first / check_count("n_queries", n_queries))
+    ratio = math.sqrt(constants[1] * (1 - f) / (constants[0] * f))
+    return min(1 - LEAST_SHARE, max(LEAST_SHARE, ratio / (1 + ratio)))
+
+
+# --- how many points and records a choice asks for ---
+
+
+def public_points_needed(vc_dimension: int, alpha: float, beta: float) -> int:
+    """Return how many public points make the labelled hypotheses a cover of the class, by the
+    theorem's constants.
+
+    Parameters
+    ----------
+    vc_dimension : int
+        d, at least 1.
+    alpha : float
+        How far, at most, some representative is from each hypothesis: share of the points they
+        label differently.
+    beta : float
+        Failure probability, over the public points.
+
+    Returns
+    -------
+    int
+        32 (d log(1 / alpha) + log(1 / beta)) / alpha, rounded up. Points that are too few cost
+        accuracy, never privacy.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+
+    Notes
+    -----
+    Source : Alon, Bassily, Moran 2019, arXiv:1910.11519, as used in Nandi and Bassily 2020,
+        Algorithm 4.
+    """
+    d = check_count("vc_dimension", vc_dimension)
+    share, failure = check_probability("alpha", alpha), check_probability("beta", beta)
+    return math.ceil(32 * (d * math.log(1 / share) + math.log(1 / failure)) / share)
+
+
+def private_records_needed(
+    n_candidates: int, alpha: float, beta: float, *, epsilon: float, relation: str = "add-remove"
+) -> int:
+    """Return how many private records make the chosen candidate within `alpha` of the best in true
+    error.
+
+    Parameters
+    ----------
+    n_candidates : int
+        Number N of candidates, public.
+    alpha : float
+        Allowed excess error.
+    beta : float
+        Failure probability, over the records and the draw.
+    epsilon : float
+        Price of the choice.
+    relation : {"add-remove", "replace-one"}
+
+    Returns
+    -------
+    int
+        Smallest n with scale log(2 N / beta) / n + sqrt(2 log(4 N / beta) / n) <= alpha.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+
+    Notes
+    -----
+    The first term is what the draw loses in empirical error with probability 1 - beta / 2 (see
+    `SemiPrivateClassifier.score_loss`), where scale is 1 / epsilon or 2 / epsilon. The second is
+    twice Hoeffding's sqrt(log(4 N / beta) / (2 n)), uniform over the N candidates with probability
+    1 - beta / 2: once for the chosen and once for the best.
+    """
+    n, share = check_count("n_candidates", n_candidates), check_probability("alpha", alpha)
+    failure, loss = check_probability("beta", beta), check_positive("epsilon", epsilon)
+    moved = 1 if check_choice("relation", relation, RELATIONS) == "add-remove" else 2
+    drawn = moved / loss * math.log(2 * n / failure)
+    spread = math.sqrt(2 * math.log(4 * n / failure))
+    # alpha x^2 - spread x - drawn = 0 in x = sqrt(n)
+    root = (spread + math.sqrt(spread**2 + 4 * share * drawn)) / (2 * share)
+    return math.ceil(root**2)

@@ -1,1 +1,0 @@
-"""The universal labeler: voting first, then one hypothesis for all further points."""
