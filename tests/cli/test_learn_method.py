@@ -11,7 +11,8 @@ from patients import N_PUBLIC, rows, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.core.ledger import AnswerPage, Ledger
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.exceptions import ParameterError
 from secretballot.runs.methods import method_of_run
 from secretballot_verify.__main__ import main as independent_verifier

@@ -14,7 +14,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.core.ledger import AnswerPage, Ledger
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.planning.plan.model import (
     Candidate,
     Estimate,

@@ -16,7 +16,8 @@ from secretballot.core.errors import (
     SecretBallotError,
 )
 from secretballot.core.events import Counts
-from secretballot.core.ledger import AnswerPage, Ledger
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.mechanisms import NoisySums, NoisyVotes, SparseVector, State
 from secretballot.core.price import PrivacyBudget

@@ -9,7 +9,8 @@ import pytest
 
 import secretballot as sb
 from secretballot.core import releasing
-from secretballot.core.ledger import AnswerPage, Ledger
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.private import Scores
 from secretballot.core.releasing import AnswerStream

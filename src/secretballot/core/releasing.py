@@ -27,7 +27,8 @@ from pydantic import ValidationError
 
 from secretballot.core.errors import DataError, LedgerError, ParameterError
 from secretballot.core.events import Event
-from secretballot.core.ledger import AnswerPage, Ledger, LedgerEntry
+from secretballot.core.ledger import Ledger, LedgerEntry
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.mechanisms import (
     Mechanism,
