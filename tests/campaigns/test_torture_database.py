@@ -33,7 +33,7 @@ def test_commits_that_are_not_durable_are_found(
     all of ten with probability 1e-10."""
     from campaigns.torture import database
 
-    from secretballot.core.ledger.account import postgres
+    from secretballot.core.ledger import postgres
 
     begin, fork = postgres._begin_transaction, database._fork
     noted = [0]

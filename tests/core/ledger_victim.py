@@ -25,8 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from ledger_answers import answer, answer_of
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.events import Pure
-from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.account import postgres
+from secretballot.core.ledger import Ledger, postgres
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.exceptions import BudgetError, LedgerError
 

@@ -7,8 +7,7 @@ from ledger_answers import answer
 from ledger_backends import Ledgers
 from made_events import pure_event
 from secretballot.accounting import BasicFilter, PrivacyBudget, Totals
-from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.account import rows
+from secretballot.core.ledger import Ledger, rows
 from secretballot.core.ledger.rows import Row
 from secretballot.exceptions import LedgerError
 

@@ -18,8 +18,7 @@ from ledger_answers import answer as give
 from ledger_backends import FileLedgers
 from made_events import pure_event
 from secretballot.accounting import PrivacyBudget
-from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.account import rows, sqlite
+from secretballot.core.ledger import Ledger, rows, sqlite
 from secretballot.core.ledger.rows import VERSION
 from secretballot.exceptions import LedgerError
 

@@ -23,8 +23,7 @@ from ledger_backends import DatabaseLedgers
 from made_events import pure_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.cli import app
-from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.account import postgres, rows
+from secretballot.core.ledger import Ledger, postgres, rows
 from secretballot.core.ledger.rows import BrokenOffError
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise

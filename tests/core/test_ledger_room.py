@@ -11,8 +11,7 @@ import pytest
 from ledger_answers import answer, answer_of
 from made_events import pure_event
 from secretballot.accounting import PrivacyBudget
-from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.account import sqlite
+from secretballot.core.ledger import Ledger, sqlite
 from secretballot.exceptions import LedgerError
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

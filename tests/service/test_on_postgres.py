@@ -10,7 +10,7 @@ from campaigns.postgres_proxy import PostgresProxy
 from served_places import QUERIES, TestClient, made_place
 from test_answering import QUESTIONS, points, problem
 
-from secretballot.core.ledger.account import postgres
+from secretballot.core.ledger import postgres
 from secretballot.service.app import application
 
 

@@ -23,7 +23,7 @@ from test_answering import QUESTIONS, points
 
 import secretballot as sb
 from secretballot.core.drafts import draft_folder
-from secretballot.core.ledger.account import sqlite
+from secretballot.core.ledger import sqlite
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of a Unix")
 

@@ -23,7 +23,7 @@ from secretballot.core.errors import (
 )
 from secretballot.core.events import Event
 from secretballot.core.filters import Totals
-from secretballot.core.ledger.account import rows, sqlite
+from secretballot.core.ledger import rows, sqlite
 from secretballot.core.ledger.rows import repeated
 from secretballot.core.ledger.urls import DatabasePlace, is_database
 from secretballot.core.price import PrivacyBudget, delta_upper

@@ -31,7 +31,7 @@ from psycopg import errors, sql
 from psycopg.abc import PQGen
 
 from secretballot.core.errors import LedgerError
-from secretballot.core.ledger.account import rows
+from secretballot.core.ledger import rows
 from secretballot.core.ledger.urls import DatabasePlace
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds

@@ -21,7 +21,7 @@ from typing import Any
 
 from secretballot.core.drafts import draft_file, release_above, sweep_drafts, sync_folder
 from secretballot.core.errors import LedgerError
-from secretballot.core.ledger.account import rows
+from secretballot.core.ledger import rows
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, the indices, the head
