@@ -23,7 +23,8 @@ import secretballot as sb
 from exact_games.worlds import ScriptedNoise
 from secretballot import vault as vault_room
 from secretballot.core import releasing
-from secretballot.core.ledger.account import AnswerPage, rows, sqlite
+from secretballot.core.ledger import rows, sqlite
+from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
 from secretballot.core.noise import ExactNoise
 from secretballot.core.releasing import AnswerStream

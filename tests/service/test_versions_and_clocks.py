@@ -18,7 +18,7 @@ from served_places import QUERIES, Place, TestClient, made_place
 from test_answering import QUESTIONS, points, problem
 
 import secretballot as sb
-from secretballot.core.ledger.account import rows as ledger_rows
+from secretballot.core.ledger import rows as ledger_rows
 from secretballot.core.ledger.rows import VERSION
 from secretballot.exceptions import LedgerError
 from secretballot.service import audit_log

@@ -55,7 +55,7 @@ from secretballot.learners.training.inputs import (
     dummy_rows,
     refuse_more_classes,
 )
-from secretballot.learners.training.learner import Learner
+from secretballot.learners.training.learner import PayingLearner
 from secretballot.learners.training.private_rows import refuse_private_points
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.trained import (
@@ -82,7 +82,7 @@ _DEFAULT_QUERIES = 1000
 
 
 @dataclass(eq=False, repr=False)
-class Labeler(Learner):
+class Labeler(PayingLearner):
     """Answer queries about public points as they come: private classification-query release.
 
     Three algorithms, from the fewest assumptions to the most. "stability": teachers of all records

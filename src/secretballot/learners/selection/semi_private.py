@@ -40,7 +40,7 @@ from secretballot.learners.training.inputs import (
     dummy_rows,
     random_rows,
 )
-from secretballot.learners.training.learner import Learner
+from secretballot.learners.training.learner import PayingLearner
 from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.targets import Target
@@ -52,7 +52,7 @@ from secretballot.teachers.votes import guarantee_of
 
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False)
-class SemiPrivateClassifier(ClassifierMixin, Learner):  # type: ignore[misc]
+class SemiPrivateClassifier(ClassifierMixin, PayingLearner):  # type: ignore[misc]
     """Choose a classifier by its mistakes on all private records, from a class made finite.
 
     The labellings that the class gives to the public points are its candidates, each by one

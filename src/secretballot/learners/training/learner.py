@@ -86,9 +86,9 @@ class Task:
 
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False, kw_only=True)
-class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
-    """A learner that releases once and lets a student learn; the fields of a class are the
-    parameters of its constructor.
+class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
+    """A learner that pays for what it releases; the fields of a class are the parameters of its
+    constructor.
 
     Parameters
     ----------
@@ -117,16 +117,56 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
     """
 
-    #: What fits of this kind take besides records and points.
-    _takes: ClassVar[frozenset[str]] = frozenset()
-    _target_kind: ClassVar[type[Target]] = Target
-
     budget: PrivacyBudget | None = None
     relation: str = "add-remove"
     ledger: Ledger | None = None
     request: str | None = None
     purpose: str = ""
     random_state: int | None = None
+
+    def _checked_budget(self, *, by_unit: bool) -> PrivacyBudget:
+        """Return the budget, after refusing settings that cannot be."""
+        warn_inside_sklearn(alone=self.ledger is None)
+        budget = required_budget(self.budget)
+        replaced = check_choice("relation", self.relation, RELATIONS) == "replace-one"
+        check_keeping(self.ledger, getattr(self, "vault", None), self.request)
+        if replaced and by_unit:
+            raise ParameterError(
+                Parameter("units"),
+                " are given with ",
+                Argument("relation", "replace-one"),
+                ", which is about single records.",
+            )
+        return budget
+
+    def _account(self, budget: PrivacyBudget, guarantee: Guarantee) -> Ledger:
+        """Return the account that pays."""
+        unit, relation = guarantee.unit, guarantee.relation
+        return account_of_fit(self.ledger, budget, unit=unit, relation=relation)
+
+    def _checked_points(self, X: Any) -> Any:
+        """Return points to predict as a matrix or frame of shape (n_points, n_features).
+
+        Raises
+        ------
+        NotFittedError
+            If there is no student.
+        DataError, ValueError
+            If the points are no table, or have other columns than those that were learnt.
+        """
+        check_is_fitted(self, "student_")
+        matrix = as_matrix("X", X)
+        validate_data(self, matrix, reset=False, skip_check_array=True)
+        return matrix
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Learner(PayingLearner):
+    """A learner that releases once and lets a student learn."""
+
+    #: What fits of this kind take besides records and points.
+    _takes: ClassVar[frozenset[str]] = frozenset()
+    _target_kind: ClassVar[type[Target]] = Target
 
     def fit_labels(self, X: Any, y: Any, **given: Any) -> Self:
         """Do all that `fit` does but let a student learn, which may happen where no private data
@@ -142,7 +182,6 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
 
     def _released_points(self, given: Given) -> Any:
         """Release, note what came of it, and return the public points as a student takes them."""
-        warn_inside_sklearn(alone=self.ledger is None)
         task = self._prepared(given)
         self.released_ = self._release(task)
         self.certificate_ = self.released_.certificate
@@ -157,9 +196,9 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
     def _prepared(self, given: Given) -> Task:
         """Return the task of a fit: settings and public values are looked at first, private records
         last, and the account before anything is done with them."""
-        budget = required_budget(self.budget)
-        replaced = check_choice("relation", self.relation, RELATIONS) == "replace-one"
-        check_keeping(self.ledger, getattr(self, "vault", None), self.request)
+        ids = given.X.unit_name if isinstance(given.X, StoredTable) else given.units
+        by_unit = ids is not None and not given.public_features
+        budget = self._checked_budget(by_unit=by_unit)
         self._check_settings(budget)
         for name in ("labels", "public_features", "start"):
             if name not in self._takes and getattr(given, name):
@@ -179,14 +218,6 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
             guarantee = Guarantee(unit="label", relation="replace-one")
             declared["assumptions"] = [f"The features of all records are public{words}."]
         else:
-            stored = isinstance(given.X, StoredTable)
-            if replaced and (given.X.unit_name if stored else given.units) is not None:
-                raise ParameterError(
-                    Parameter("units"),
-                    " are given with ",
-                    Argument("relation", "replace-one"),
-                    ", which is about single records.",
-                )
             table, points = private_table(
                 given.X, given.y, given.X_public, target, given.units, given.unit_name
             )
@@ -202,9 +233,7 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=5,
             )
-        account = account_of_fit(
-            self.ledger, budget, unit=guarantee.unit, relation=guarantee.relation
-        )
+        account = self._account(budget, guarantee)
         return Task(
             target, table, points, askable, budget, guarantee, account, declared, given.start
         )
@@ -253,21 +282,6 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
         n_labels)."""
         points = self._checked_points(X)
         return np.asarray(self.student_.predict(points))
-
-    def _checked_points(self, X: Any) -> Any:
-        """Return points to predict as a matrix or frame of shape (n_points, n_features).
-
-        Raises
-        ------
-        NotFittedError
-            If there is no student.
-        DataError, ValueError
-            If the points are no table, or have other columns than those that were learnt.
-        """
-        check_is_fitted(self, "student_")
-        matrix = as_matrix("X", X)
-        validate_data(self, matrix, reset=False, skip_check_array=True)
-        return matrix
 
 
 def _has_probabilities(model: Any) -> bool:
