@@ -58,7 +58,7 @@ def test_blocks_lie_above_every_strategy(
 
 
 @pytest.mark.parametrize("n_teachers", [250, None])
-@pytest.mark.parametrize("block", [60, 100, 150])
+@pytest.mark.parametrize("block", [100, 150])
 def test_blocks_cost_little_more_than_the_game(n_teachers: int | None, block: int) -> None:
     sigma, queries = 58.66, 300
     game = delta_at(losses_of(sigma, queries, n_teachers, queries), 1.0)
@@ -80,7 +80,14 @@ def _even_attack(epsilon: float, sigma: float, queries: int) -> float:
 
 @pytest.mark.parametrize(
     ("sigma", "queries", "epsilon"),
-    [(238.9, 5000, 1.0), (1334.0, 200_000, 1.0), (60.0, 3000, 4.0), (3000.0, 10**6, 1.0)],
+    [
+        (238.9, 5000, 1.0),
+        (60.0, 3000, 4.0),
+        *(
+            pytest.param(*many, 1.0, marks=pytest.mark.slow)
+            for many in ((1334.0, 200_000), (3000.0, 10**6))
+        ),
+    ],
 )
 def test_many_labels_lie_between_an_attack_and_a_little_more(
     sigma: float, queries: int, epsilon: float
