@@ -139,7 +139,7 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
 @pytest.mark.parametrize(
     ("queries", "answers", "n_classes"),
     [
-        (8, 8, 2),
+        (4, 4, 2),
         # longer games
         *(pytest.param(60, 20, n_classes, marks=pytest.mark.slow) for n_classes in (2, 10)),
     ],
@@ -188,7 +188,9 @@ def test_it_confirms_labels_of_a_table_that_was_calibrated_to_the_promise(
     assert second.price_of(broken, epsilon, delta).lower > delta
 
 
-@pytest.mark.parametrize("shape", ["root", "steep", "one step"])
+@pytest.mark.parametrize(
+    "shape", ["root", *(pytest.param(one, marks=pytest.mark.slow) for one in ("steep", "one step"))]
+)
 def test_long_tables_are_decided_or_left_in_seconds(shape: str) -> None:
     size, half = 10_000, 2**52
     if shape == "one step":

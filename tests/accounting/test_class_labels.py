@@ -186,6 +186,7 @@ def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
     assert price.lower <= delta_upper([event], 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("games_of_classes")
 def test_confident_voting_of_more_classes_gains_too():
     event = confident_event(150.0, 40.0, 640, 286, 10)
