@@ -155,8 +155,8 @@ def test_a_higher_count_than_the_votes_is_not_made_of_predictions():
     ("event", "share"),
     [
         ((200, 150.0, 40.0, 640, 286, 250), 0.95),
-        ((300, 200.0, 40.0, 1500, 538, 300), 0.88),
-        ((700, 60.0, 60.0, 500, 300, 1000), 0.8),
+        pytest.param((300, 200.0, 40.0, 1500, 538, 300), 0.88, marks=pytest.mark.slow),
+        pytest.param((700, 60.0, 60.0, 500, 300, 1000), 0.8, marks=pytest.mark.slow),
         ((125, 60.0, 30.0, 20, 10, 250), 1.0),
     ],
 )
