@@ -126,10 +126,15 @@ class _NoNoise:
 
 
 @pytest.fixture
-def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def unnoised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let true counts leave, so that a test can see what a fit asked for."""
+    monkeypatch.setattr(releasing, "noise_source", _NoNoise)
+
+
+@pytest.fixture
+def nothing_drawn(unnoised: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let true counts leave, and the partition be one and the same: noise and keys are never
     seeded, so that two fits would differ, or by chance would not."""
-    monkeypatch.setattr(releasing, "noise_source", _NoNoise)
     monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(i % 251 for i in range(size)))
 
 

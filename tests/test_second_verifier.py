@@ -114,9 +114,11 @@ def test_it_agrees_with_the_first_verifier_and_is_never_above_it(
     [
         (1.0, 1e-6, 40, 250),
         (1.0, 1e-5, 12, None),
-        (0.5, 1e-8, 20, 50),
         (4.0, 1e-6, 5, 9),
-        (8.0, 1e-6, 10, 51),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in ((0.5, 1e-8, 20, 50), (8.0, 1e-6, 10, 51))
+        ),
     ],
 )
 def test_it_confirms_labels_that_were_calibrated_to_the_promise(
@@ -166,8 +168,10 @@ def test_it_confirms_answers_that_pass_a_threshold(
     ("epsilon", "delta", "queries", "n_teachers"),
     [
         (1.0, 1e-6, 20, 114),
-        (1.0, 1e-5, 12, 51),
-        (0.5, 1e-8, 6, 90),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in ((1.0, 1e-5, 12, 51), (0.5, 1e-8, 6, 90))
+        ),
         (4.0, 1e-6, 5, 9),
         (1.0, 1e-6, 1, 30),
     ],

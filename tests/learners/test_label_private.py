@@ -51,14 +51,6 @@ def noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ExactNoise, "discrete_laplace", drawn)
 
 
-@pytest.fixture
-def silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw zeros, so that released counts are the votes."""
-    monkeypatch.setattr(
-        ExactNoise, "discrete_gaussian", lambda self, sigma, size: np.zeros(size, dtype=np.int64)
-    )
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -175,7 +167,7 @@ def test_no_dropped_label_has_any_influence(recipe: str) -> None:
         assert np.array_equal(first.predict_proba(X_test), again.predict_proba(X_test))
 
 
-@pytest.mark.usefixtures("silence")
+@pytest.mark.usefixtures("unnoised")
 def test_a_kept_label_changes_the_votes_of_one_teacher() -> None:
     X, y = _task(40, 4, 3)
     memory = KNeighborsClassifier(1)  # passes on whatever single label it was given
@@ -214,7 +206,7 @@ def _count_law(votes: np.ndarray, K: int, noise: Distribution) -> np.ndarray:
     return whole
 
 
-@pytest.mark.usefixtures("silence")
+@pytest.mark.usefixtures("unnoised")
 @pytest.mark.parametrize("dropped", [0.5, 0.0])
 def test_the_promise_holds_exactly_in_a_small_world(dropped: float) -> None:
     # every vote and every neighbour of several label vectors, each through the whole learner; then
