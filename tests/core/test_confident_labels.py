@@ -168,6 +168,7 @@ def test_too_little_noise_on_either_is_caught():
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_published_parameters_cost_less_than_as_noisy_counts():
     # the continuous Gaussian's epsilon of the papers' parameters was measured
     event, delta, gaussian = confident_event(150.0, 40.0, 640, 286, 10), 1e-5, 2.543

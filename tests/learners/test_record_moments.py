@@ -31,6 +31,7 @@ def fitted(X: Any, y: Any, X_public: Any, classes: Any = (0, 1), **settings: Any
     return model.fit(X, y, X_public=X_public, classes=list(classes), **given)
 
 
+@pytest.mark.slow
 def test_adult_at_small_epsilon_beats_what_voting_reached() -> None:
     data = reference(adult)
     table, other = (part.drop(columns=ADULT_TARGET) for part in (data.train, data.test))
