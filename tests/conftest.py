@@ -16,6 +16,7 @@ import pytest
 import typer.testing
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from sklearn.base import BaseEstimator
 
 import secretballot_verify as second
 from dask_clusters import dask_client_of_two_workers
@@ -55,6 +56,10 @@ hypothesis_settings.load_profile("untimed")
 
 # the command line is made of its functions once, and not for each of some thousand commands
 typer.testing._get_command = functools.cache(typer.testing._get_command)
+# and the signature of a class of teachers is read once, and not for each of some hundred teachers
+BaseEstimator._get_param_names = classmethod(
+    functools.cache(BaseEstimator._get_param_names.__func__)
+)
 
 MOST_LABELS = 60  # whose game the second verifier plays here: longer ones take it seconds
 MINUTES = 0.2  # that one of its games may take
@@ -120,10 +125,15 @@ class _NoNoise:
 
 
 @pytest.fixture
-def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def unnoised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let true counts leave, so that a test can see what a fit asked for."""
+    monkeypatch.setattr(releasing, "noise_source", _NoNoise)
+
+
+@pytest.fixture
+def nothing_drawn(unnoised: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let true counts leave, and the partition be one and the same: noise and keys are never
     seeded, so that two fits would differ, or by chance would not."""
-    monkeypatch.setattr(releasing, "noise_source", _NoNoise)
     monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(i % 251 for i in range(size)))
 
 

@@ -114,9 +114,11 @@ def test_it_agrees_with_the_first_verifier_and_is_never_above_it(
     [
         (1.0, 1e-6, 40, 250),
         (1.0, 1e-5, 12, None),
-        (0.5, 1e-8, 20, 50),
         (4.0, 1e-6, 5, 9),
-        (8.0, 1e-6, 10, 51),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in ((0.5, 1e-8, 20, 50), (8.0, 1e-6, 10, 51))
+        ),
     ],
 )
 def test_it_confirms_labels_that_were_calibrated_to_the_promise(
@@ -139,7 +141,7 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
 @pytest.mark.parametrize(
     ("queries", "answers", "n_classes"),
     [
-        (8, 8, 2),
+        (4, 4, 2),
         # longer games
         *(pytest.param(60, 20, n_classes, marks=pytest.mark.slow) for n_classes in (2, 10)),
     ],
@@ -166,8 +168,10 @@ def test_it_confirms_answers_that_pass_a_threshold(
     ("epsilon", "delta", "queries", "n_teachers"),
     [
         (1.0, 1e-6, 20, 114),
-        (1.0, 1e-5, 12, 51),
-        (0.5, 1e-8, 6, 90),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in ((1.0, 1e-5, 12, 51), (0.5, 1e-8, 6, 90))
+        ),
         (4.0, 1e-6, 5, 9),
         (1.0, 1e-6, 1, 30),
     ],
@@ -188,7 +192,9 @@ def test_it_confirms_labels_of_a_table_that_was_calibrated_to_the_promise(
     assert second.price_of(broken, epsilon, delta).lower > delta
 
 
-@pytest.mark.parametrize("shape", ["root", "steep", "one step"])
+@pytest.mark.parametrize(
+    "shape", ["root", *(pytest.param(one, marks=pytest.mark.slow) for one in ("steep", "one step"))]
+)
 def test_long_tables_are_decided_or_left_in_seconds(shape: str) -> None:
     size, half = 10_000, 2**52
     if shape == "one step":

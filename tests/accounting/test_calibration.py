@@ -57,7 +57,10 @@ def test_calibrated_labels_keep_the_budget_where_they_once_did_not(
 
 
 @pytest.mark.parametrize("n_teachers", [None, 2, 250])
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (1.0, 1e-2), (20.0, 1e-10)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [pytest.param(0.01, 1e-12, marks=pytest.mark.slow), (1.0, 1e-2), (20.0, 1e-10)],
+)
 def test_calibrated_labels_keep_the_budget_and_grow_with_the_queries(
     epsilon: float, delta: float, n_teachers: int | None
 ) -> None:
@@ -95,7 +98,7 @@ def test_calibrated_counts_keep_the_budget_and_use_it(epsilon: float, delta: flo
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), list(itertools.product(EPSILONS, (0.0, *DELTAS))))
-@pytest.mark.parametrize("count", [1, 7, 1000, 10**6])
+@pytest.mark.parametrize("count", [1, 7, 1000, pytest.param(10**6, marks=pytest.mark.slow)])
 def test_calibrated_parts_keep_the_budget_and_use_it(
     epsilon: float, delta: float, count: int
 ) -> None:
@@ -117,8 +120,10 @@ def test_calibrated_streams_keep_the_budget_and_need_more_for_more_stops(
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-9), (1.0, 1e-6), (6.0, 1e-3)])
+@pytest.mark.parametrize(
+    ("relation", "epsilon", "delta"),
+    [("replace-one", 0.2, 1e-9), ("add-remove", 1.0, 1e-6), ("replace-one", 6.0, 1e-3)],
+)
 def test_calibrated_samples_keep_the_budget_and_are_the_largest(
     relation: str, epsilon: float, delta: float
 ) -> None:

@@ -153,17 +153,6 @@ def test_another_rule_for_ties_is_covered_and_a_release_of_the_counts_is_not():
     assert float(counts_event(sigma, 2).renyi(np.array([order]))[0]) > 1.4 * bound
 
 
-def test_labels_cost_about_a_third_less_than_their_counts():
-    # 250 teachers, a vote of 200 to 50 wrong in 5 % under that noise: 116 labels as counts
-    budget = PrivacyBudget(1.0, 1e-6)
-    sigma = calibrate_gaussian(budget, 2 * 116)
-    assert delta_upper([class_event(sigma, 154)], 1.0) <= 1e-6
-    assert delta_upper([counts_event(sigma, 2 * 117)], 1.0) > 1e-6
-    # two classes alone, under the noise of the difference of two counts, are no dearer
-    two = label_event(sigma / math.sqrt(2), 154)
-    assert delta_upper([two], 1.0) < delta_upper([class_event(sigma, 154)], 1.0)
-
-
 @pytest.mark.parametrize(
     ("epsilon", "delta", "queries"),
     [
@@ -189,14 +178,15 @@ def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon,
 
 
 def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
-    sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), 100)
-    event = class_event(0.8 * sigma, 100)
+    sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), 20)
+    event = class_event(0.8 * sigma, 20)
     price = second.price_of(json_of(event), 1.0, 1e-6)
     assert price.lower > 1e-6
     # and what it proves to be spent is no more than what is charged
     assert price.lower <= delta_upper([event], 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("games_of_classes")
 def test_confident_voting_of_more_classes_gains_too():
     event = confident_event(150.0, 40.0, 640, 286, 10)
@@ -209,10 +199,10 @@ def test_confident_voting_of_more_classes_gains_too():
 
 def test_labels_never_cost_more_than_their_counts_and_more_of_them_no_less():
     for sigma in (0.3, 1.0, 3.0, 12.0, 2500.0):
-        for queries in (1, 2, 50):
+        for queries in (1, 50):
             event = class_event(sigma, queries)
             assert delta_upper([event], 1.0) <= delta_upper([event.rough()], 1.0) * (1 + 1e-9)
-    costs = [delta_upper([class_event(12.0, n)], 1.0) for n in (1, 2, 5, 10, 20, 40)]
+    costs = [delta_upper([class_event(12.0, n)], 1.0) for n in (1, 2, 20)]
     assert costs == sorted(costs)
 
 
@@ -228,7 +218,9 @@ def test_divergences_of_a_ledger_hold_at_any_order():
     )
 
 
-@pytest.mark.parametrize(("sigma", "queries"), [(12.0, 8), (9.0, 40)])
+@pytest.mark.parametrize(
+    ("sigma", "queries"), [(12.0, 8), pytest.param(9.0, 40, marks=pytest.mark.slow)]
+)
 def test_the_orders_that_are_computed_are_nearly_the_best_of_all(sigma, queries):
     event = class_event(sigma, queries)
     orders = np.array([order for order in ORDERS.tolist() if 1.5 <= order <= 1 + 1.5 * sigma][::2])

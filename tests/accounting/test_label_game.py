@@ -2,7 +2,6 @@
 reference table."""
 
 import functools
-import itertools
 import math
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binom
 
+from adaptive_labels import best_attack, both_ways, label_chances
 from made_events import counts_event, label_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -33,37 +33,6 @@ def game_delta(
     return float(losses.delta(np.array([epsilon]))[0])
 
 
-def _label_probability(votes: int, n_teachers: int, sigma: float) -> float:
-    """P(2 (votes + noise) >= K), straight from the definition."""
-    reach, pmf = discrete_gaussian_pmf(sigma)
-    noise = np.arange(-reach, reach + 1)
-    return float(pmf[2 * (votes + noise) >= n_teachers].sum())
-
-
-def _brute_force(epsilon: float, sigma: float, queries: int, n_teachers: int) -> float:
-    """Largest hockey stick over all adaptive choices of (votes, neighbouring votes), by exact
-    recursion."""
-    pairs = []
-    for votes, move in itertools.product(range(n_teachers + 1), (-1, 1)):
-        if 0 <= votes + move <= n_teachers:
-            pairs.append(
-                (
-                    _label_probability(votes, n_teachers, sigma),
-                    _label_probability(votes + move, n_teachers, sigma),
-                )
-            )
-
-    def value(p: float, q: float, left: int) -> float:
-        if left == 0:
-            return max(0.0, p - math.exp(epsilon) * q)
-        return max(
-            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
-            for a, b in pairs
-        )
-
-    return value(1.0, 1.0, queries)
-
-
 @pytest.mark.parametrize(("sigma", "n_teachers"), [(21.7, 50), (60.0, None), (0.8, 5)])
 def test_grid_points_are_worked_on_apart_and_no_number_moves(
     monkeypatch: pytest.MonkeyPatch, sigma: float, n_teachers: int | None
@@ -85,7 +54,8 @@ def test_grid_points_are_worked_on_apart_and_no_number_moves(
 def test_game_is_the_brute_force_optimum_from_above(
     n_teachers: int, queries: int, sigma: float, epsilon: float
 ) -> None:
-    exact = _brute_force(epsilon, sigma, queries, n_teachers)
+    pairs = both_ways(label_chances(n_teachers, sigma))
+    exact = best_attack(pairs, queries, math.exp(epsilon))
     found = game_delta(epsilon, sigma, queries, n_teachers, 40)
     assert found >= exact * (1 - 1e-12)
     # for an even K the set of pairs is closed under symmetry, which adds one vote count at the far
@@ -95,10 +65,7 @@ def test_game_is_the_brute_force_optimum_from_above(
 
 def test_one_label_costs_exactly_a_threshold_test() -> None:
     sigma, k = 3.0, 9
-    pairs = [
-        (_label_probability(v, k, sigma), _label_probability(v + 1, k, sigma)) for v in range(k)
-    ]
-    exact = max(max(q - math.exp(0.2) * p, (1 - p) - math.exp(0.2) * (1 - q)) for p, q in pairs)
+    exact = best_attack(both_ways(label_chances(k, sigma)), 1, math.exp(0.2))
     found = [game_delta(0.2, sigma, 1, k, resolution) for resolution in (10, 300)]
     assert exact * (1 - 1e-11) <= found[1] <= found[0] <= exact * (1 + 1e-3)
     assert found[1] <= exact * (1 + 1e-5)
@@ -210,11 +177,9 @@ def test_tiny_noise_promises_nothing(sigma: float) -> None:
 def test_renyi_of_one_label_is_its_supremum() -> None:
     sigma, order, k = 4.0, 8.0, 21
     worst = 0.0
-    for v in range(k):
-        p, q = _label_probability(v, k, sigma), _label_probability(v + 1, k, sigma)
-        for a, b in ((p, q), (q, p)):
-            moment = a**order * b ** (1 - order) + (1 - a) ** order * (1 - b) ** (1 - order)
-            worst = max(worst, math.log(moment) / (order - 1))
+    for a, b in both_ways(label_chances(k, sigma)):
+        moment = a**order * b ** (1 - order) + (1 - a) ** order * (1 - b) ** (1 - order)
+        worst = max(worst, math.log(moment) / (order - 1))
     found = [
         float(label_renyi(GaussianChances(sigma=sigma, n_teachers=n), np.array([order]))[0])
         for n in (k, None)

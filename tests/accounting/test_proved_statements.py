@@ -1,7 +1,6 @@
 """Statements that `docs/explanation/prices.md` proves, each enumerated in a small world or read
 against an independent library."""
 
-import itertools
 import math
 from functools import cache
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from adaptive_labels import best_attack, both_ways, label_chances
 from made_events import admits, counts_event, label_event, stable_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -21,14 +21,6 @@ from secretballot.core.losses import discrete_gaussian_pmf, fold, one_of_many, r
 from secretballot.core.renyi import ORDERS, delta_of, response
 
 Pair = tuple[float, float]
-
-
-def _label_pairs(n_teachers: int, sigma: float) -> list[Pair]:
-    """Chances of label 1 under neighbouring votes, both ways round."""
-    reach, pmf = discrete_gaussian_pmf(sigma)
-    noise = np.arange(-reach, reach + 1)
-    chance = [float(pmf[2 * (v + noise) >= n_teachers].sum()) for v in range(n_teachers + 1)]
-    return [*itertools.pairwise(chance), *itertools.pairwise(reversed(chance))]
 
 
 # -- section 1
@@ -75,21 +67,10 @@ def test_a_threshold_is_a_label_wherever_it_stands(shift: int, queries: int) -> 
     reach, pmf = discrete_gaussian_pmf(sigma)
     noise = np.arange(-reach, reach + 1)
     chance = [float(pmf[value + noise >= shift].sum()) for value in values]
-    pairs = [*itertools.pairwise(chance), *itertools.pairwise(reversed(chance))]
-
-    def value(p: float, q: float, left: int) -> float:
-        if left == 0:
-            return max(0.0, p - math.exp(0.4) * q)
-        return max(
-            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
-            for a, b in pairs
-        )
-
+    best = best_attack(both_ways(chance), queries, math.exp(0.4))
     found = delta_upper([label_event(sigma, queries)], 0.4)
     assert (
-        value(1.0, 1.0, queries) * (1 - 1e-12)
-        <= found
-        <= delta_upper([counts_event(sigma, queries)], 0.4) * (1 + 1e-9)
+        best * (1 - 1e-12) <= found <= delta_upper([counts_event(sigma, queries)], 0.4) * (1 + 1e-9)
     )
 
 
@@ -111,7 +92,7 @@ def test_no_order_of_parts_and_labels_beats_parts_first(
     labels: int, parts: int, failure: float
 ) -> None:
     sigma, n_teachers, e0, epsilon = 1.2, 3, 0.5, 0.6
-    pairs = _label_pairs(n_teachers, sigma)
+    pairs = both_ways(label_chances(n_teachers, sigma))
     high = math.exp(e0) / (1 + math.exp(e0))
 
     @cache
@@ -211,7 +192,7 @@ def test_unused_labels_may_be_bought_again() -> None:
 
     @cache
     def pairs(sigma: float) -> list[Pair]:
-        return _label_pairs(n_teachers, sigma)
+        return both_ways(label_chances(n_teachers, sigma))
 
     def value(p: float, q: float, taken: int, bought: tuple[float, ...]) -> float:
         best = max(0.0, p - math.exp(budget.epsilon) * q)

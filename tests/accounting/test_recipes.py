@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adaptive_labels import best_attack, both_ways
 from exact_games.distributions import Distribution, discrete_gaussian_distribution
 from exact_games.games import adaptive_delta, hockey_stick
 from exact_games.worlds import ScriptedNoise
@@ -189,18 +190,7 @@ def chance_of_one(mechanism: TableLabels, votes: int, n_teachers: int) -> Fracti
 
 def true_delta(chances: list[Fraction], queries: int, epsilon: float) -> float:
     """The best adaptive attack on labels with these chances of 1, vote by vote, in fractions."""
-    ratio = Fraction(math.exp(epsilon))
-    steps = {pair for a, b in itertools.pairwise(chances) for pair in ((a, b), (b, a))}
-
-    def value(p: Fraction, q: Fraction, left: int) -> Fraction:
-        if left == 0:
-            return max(Fraction(0), p - ratio * q)
-        return max(
-            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
-            for a, b in steps
-        )
-
-    return float(value(Fraction(1), Fraction(1), queries))
+    return float(best_attack({*both_ways(chances)}, queries, Fraction(math.exp(epsilon))))
 
 
 @pytest.mark.parametrize("n_teachers", [2, 5, 8, 9])

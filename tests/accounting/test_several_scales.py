@@ -88,7 +88,9 @@ def test_labels_beside_counts_of_the_same_scale_cost_less_than_as_counts():
     assert found < delta_upper([counts_event(3.0, 3)], 0.5)
 
 
-@pytest.mark.parametrize("scales", [(1.5, 2.5), (0.8, 3.0), (2.0, 9.0)])
+@pytest.mark.parametrize(
+    "scales", [(1.5, 2.5), (0.8, 3.0), pytest.param((2.0, 9.0), marks=pytest.mark.slow)]
+)
 def test_counts_of_two_scales_cost_exactly_what_both_tell(scales):
     events = [counts_event(scales[0], 3), counts_event(scales[1], 4)]
     for epsilon in (0.5, 3.0):

@@ -168,6 +168,7 @@ def test_too_little_noise_on_either_is_caught():
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_published_parameters_cost_less_than_as_noisy_counts():
     # the continuous Gaussian's epsilon of the papers' parameters was measured
     event, delta, gaussian = confident_event(150.0, 40.0, 640, 286, 10), 1e-5, 2.543
@@ -249,13 +250,13 @@ def test_the_event_goes_through_json_and_refuses_what_cannot_be():
 @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 1.0), (10, 6.0)])
 def test_calibrated_noise_spends_the_budget(n_classes, epsilon):
     # at the larger epsilon the noise is too small for games of ten classes, which take seconds
-    budget, shape = PrivacyBudget(epsilon, 1e-6), teacher_shape(120, n_classes, 250)
-    found = confident_labels(budget, shape, threshold=100, max_answers=20)
+    budget, shape = PrivacyBudget(epsilon, 1e-6), teacher_shape(40, n_classes, 250)
+    found = confident_labels(budget, shape, threshold=100, max_answers=8)
     # without what the threshold and the number of teachers make cheaper
-    own = {"queries": 120, "answers": 20, "n_classes": n_classes}
+    own = {"queries": 40, "answers": 8, "n_classes": n_classes}
     event = confident_event(found.threshold_sigma, found.sigma, **own)
     assert 0.99 * budget.delta < delta_upper([event], epsilon) <= budget.delta
-    more = confident_labels(budget, shape, threshold=100, max_answers=40)
+    more = confident_labels(budget, shape, threshold=100, max_answers=16)
     assert more.sigma > 1.3 * found.sigma
 
 

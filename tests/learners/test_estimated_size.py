@@ -229,9 +229,7 @@ def test_an_estimated_stream_answers_what_it_was_shown_to() -> None:
     assert sb.verify_certificate(out.certificate).ok
 
 
-@pytest.mark.parametrize(
-    ("whole", "part"), [(1.0, 0.1), (0.5, 0.05), (2.0, 0.3), (0.7, 0.1), (1.1, 0.2), (3.3, 1.1)]
-)
+@pytest.mark.parametrize(("whole", "part"), [(1.0, 0.1), (0.7, 0.1), (3.3, 1.1)])
 def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: float) -> None:
     budget = sb.PrivacyBudget(whole, 1e-6)
     rest = _plan(epsilon=part, budget=budget).rest

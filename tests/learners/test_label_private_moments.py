@@ -36,6 +36,7 @@ def fitted(X: Any, y: Any, classes: Any = (0, 1), **settings: Any) -> Any:
     return model.fit(X, y, classes=list(classes), public_features=True)
 
 
+@pytest.mark.slow
 def test_adult_beats_randomised_response_on_a_third_of_the_records() -> None:
     data = reference(adult)
     parts = data.train[:10_000], data.test[:6000]

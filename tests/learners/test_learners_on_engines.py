@@ -9,7 +9,6 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
-from secretballot.core import releasing
 from secretballot.exceptions import ParameterError
 from sessions import in_rounds
 
@@ -93,18 +92,9 @@ def test_the_engine_reaches_the_teachers(fit: Any) -> None:
         fit("dask")
 
 
-class NoNoise:
-    exact, description = True, "none, for a test"
-
-    def discrete_gaussian(self, sigma: float, size: int) -> Any:
-        return np.zeros(size, dtype=np.int64)
-
-
+@pytest.mark.usefixtures("unnoised")  # draws differ in every run
 @pytest.mark.parametrize("fit", [pate, active, label_private])
-def test_release_and_certificate_are_the_same_bytes(
-    fit: Any, dask_client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(releasing, "noise_source", NoNoise)  # whose draws differ in every run
+def test_release_and_certificate_are_the_same_bytes(fit: Any, dask_client: Any) -> None:
     here, there = fit("local"), fit(dask_client)
     certificates = [dict(model.certificate_) for model in (here, there)]
     for certificate in certificates:  # when it was made, and the digest of that and all the rest

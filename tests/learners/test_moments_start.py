@@ -68,7 +68,12 @@ def released(kind: str) -> sb.ReleasedLabels:
     return moments(big).released_
 
 
-KINDS = ["votes", "labels", "rounds", "record votes", "moments"]
+KINDS = [
+    "labels",
+    "record votes",
+    "moments",
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("votes", "rounds")),
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -56,7 +56,7 @@ def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
     "settings",
     [
         {},
-        {"student": DecisionTreeClassifier(max_depth=3)},
+        pytest.param({"student": DecisionTreeClassifier(max_depth=3)}, marks=pytest.mark.slow),
         {
             "mechanism": "sparse-vector",
             "student": LogisticRegression(),

@@ -31,6 +31,7 @@ def fitted(X: Any, y: Any, X_public: Any, classes: Any = (0, 1), **settings: Any
     return model.fit(X, y, X_public=X_public, classes=list(classes), **given)
 
 
+@pytest.mark.slow
 def test_adult_at_small_epsilon_beats_what_voting_reached() -> None:
     data = reference(adult)
     table, other = (part.drop(columns=ADULT_TARGET) for part in (data.train, data.test))
@@ -175,9 +176,14 @@ def skewed_adult(kept: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("kept", "uncovered", "least"),
     [
-        pytest.param(lambda table: table.age > 0, 0.03, 0.84, id="whole"),
-        pytest.param(lambda table: table.sex == "Male", 0.36, 0.82, id="men only"),
         pytest.param(lambda table: table.age > 45, 0.72, 0.79, id="over 45"),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (
+                (lambda table: table.age > 0, 0.03, 0.84),
+                (lambda table: table.sex == "Male", 0.36, 0.82),
+            )
+        ),
     ],
 )
 def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_model(

@@ -37,6 +37,7 @@ def fitted(X: Any, y: Any, X_public: Any, labels: Any = NAMES, **settings: Any) 
     return model.fit(X, y, X_public=X_public, labels=labels, **given)
 
 
+@pytest.mark.slow
 def test_every_label_of_a_real_table_is_learnt() -> None:
     table = reference(adult).train
     y = pd.DataFrame(

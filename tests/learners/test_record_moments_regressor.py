@@ -37,6 +37,7 @@ def fitted(X: Any, y: Any, X_public: Any, bounds: Any = RANGE, **settings: Any) 
     return model.fit(X, y, X_public=X_public, **given)
 
 
+@pytest.mark.slow
 def test_on_a_real_table_it_comes_near_least_squares_without_privacy() -> None:
     table = reference(adult).train
     X, y = table.drop(columns="age"), table["age"].to_numpy(float)

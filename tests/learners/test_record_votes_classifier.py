@@ -32,7 +32,6 @@ from exact_games.games import hockey_stick
 from exact_games.statistics import delta_lower
 from reference_data import reference
 from secretballot.accounting import delta_upper, noisy_votes
-from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
 from secretballot.core.types import VoteShape
@@ -61,19 +60,6 @@ def priced(
 ) -> tuple[NoisyVotes, VoteShape]:
     shape = record_votes_shape(n_points, 2, k, guarantee_of("record", relation))
     return noisy_votes(budget, shape, release="counts"), shape
-
-
-class NoNoise:
-    exact, description = True, "none, for a test"
-
-    def discrete_gaussian(self, sigma: float, size: int) -> Any:
-        return np.zeros(size, dtype=np.int64)
-
-
-@pytest.fixture
-def unnoised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the true counts leave, so that a test can see what the fit asked for."""
-    monkeypatch.setattr(releasing, "noise_source", NoNoise)
 
 
 def fitted(
@@ -481,6 +467,7 @@ def test_students_learn_from_votes_whose_rows_sum_to_nothing(student: Any) -> No
     assert np.allclose(shares.sum(axis=1), 1.0)
 
 
+@pytest.mark.slow
 def test_it_learns_adult_better_than_shards() -> None:
     tables = reference(adult)
     rng = np.random.default_rng(0)
@@ -532,6 +519,7 @@ NO_VALUES = (
 )
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [_OwnPublic()],
     expected_failed_checks=lambda _: {

@@ -123,6 +123,7 @@ def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
 
 
 @pytest.mark.usefixtures("recommended_alone")
+@pytest.mark.slow
 def test_an_impossible_task_says_which_epsilon_and_how_many_records_would_do() -> None:
     model = CurveModel({50: 0.6, 400: 0.65}, n_classes=2)
     task = Task(300, 60, 2, 0.02, 1e-6)

@@ -43,7 +43,7 @@ def stage(fit: MomentFit, points: np.ndarray, labels: np.ndarray, sigma: float) 
     return fit.after(released)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("n_classes", [2, 3, pytest.param(6, marks=pytest.mark.slow)])
 def test_without_noise_the_model_is_found(n_classes: int) -> None:
     points, weights, labels = world(n_classes, n=40_000)
     fit = MomentFit.start(points, classes_link(n_classes))
