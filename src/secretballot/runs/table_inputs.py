@@ -98,6 +98,11 @@ class TableInputs:
         return self.n_private if self.units is None else len(set(self.units))
 
     @property
+    def test_rows(self) -> tuple[FloatArray, AnyArray] | None:
+        """Points of the test file, and their numbers, or labels."""
+        return self.test
+
+    @property
     def for_fit(self) -> dict[str, Any]:
         """What a learner's fit takes: private records and public points."""
         units = {"units": self.units, "unit_name": self.unit_name}
@@ -136,7 +141,7 @@ def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
         X_test, frame = _encoded_table(
             tables, tables.evaluate, schema, expected, watch, role="test file"
         )
-        test = X_test, _known_targets(tables, frame, schema)
+        test = X_test, known_targets(tables, frame, schema)
     X, frame = _encoded_table(tables, tables.private, schema, expected, watch, role="private file")
     nowhere = [name for name in not_public if name not in frame.columns]
     if nowhere:
@@ -205,7 +210,7 @@ def _label_matrix(tables: RunTables, frame: pd.DataFrame, schema: Schema, *, rol
     return np.column_stack(columns)
 
 
-def _known_targets(tables: RunTables, frame: pd.DataFrame, schema: Schema) -> AnyArray:
+def known_targets(tables: RunTables, frame: pd.DataFrame, schema: Schema) -> AnyArray:
     """Return the targets of the test file, which is public.
 
     Raises

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,9 +38,7 @@ from secretballot.datasets.text_columns import HashedTextColumn
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.student.raw_columns import RawRows
-from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 from secretballot.runs.stored_records import StoredRecords, Wanted, read_to_disk
 from secretballot.runs.table_match import (
@@ -164,8 +162,6 @@ class RunInputs:
     test : LabelledTable or None
     raw_rows : RawRows or None
         Public rows before and after their encoding.
-    published_test : LabelledTable or None
-        The test table, where its metrics are to be published.
     unit_name : str or None
         Column of the units.
     repeating_ids : tuple of str
@@ -179,7 +175,6 @@ class RunInputs:
     X_public: FloatArray
     test: LabelledTable | None
     raw_rows: RawRows | None = None
-    published_test: LabelledTable | None = None
     unit_name: str | None = None
     repeating_ids: tuple[str, ...] = field(default=(), repr=False)
 
@@ -218,10 +213,9 @@ class RunInputs:
         return self.n_private if self.units is None else len(set(self.units))
 
     @property
-    def published_rows(self) -> tuple[FloatArray, IntArray] | None:
-        """Points and classes of the published test table."""
-        test = self.published_test
-        return None if test is None else (test.X, test.index)
+    def test_rows(self) -> tuple[FloatArray, IntArray] | None:
+        """Points and classes of the test table."""
+        return None if self.test is None else (self.test.X, self.test.index)
 
 
 def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -246,37 +240,6 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
             " value.",
         )
     return tuple(classes)
-
-
-class RunOnTables(Protocol):
-    """A run that reads tables and writes a folder."""
-
-    @property
-    def tables(self) -> RunTables: ...
-
-    @property
-    def out(self) -> Path: ...
-
-    def description(self) -> dict[str, Any]: ...
-
-
-def folder_of_run(run: RunOnTables) -> RunFolder:
-    """Return the folder of a run whose files can be tables; nothing is read but for digests.
-
-    Raises
-    ------
-    DataError
-        If a file is none, the private one stands in the place of the public one, or the folder
-        holds something else.
-    """
-    if run.tables.publish_metrics and run.tables.evaluate is None:
-        raise ParameterError(
-            "There are no metrics to publish; name public labelled records with --evaluate."
-        )
-    check_files(run.tables)
-    description = run.description()
-    refuse_swapped(run.tables)
-    return RunFolder(run.out, description)
 
 
 def check_tables(tables: RunTables) -> None:
@@ -358,13 +321,6 @@ def private_row_errors(tables: RunTables, rows: PrivateRows) -> Iterator[DataErr
         )
 
 
-def metrics_on_test(student: Any, inputs: RunInputs) -> Metrics | None:
-    """Return how good a student is on the test rows, None where there are none."""
-    if inputs.test is None or student is None:
-        return None
-    return metrics_of_student(student, inputs.test.X, inputs.test.index, inputs.classes)
-
-
 def check_files(tables: RunTables) -> None:
     """Refuse files that cannot be tables, before time goes into reading or digesting any of them.
 
@@ -417,7 +373,7 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     """
     if tables.bounds is not None or tables.labels:
         raise ParameterError(
-            "Numbers, and several labels, are learnt by `runs.table_votes.run_table`; this run"
+            "Numbers, and several labels, are learnt by `read_table_inputs`; this run"
             " is of one class each."
         )
     # The public table settles the schema and classes are declared before the private one is read:
@@ -449,11 +405,8 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
             f"What is to be dropped, {name_columns(nowhere)}, stands in no file; spell columns as"
             " the files do."
         )
-    published = test if tables.publish_metrics else None
     ids = tuple(dict.fromkeys((*repeating_ids(tables, schema, public), *ids)))
-    return RunInputs(
-        schema, classes, private, units, X_public, test, raw_rows, published, tables.unit, ids
-    )
+    return RunInputs(schema, classes, private, units, X_public, test, raw_rows, tables.unit, ids)
 
 
 def _private_records(
