@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from secretballot.runs.plan_agreement import settings_of
 
 import secretballot as sb
 from secretballot.accounting import PrivacyBudget
@@ -19,7 +20,6 @@ from secretballot.planning.search.evaluation import Tried, best_of
 from secretballot.planning.search.settings import Noise
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.runs.plan_agreement import settings_of
 from sessions import told_labels
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5)

@@ -6,6 +6,7 @@ ledger, and what was paid for is not paid again.
 """
 
 from collections.abc import Iterator
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -185,7 +186,8 @@ def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
     check_parts(spec.output.exclude)
     method = method_of(spec)
     method.check()
-    return method, RunFolder(spec.output.out, {**spec.identity(), **method.description()})
+    described = {**spec.identity(), **method.description()}
+    return method, RunFolder(spec.output.out, json.loads(json.dumps(described, default=str)))
 
 
 def _questions(method: Method, inputs: Any, folder: RunFolder, watch: Watch) -> Iterator[Caution]:

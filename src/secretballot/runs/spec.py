@@ -654,7 +654,7 @@ class Sources:
         """Add settings, which may not contradict a plan."""
         for name, value in fields.items():
             if name not in groups():
-                raise ParameterError(f"There is no setting {shown(name)}{_nearest(name)}.")
+                raise ParameterError(f"There is no setting {shown(name)}{_nearest(name)}")
             if name in self._planned and not _same(name, value, self._planned[name]):
                 raise ParameterError(
                     name_part(name),
@@ -678,7 +678,7 @@ class Sources:
                 if groups().get(name) != group:
                     raise ParameterError(
                         f"{str(file)!r} sets {shown(f'{group}.{key}')}, which is no setting"
-                        f"{_nearest(key)}."
+                        f"{_nearest(key)}"
                     )
                 fields[name] = value
         self.add(fields)
@@ -759,12 +759,15 @@ class Sources:
             )
         if telling is not None and MOMENTS not in fitting:
             return fitting[0], f"{telling} is a setting of {fitting[0]}"
+        bounds, target = self.given.get("bounds"), words_of(self.given.get("target", ()))
+        if bounds is not None or len(target) > 1:
+            return PATE, f"the target is {'a number' if bounds is not None else 'several labels'}"
         return MOMENTS, "the default for tables"
 
 
 def _nearest(name: str) -> str:
     near = difflib.get_close_matches(name, groups(), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return f"; did you mean {near[0]}?" if near else "."
 
 
 def _same(name: str, one: Any, other: Any) -> bool:
