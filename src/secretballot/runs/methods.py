@@ -94,6 +94,7 @@ from secretballot.runs.spec import (
     PATE,
     RECORD_VOTES,
     VOTES,
+    DataSpec,
     MomentsSpec,
     RunSpec,
     named,
@@ -852,6 +853,17 @@ class CastVotes(Method):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
+        own = DataSpec(private=self.spec.data.private, classes=self.spec.data.classes)
+        for name, value in self.spec.data:
+            if value != getattr(own, name):
+                raise ParameterError(
+                    name_part(name), " is about tables, and votes have none; leave it out."
+                )
+        if self.spec.budget.relation != "add-remove":
+            raise ParameterError(
+                Parameter("relation"),
+                " of votes from a file is add-remove; declare another one in Python.",
+            )
         if self._mechanism["mechanism"] == "interactive":
             raise ParameterError(
                 Parameter("mechanism"),
