@@ -84,6 +84,7 @@ check: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/size.py --check
+	$(BIN)/python tools/settings_table.py --check
 
 # The site: build/site/index.html. A broken link or anchor, or a script, style or font from elsewhere, ends it.
 docs: build/docs-env/.ready

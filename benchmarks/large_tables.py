@@ -95,9 +95,10 @@ def bytes_under(folder: Path) -> int:
 
 def learn(method: str, where: str, private: str, out: str) -> None:
     """Learn in this process; print accuracy, seconds and the most memory it held."""
-    import secretballot.runs.tables as tables
     from secretballot.runs.learn import LearnRun, run_learn
     from secretballot.runs.records import RecordsRun, run_records
+
+    import secretballot.runs.tables as tables
     from secretballot.runs.tables import RunTables
 
     folder = Path(private).parent

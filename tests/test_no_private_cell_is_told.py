@@ -116,13 +116,47 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 LEARN = ("learn", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
-LEARN += ("--epsilon", "4", "--delta", "1e-4", "--teachers", str(TEACHERS), "--unit", "id")
-LEARN += ("--queries", "20", "--student", "tree", "--without", "report", "--out", "out")
-MOMENTS = (*LEARN[:5], "--method", "moments", "--epsilon", "4", "--delta", "1e-4", "--unit", "id")
-MOMENTS += ("--classes", "no,yes", "--without", "report", "--out", "out")
-CHOOSE = ("choose", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
-CHOOSE += ("--epsilon", "4", "--hypotheses", "stumps", "--drop", "id,ward", "--out", "out")
-PLAN = ("plan", "--records", "1000", "--public", "200", "--epsilon", "1", "--delta", "1e-5")
+LEARN += (
+    "--epsilon",
+    "4",
+    "--delta",
+    "1e-4",
+    "--total",
+    "20,1e-2",
+    "--n-teachers",
+    str(TEACHERS),
+    "--unit",
+    "id",
+)
+LEARN += ("--set", "n_queries=20", "--student", "tree", "--set", "exclude=report", "--out", "out")
+MOMENTS = (
+    *LEARN[:5],
+    "--method",
+    "record-moments",
+    "--epsilon",
+    "4",
+    "--delta",
+    "1e-4",
+    "--total",
+    "20,1e-2",
+    "--unit",
+    "id",
+)
+MOMENTS += ("--classes", "no,yes", "--set", "exclude=report", "--out", "out")
+CHOOSE = ("learn", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
+CHOOSE += ("--epsilon", "4", "--set", "hypotheses=stumps", "--drop", "id,ward", "--out", "out")
+PLAN = (
+    "plan",
+    "200",
+    "--n-records",
+    "1000",
+    "--epsilon",
+    "1",
+    "--delta",
+    "1e-5",
+    "--total",
+    "20,1e-2",
+)
 PLAN += ("--like", "like.csv", "--target", "ill", "--classes", "no,yes", "--out", "out")
 
 
@@ -177,7 +211,7 @@ def test_a_run_tells_no_cell_of_its_private_table(
 
 
 @pytest.mark.parametrize("name", CELLS)
-@pytest.mark.parametrize("more", [(), ("--json",), ("--accept-unseen", "age,ward")])
+@pytest.mark.parametrize("more", [(), ("--json",), ("--set", "accept_unseen=age,ward")])
 def test_a_check_tells_no_cell_and_writes_nothing(
     more: tuple[str, ...], name: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -185,7 +219,7 @@ def test_a_check_tells_no_cell_and_writes_nothing(
     CELLS[name][0](rows)
     (folder / "private.csv").write_bytes(table(HEADER, rows))
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    code, seen = told((*LEARN, "--check", *more), folder, caplog)
+    code, seen = told(("check", *more), folder, caplog)
     assert code in (0, 2)
     refuse_marks(seen)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -263,8 +297,20 @@ def test_no_vote_is_told(
     kind: str, form: str, place: tuple[int, int], folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cells = votes() if kind == "votes" else counts()
-    words = ("label", "--kind", kind, "--classes", "no,yes", "--epsilon", "4", "--delta", "1e-4")
-    words += ("--without", "report,student", "--out", "out")
+    words = (
+        "label",
+        "--kind",
+        kind,
+        "--classes",
+        "no,yes",
+        "--epsilon",
+        "4",
+        "--delta",
+        "1e-4",
+        "--total",
+        "20,1e-2",
+    )
+    words += ("--set", "exclude=report,student", "--out", "out")
     odd: list[Any] = [MARK, str(NUMBER)] if kind == "votes" else [NUMBER, NUMBER + 0.5]
     for mark in odd:
         cells[place[0]][place[1]] = mark

@@ -332,9 +332,18 @@ def test_the_command_line_releases_many_labels_that_both_verify(tmp_path: Path) 
     table.loc[700:760, ["a", "b"]].to_csv(tmp_path / "public.csv", index=False)
     out = tmp_path / "out"
     words = ["learn", *(str(tmp_path / f"{one}.csv") for one in ("private", "public"))]
-    words += ["--target", ",".join(names), "--epsilon", "4", "--delta", "1e-5"]
+    words += [
+        "--target",
+        ",".join(names),
+        "--epsilon",
+        "4",
+        "--delta",
+        "1e-5",
+        "--total",
+        "20,1e-2",
+    ]
     runner = CliRunner()
-    learnt = runner.invoke(app, [*words, "--teachers", "20", "--out", str(out)])
+    learnt = runner.invoke(app, [*words, "--n-teachers", "20", "--out", str(out)])
     assert learnt.exit_code == 0, learnt.output
     verified = runner.invoke(app, ["verify", str(out), "--independent"])
     assert verified.exit_code == 0, verified.output

@@ -187,8 +187,14 @@ from .runs.plan import (
 from .runs.plan import (
     plan as plan,
 )
-from .runs.plan_files import (
-    read_plan as read_plan,
+from .runs.run import (
+    Outcome as Outcome,
+)
+from .runs.run import (
+    run as run,
+)
+from .runs.spec import (
+    RunSpec as RunSpec,
 )
 from .runs.stored_records import (
     store_table as store_table,

@@ -34,6 +34,6 @@ def write_files(folder: Path, n_private: int) -> Path:
 def words_of_run(folder: Path, *more: str, unit: bool = False) -> list[str]:
     """Return a small, complete command; later options override earlier ones."""
     tables = [str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
-    price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5"]
+    price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5", "--total", "20,1e-2"]
     patient = ["--unit", "patient"] if unit else ["--drop", "patient"]
     return ["learn", *tables, *price, *patient, "--out", str(folder / "out"), *more]

@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 import pytest
+from secretballot.cli.options import classes_of
 from typer.testing import CliRunner
 
 from secretballot.cli import app
-from secretballot.cli.options import classes_of, words_of
 from secretballot.exceptions import ParameterError
+from secretballot.runs.spec import words_of
 
 HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
 
@@ -19,9 +20,24 @@ HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
     [
         (["teach"], "No such command"),
         (["learn", "a.csv"], "Missing argument"),
-        (["learn", "a.csv", "b.csv", "--delta", "1e-6", "--epsilon", "1"], "--target"),
         (
-            ["learn", "a.csv", "b.csv", "--target", "y", "--epsilon", "one", "--delta", "0"],
+            ["learn", "a.csv", "b.csv", "--delta", "1e-6", "--total", "20,1e-2", "--epsilon", "1"],
+            "--target",
+        ),
+        (
+            [
+                "learn",
+                "a.csv",
+                "b.csv",
+                "--target",
+                "y",
+                "--epsilon",
+                "one",
+                "--delta",
+                "0",
+                "--total",
+                "20,1e-2",
+            ],
             "--epsilon",
         ),
         (["verify", "--colour", "x"], "No such option"),

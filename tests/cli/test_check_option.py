@@ -24,8 +24,8 @@ def other_wards(folder: Path) -> None:
 @pytest.mark.parametrize(
     "method",
     [
-        ("--method", "moments"),
-        ("--method", "votes", "--teachers", "5"),
+        ("--method", "record-moments"),
+        ("--method", "pate", "--n-teachers", "5"),
         ("--method", "record-votes"),
     ],
     ids=lambda method: method[1],
@@ -45,7 +45,7 @@ def test_a_run_stops_before_it_pays_and_leaves_nothing(
 
 def test_an_accepted_column_lets_the_run_go_on(folder: Path) -> None:
     other_wards(folder)
-    words = words_of_run(folder, "--accept-unseen", "ward", "--without", "report,student")
+    words = words_of_run(folder, "--set", "accept_unseen=ward", "--set", "exclude=report,student")
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.stderr
     assert "curator only: Column 'ward' of the private file: 100 %" in result.stderr

@@ -37,13 +37,13 @@ def world(tmp_path: Path) -> Path:
 
 def choose(world: Path, *more: str) -> Result:
     files = [str(world / "private.csv"), str(world / "public.csv")]
-    words = ["choose", *files, "--target", "ill", "--classes", "no,yes"]
+    words = ["learn", *files, "--target", "ill", "--classes", "no,yes"]
     words += ["--out", str(world / "out"), "--drop", "who"]
     return CliRunner().invoke(app, [*words, "--epsilon", "2", *more])
 
 
 def both(world: Path) -> list[str]:
-    return ["--candidates", f"{world / 'low.onnx'},{world / 'high.onnx'}"]
+    return ["--set", f"hypotheses={world}/low.onnx,{world}/high.onnx"]
 
 
 def labelled_points(world: Path) -> Path:
@@ -76,7 +76,7 @@ def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> N
         place.mkdir(parents=True)
         (world / f"{name}.onnx").rename(place / "student.onnx")
         files.append(str(place / "student.onnx"))
-    result = choose(world, "--candidates", ",".join(files), "--json")
+    result = choose(world, "--set", f"hypotheses={','.join(files)}", "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert re.fullmatch(r"high study [0-9a-f]{12}", document["chosen"])
@@ -91,7 +91,13 @@ def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> N
 )
 def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, share: float) -> None:
     result = choose(
-        world, "--hypotheses", name, "--evaluate", str(labelled_points(world)), "--points", "60"
+        world,
+        "--set",
+        f"hypotheses={name}",
+        "--evaluate",
+        str(labelled_points(world)),
+        "--set",
+        "n_cover=60",
     )
     assert result.exit_code == 0, result.stderr
     # 20 mistakes, or 40 of an interval: such a candidate, of some hundred or 2000, is drawn once in
@@ -103,10 +109,10 @@ def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, sha
 
 def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
     account = world / "registry.ledger"
-    words = ["--hypotheses", "stumps", "--ledger", str(account), "--dataset", "registry"]
+    words = ["--set", "hypotheses=stumps", "--ledger", str(account), "--dataset", "registry"]
     words += ["--unit", "who"]
     files = [str(world / "private.csv"), str(world / "public.csv")]
-    base = ["choose", *files, "--target", "ill", "--classes", "no,yes", "--epsilon", "2"]
+    base = ["learn", *files, "--target", "ill", "--classes", "no,yes", "--epsilon", "2"]
     Ledger(account, dataset="registry", budget=sb.PrivacyBudget(2.0, 0.0), unit="user")
     result = CliRunner().invoke(app, [*base, *words, "--out", str(world / "a")])
     assert result.exit_code == 0, result.stderr

@@ -34,13 +34,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = "\n".join(["age,ward,ill", *lines(count, seed)])
         (folder / f"{name}.csv").write_text(text + "\n")
     ledger = str(folder / "l.ledger")
-    promise = ["--epsilon", "8", "--delta", "1e-4"]
+    promise = ["--epsilon", "8", "--delta", "1e-4", "--total", "20,1e-2"]
     words = ["ledger", "create", ledger, "--dataset", "registry", *promise]
     assert CliRunner().invoke(app, words).exit_code == 0
     for name, epsilon, more in (("good", "2", ()), ("poor", "1", ("--drop", "age"))):
         words = ["learn", str(folder / "private.csv"), str(folder / "public.csv")]
         words += ["--target", "ill", "--classes", "no,yes", "--epsilon", epsilon]
-        words += ["--delta", "1e-5", "--without", "report", "--ledger", ledger]
+        words += ["--delta", "1e-5", "--set", "exclude=report", "--ledger", ledger]
         words += ["--dataset", "registry", "--out", str(folder / name), *more]
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 0, result.stderr
@@ -48,7 +48,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compare(*words: object) -> Result:
-    return CliRunner().invoke(app, ["compare", *map(str, words)])
+    return CliRunner().invoke(app, ["evaluate", *map(str, words)])
 
 
 def test_students_are_compared_on_the_same_rows(world: Path) -> None:

@@ -37,12 +37,14 @@ def label(folder: Path, *more: str) -> Result:
             "1",
             "--delta",
             "1e-5",
+            "--total",
+            "20,1e-2",
         )
     words = ["--votes", str(folder / "counts.csv"), "--kind", "counts", "--classes", "a,b"]
     words += ["--dataset", "d"]
     price = ["--epsilon", "1", "--delta", "1e-5", "--ledger", str(folder / "l")]
     return invoke(
-        "label", *words, *price, "--without", "report", "--out", str(folder / "out"), *more
+        "label", *words, *price, "--set", "exclude=report", "--out", str(folder / "out"), *more
     )
 
 
@@ -84,7 +86,7 @@ def undecided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
     assert label(folder).exit_code == 0
     unsure = [
         secretballot_verify.Finding(
-            "price", secretballot_verify.UNDECIDED, "Beyond what this program can price."
+            "plan", secretballot_verify.UNDECIDED, "Beyond what this program can price."
         )
     ]
     monkeypatch.setattr("secretballot.cli.verify.each_finding", lambda *_, **__: unsure)
@@ -99,7 +101,7 @@ def found_by_audit(folder: Path, _: pytest.MonkeyPatch) -> Result:
     neighbour.write_text(json.dumps([*rows, [None, 0.5]]))
     inputs = ["--private", str(private), "--neighbour", str(neighbour)]
     inputs += ["--work", str(folder / "work")]
-    settings = ["--program", FAULTY, "--runs", "30", "--seed", "3", "--jobs", "2"]
+    settings = ["--program", FAULTY, "--runs", "30", "--set", "random_state=3", "--set", "n_jobs=2"]
     return invoke("audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x")
 
 

@@ -47,8 +47,19 @@ def command(tmp_path: Path) -> list[str]:
     )
     words = [sys.executable, "-m", "secretballot", "learn", "private.csv", "public.csv"]
     words += ["--target", "y"]
-    words += ["--classes", "0,1", "--epsilon", "2", "--delta", "1e-5", "--teachers", str(TEACHERS)]
-    words += ["--without", "report,student"]
+    words += [
+        "--classes",
+        "0,1",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-5",
+        "--total",
+        "20,1e-2",
+        "--n-teachers",
+        str(TEACHERS),
+    ]
+    words += ["--set", "exclude=report,student"]
     return [*words, "--teacher", "slow:Slow", "--out", "out", "--json"]
 
 
@@ -68,7 +79,7 @@ def fitted_by(folder: Path) -> list[int]:
 def test_ctrl_c_leaves_a_run_that_goes_on(
     tmp_path: Path, command: list[str], jobs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command += ["--jobs", jobs]
+    command += ["--set", f"n_jobs={jobs}"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     run = subprocess.Popen(
         command, env=environment(tmp_path, PAUSE, HELD), start_new_session=True, **pipes
@@ -92,7 +103,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     monkeypatch.syspath_prepend(tmp_path)
     for name, value in environment(tmp_path, 0).items():
         monkeypatch.setenv(name, value)
-    done = CliRunner().invoke(app, [*command[3:], "--jobs", "1"])
+    done = CliRunner().invoke(app, [*command[3:], "--set", "n_jobs=1"])
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
     assert len(fitted_by(tmp_path)) < TEACHERS  # some were kept
@@ -122,7 +133,7 @@ def lives(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
 def test_the_workers_of_a_killed_run_end_with_it(tmp_path: Path, command: list[str]) -> None:
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
-    words, held = [*command, "--jobs", "2"], environment(tmp_path, 0.2, HELD)
+    words, held = [*command, "--set", "n_jobs=2"], environment(tmp_path, 0.2, HELD)
     run = subprocess.Popen(words, env=held, **pipes)  # type: ignore[call-overload]
     deadline = time.monotonic() + LONG
     # a worker that has not had a teacher yet does not know whom to end with

@@ -29,7 +29,7 @@ def write_counts(path: Path, n_classes: int) -> Path:
 
 
 def label(votes: Path, *more: str) -> Result:
-    words = ["label", "--votes", str(votes), "--kind", "counts", "--classes", "a,b"]
+    words = ["label", str(votes), "--kind", "counts", "--classes", "a,b"]
     words += ["--epsilon", "3"]
     return CliRunner().invoke(
         app, [*words, "--delta", "1e-5", "--out", str(votes.parent / "out"), *more]
@@ -37,7 +37,7 @@ def label(votes: Path, *more: str) -> Result:
 
 
 def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
-    result = label(counts, "--queries", "40", "--json")
+    result = label(counts, "--set", "n_queries=40", "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert (document["queries"], document["answered"]) == (40, 40)
@@ -52,7 +52,18 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
 
 
 def test_laplace_labels_need_no_delta(counts: Path) -> None:
-    result = label(counts, "--mechanism", "laplace", "--delta", "0", "--epsilon", "4", "--json")
+    result = label(
+        counts,
+        "--delta",
+        "0",
+        "--total",
+        "20,1e-2",
+        "--epsilon",
+        "4",
+        "--json",
+        "--set",
+        "mechanism=laplace",
+    )
     assert result.exit_code == 0, result.stderr
     found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
     assert (found["delta"], found["events"][0]["kind"]) == (0, "pure")
@@ -61,13 +72,13 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
 def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
     votes, path = np.tile([[4, 96], [95, 5]], (50, 1)), tmp_path / "counts.npy"
     np.save(path, votes)
-    table = ("--mechanism", "vote-table", "--json")
+    table = ("--json", "--set", "mechanism=vote-table")
     three = label(write_counts(tmp_path / "three.npy", 3), *table, "--classes", "a,b,c")
     assert re.search(r"n_classes is 3.*is for two", three.stderr)
     refused = label(path, *table, "--delta", "0")
     assert refused.exit_code != 0
     assert re.search("delta is 0.*--mechanism laplace", refused.stderr)
-    result = label(path, *table, "--queries", "30")
+    result = label(path, *table, "--set", "n_queries=30")
     assert result.exit_code == 0, result.stderr
     folder = tmp_path / "out" / "release"
     found = json.loads((folder / "certificate.json").read_text())
@@ -81,8 +92,8 @@ def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
 def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
     result = label(
         counts,
-        *("--mechanism", "confident", "--epsilon", "4", "--json"),
-        *("--threshold", "60", "--max-answers", "12", "--queries", "90"),
+        *("--epsilon", "4", "--json", "--set", "mechanism=confident"),
+        *("--set", "n_queries=90", "--set", "mechanism=auto:threshold=60,max_answers=12"),
     )
     assert result.exit_code == 0, result.stderr
     found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
@@ -99,17 +110,20 @@ def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
     ("more", "message"),
     [
         (("--delta", "0"), "delta is 0.*use --mechanism laplace"),
-        (("--queries", "201"), "201 queries"),
-        (("--teachers", "99"), "."),
+        (("--set", "n_queries=201"), "201 queries"),
+        (("--n-teachers", "99"), "."),
         (
-            ("--mechanism", "sparse-vector", "--release", "counts"),
+            ("--set", "mechanism=sparse-vector:release=counts"),
             "gaussian and the laplace mechanism only",
         ),
-        (("--mechanism", "confident", "--threshold", "500"), "threshold is 500, more votes than"),
-        (("--mechanism", "interactive"), "votes from a file have none"),
-        (("--threshold", "50"), "--threshold is 50, and the gaussian mechanism has none"),
+        (("--set", "mechanism=confident:threshold=500"), "threshold is 500, more votes than"),
+        (("--set", "mechanism=interactive"), "votes from a file have none"),
         (
-            ("--mechanism", "sparse-vector", "--epsilon", "0.1"),
+            ("--set", "mechanism=auto:threshold=50"),
+            "--threshold is 50, and the gaussian mechanism has none",
+        ),
+        (
+            ("--epsilon", "0.1", "--set", "mechanism=sparse-vector"),
             "at least|smaller --max-abstentions",
         ),
         (("--votes", "/dev/null"), "."),

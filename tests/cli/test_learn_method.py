@@ -60,18 +60,18 @@ def test_without_options_of_voting_a_run_is_of_moments(files: Path) -> None:
 
 
 def test_persons_relation_records_and_ledger(files: Path) -> None:
-    more = ["--ledger", str(files / "l.sqlite"), "--dataset", "registry", "--records", "900"]
-    document = document_of(learn(files, *more, "--json", "--without", "report", unit=True))
+    more = ["--ledger", str(files / "l.sqlite"), "--dataset", "registry", "--set", "n_records=900"]
+    document = document_of(learn(files, *more, "--json", "--set", "exclude=report", unit=True))
     assert document["method"] == "moments"
     certificate = json.loads((files / "out/release/certificate.json").read_text())
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient")
     assert certificate["public"]["n_records"] is None  # the sums count them
     assert certificate["composition"]["dataset"] == "registry"
-    out = ["--out", str(files / "two"), "--relation", "replace-one", "--without", "report"]
+    out = ["--out", str(files / "two"), "--set", "relation=replace-one", "--set", "exclude=report"]
     assert learn(files, *out).exit_code == 0
     second = json.loads((files / "two/release/certificate.json").read_text())
     assert second["public"]["n_records"] == N_PRIVATE
-    wrong = learn(files, *out[2:], "--records", "899", "--out", str(files / "three"))
+    wrong = learn(files, *out[2:], "--set", "n_records=899", "--out", str(files / "three"))
     assert (wrong.exit_code, (files / "three").exists()) == (2, False)
 
 
@@ -109,14 +109,14 @@ def test_a_method_that_was_asked_for_is_taken_or_refused(tmp_path: Path, files: 
     assert method_of_run("auto", ("student", "records", "seed"), 1e-5, tmp_path)[0] == "moments"
     with pytest.raises(ParameterError, match="method is 'vote'; it must be one of"):
         method_of_run("vote", (), 1e-5, tmp_path)
-    refused = learn(files, "--method", "moments", "--teachers", "20")
+    refused = learn(files, "--method", "record-moments", "--n-teachers", "20")
     assert refused.exit_code == 2
     assert refused.stderr == (
         "secretballot: --teachers goes with --method votes alone, and --method moments was asked"
         " for; leave one of the two out.\n"
     )
     assert not (files / "out").exists()
-    voted = document_of(learn(files, "--teachers", "20", "--json", "--without", "report"))
+    voted = document_of(learn(files, "--n-teachers", "20", "--json", "--set", "exclude=report"))
     assert (voted["method"], voted["method_reason"]) == (
         "votes",
         "--teachers is an option of voting",
@@ -141,7 +141,7 @@ def test_a_run_that_was_interrupted_between_stages_pays_once(
         assert learn(files).exit_code == 130
     ledger = Ledger.open_existing(files / "private.csv.ledger")
     assert ledger.spent().epsilon == 2.0
-    document = document_of(learn(files, "--json", "--without", "report"))
+    document = document_of(learn(files, "--json", "--set", "exclude=report"))
     assert document["resumed"]
     sums = certificate_in(files)["released"]["values"]
     # behind a mark and two numbers
@@ -168,8 +168,8 @@ BAD_TABLES = {
 @pytest.mark.parametrize("name", BAD_TABLES)
 def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     changed(files, *BAD_TABLES[name])
-    test = ["--evaluate", str(files / "test.csv"), "--without", "report", "--json"]
-    document = document_of(learn(files, *test, "--force", "records"))
+    test = ["--evaluate", str(files / "test.csv"), "--set", "exclude=report", "--json"]
+    document = document_of(learn(files, *test, "--confirm", "records"))
     assert document["method"] == "moments"
     assert 0 <= document["accuracy"] <= 1
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
@@ -178,7 +178,7 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
 def test_public_points_that_tell_nothing_are_refused_before_anything_is_paid(files: Path) -> None:
     for change in (lambda t: t.assign(age=40, ward="north", dose=3.0), lambda t: t.head(3)):
         changed(files, "public.csv", change)
-        result = learn(files, "--accept-unseen", "ward")
+        result = learn(files, "--set", "accept_unseen=ward")
         assert result.exit_code == 2
         assert "all alike" in result.stderr
     assert not (files / "out").exists()
@@ -195,9 +195,9 @@ def rare(files: Path) -> None:
 
 def test_a_rare_class_is_found_by_a_stated_rate(files: Path) -> None:
     rare(files)
-    test = ["--evaluate", str(files / "test.csv"), "--without", "report", "--json"]
+    test = ["--evaluate", str(files / "test.csv"), "--set", "exclude=report", "--json"]
     plain = document_of(learn(files, *test))
-    stated = ["--positive-rate", "0.025", "--out", str(files / "stated")]
+    stated = ["--set", "positive_rate=0.025", "--out", str(files / "stated")]
     found = document_of(learn(files, *test, *stated))
     recalls = [document["metrics"]["classes"][1]["recall"] for document in (plain, found)]
     # as it is .14 to .37 in 30 fits (mean .28, deviation .05); with the rate .99 in each

@@ -11,7 +11,16 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 
-VOTES = ("--method", "votes", "--release", "labels", "--queries", "30", "--teachers", "40")
+VOTES = (
+    "--method",
+    "pate",
+    "--set",
+    "n_queries=30",
+    "--n-teachers",
+    "40",
+    "--set",
+    "mechanism=labels",
+)
 
 
 @pytest.fixture
@@ -33,7 +42,7 @@ def kept_teachers(vault: Path) -> dict[int, bytes]:
 
 def test_a_run_on_a_cluster_is_the_run_of_one_machine(address: str, tmp_path: Path) -> None:
     folder = write_files(tmp_path, 800)
-    there = learn(folder, "--engine", address, "--json")
+    there = learn(folder, "--set", f"executor={address}", "--json")
     assert there.exit_code == 0, there.stderr
     certificate = (folder / "out/release/certificate.json").read_bytes()
     assert address.encode() not in b"".join(
@@ -42,7 +51,7 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(address: str, tmp_path: Pa
     # every teacher came back to the vault, for a run that was interrupted
     assert set(kept_teachers(folder / "out/vault")) == set(range(40))
     # the engine is no part of what the run is: the same command elsewhere takes this one up
-    again = learn(folder, "--jobs", "2", "--json")
+    again = learn(folder, "--set", "n_jobs=2", "--json")
     assert again.exit_code == 0, again.stderr
     assert (folder / "out/release/certificate.json").read_bytes() == certificate
     assert CliRunner().invoke(app, ["verify", str(folder / "out/release")]).exit_code == 0

@@ -75,8 +75,8 @@ def test_a_run_of_votes_of_records_is_whole_and_both_verifiers_confirm_it(files:
 
 
 def test_settings_of_the_votes_are_taken_and_auto_follows_them(files: Path) -> None:
-    more = ["--method", "auto", "--votes-per-record", "3", "--queries", "120", "--json"]
-    document = document_of(learn(files, *more, "--student", "tree", "--without", "report"))
+    more = ["--method", "auto", "--set", "votes_per_record=3", "--set", "n_queries=120", "--json"]
+    document = document_of(learn(files, *more, "--student", "tree", "--set", "exclude=report"))
     assert document["method"] == "record-votes"
     assert document["method_reason"] == "--votes-per-record is an option of votes of records"
     mechanism = stated(certificate_in(files))
@@ -106,8 +106,8 @@ BAD_TABLES = {
 @pytest.mark.parametrize("name", BAD_TABLES)
 def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     changed(files, *BAD_TABLES[name])
-    test = ["--evaluate", str(files / "test.csv"), "--without", "report", "--json"]
-    document = document_of(learn(files, *test, "--force", "records"))
+    test = ["--evaluate", str(files / "test.csv"), "--set", "exclude=report", "--json"]
+    document = document_of(learn(files, *test, "--confirm", "records"))
     assert 0 <= document["accuracy"] <= 1
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
 
@@ -123,24 +123,29 @@ def test_an_interrupted_run_is_taken_up_and_pays_once(
         assert learn(files).exit_code == 130
     ledger = Ledger.open_existing(files / "private.csv.ledger")
     (paid,) = ledger.history()
-    refused = learn(files, "--votes-per-record", "7")
+    refused = learn(files, "--set", "votes_per_record=7")
     assert refused.exit_code == 2
     assert "votes_per_record" in refused.stderr
     # without the option the run in the folder says which method it was
     words = words_of_run(files)
-    result = CliRunner().invoke(app, [*words, "--json", "--without", "report"])
+    result = CliRunner().invoke(app, [*words, "--json", "--set", "exclude=report"])
     document = document_of(result)
     assert (document["method"], document["resumed"]) == ("record-votes", True)
     assert document["method_reason"] == "the run in this folder was begun so"
     assert [entry.request for entry in ledger.history()] == [paid.request]
     assert ledger.spent().epsilon == 2.0
-    again = document_of(learn(files, "--json", "--without", "report"))
+    again = document_of(learn(files, "--json", "--set", "exclude=report"))
     assert any("finished already" in note for note in again["notes"])
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signal 9")
 def test_a_run_that_is_killed_between_purchase_and_publication_pays_once(files: Path) -> None:
-    command = [sys.executable, "-m", "secretballot", *words_of_votes(files, "--without", "report")]
+    command = [
+        sys.executable,
+        "-m",
+        "secretballot",
+        *words_of_votes(files, "--set", "exclude=report"),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     place, end = files / "private.csv.ledger", time.monotonic() + 300
     while not (place.exists() and committed_in(place)) and process.poll() is None:
@@ -149,7 +154,7 @@ def test_a_run_that_is_killed_between_purchase_and_publication_pays_once(files: 
     process.kill()
     process.wait()
     assert committed_in(place)
-    document = document_of(learn(files, "--json", "--without", "report"))
+    document = document_of(learn(files, "--json", "--set", "exclude=report"))
     assert document["method"] == "record-votes"
     ledger = Ledger.open_existing(place)
     assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)

@@ -55,7 +55,7 @@ def words(folder: Path, kind: str, *more: str) -> list[str]:
     """Return a small, complete command; later options override earlier ones."""
     tables = [str(folder / f"{kind}.csv"), str(folder / "public.csv")]
     target = ["dose", "--bounds", "0,40"] if kind == "number" else [",".join(LABELS)]
-    price = ["--epsilon", "4", "--delta", "1e-5", "--teachers", "60"]
+    price = ["--epsilon", "4", "--delta", "1e-5", "--total", "20,1e-2", "--n-teachers", "60"]
     out = ["--out", str(folder / "out"), "--drop", "patient"]
     return ["learn", *tables, "--target", *target, *price, *out, *more]
 
@@ -108,15 +108,18 @@ def test_a_run_is_whole_and_both_verifiers_confirm_it(files: Path, kind: str) ->
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
-        ("number", ["--statistic", "quantile", "--rank", "20", "--student", "tree:max_depth=2"]),
-        ("labels", ["--ballot", "sets", "--release", "labels", "--teacher", "tree"]),
-        ("labels", ["--most-named", "1", "--unit", "patient", "--own-ledger"]),
+        ("number", ["--student", "tree:max_depth=2", "--set", "mechanism=quantile:rank=20"]),
+        ("labels", ["--teacher", "tree", "--set", "mechanism=sets:release=labels"]),
+        (
+            "labels",
+            ["--unit", "patient", "--ledger", "own", "--set", "mechanism=auto:most_named=1"],
+        ),
     ],
     ids=["quantile", "sets", "cap"],
 )
 def test_settings_reach_the_certificate(files: Path, kind: str, more: list[str]) -> None:
     unit = ["--drop", "ward"] if "--unit" in more else []
-    result = learn(files, kind, *more, *unit, "--without", "report", "--force", "noise")
+    result = learn(files, kind, *more, *unit, "--set", "exclude=report", "--confirm", "noise")
     assert result.exit_code == 0, result.stderr
     certificate = json.loads((files / "out/release/certificate.json").read_text())
     terms = {**certificate["mechanism"], **certificate["public"]}
@@ -142,7 +145,9 @@ def test_what_a_dry_run_says_and_asks_is_what_the_run_does(files: Path) -> None:
     assert found["released"] == "noisy means of the votes at 120 public points"
     assert not (files / "out").exists()
     assert not (files / "number.csv.ledger").exists()
-    few = learn(files, "number", "--dry-run", "--statistic", "quantile", "--queries", "100")
+    few = learn(
+        files, "number", "--dry-run", "--set", "n_queries=100", "--set", "mechanism=quantile"
+    )
     assert "--force noise" in few.stdout
     assert "all teachers agree on is drawn with probability" in few.stdout
     several = learn(files, "labels", "--dry-run")
@@ -158,15 +163,15 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes_and_pays_once(
 
     with monkeypatch.context() as broken:
         broken.setattr("secretballot.runs.table_votes.publish", interrupt)
-        assert learn(files, kind, "--without", "report").exit_code == 130
-    again = learn(files, kind, "--without", "report")
+        assert learn(files, kind, "--set", "exclude=report").exit_code == 130
+    again = learn(files, kind, "--set", "exclude=report")
     assert again.exit_code == 0, again.stderr
     assert Ledger.open_existing(files / f"{kind}.csv.ledger").spent().epsilon == 4.0
     release = files / "out" / "release"
     schema, table = Schema.read(release / "schema.json"), read_table(files / "public.csv")
     X_public = schema.encode(table)
     assert differing_files(release, student=NamedStudent("auto"), X_public=X_public) == []
-    finished = learn(files, kind, "--without", "report", "--json")
+    finished = learn(files, kind, "--set", "exclude=report", "--json")
     assert document_of(finished)["queries"] == N_PUBLIC
     assert "finished already" in finished.stderr
 
@@ -176,7 +181,7 @@ def test_every_private_number_is_read_from_itself_alone(files: Path) -> None:
     table = pd.read_csv(files / "number.csv", dtype=str)
     table.loc[:5, "dose"] = ["", "xyz", "inf", "-inf", "nan", "1e300"]
     table.to_csv(files / "number.csv", index=False)
-    result = learn(files, "number", "--without", "report")
+    result = learn(files, "number", "--set", "exclude=report")
     assert result.exit_code == 0, result.stderr
     assert "curator only: Of the private targets 3 are no numbers" in result.stderr
     assert "xyz" not in result.stderr + result.stdout
@@ -205,7 +210,7 @@ def test_labels_are_read_by_their_spelling(files: Path) -> None:
     assert refused.exit_code == 2
     assert "2000 rows whose label in column 'fever'" in refused.stderr
     assert "nein" not in refused.stderr
-    assert learn(files, "labels", "--classes", "nein,ja", "--without", "report").exit_code == 0
+    assert learn(files, "labels", "--classes", "nein,ja", "--set", "exclude=report").exit_code == 0
 
 
 NUMBER, SEVERAL = "goes with one target of classes, and a number", "and several labels are named"
@@ -213,22 +218,22 @@ REFUSED = [
     *(
         ("number", option, f"{option[0]} {NUMBER} is named; leave it out.")
         for option in (
-            ["--mechanism", "laplace"],
-            ["--strategy", "margin"],
+            ["--set", "mechanism=laplace"],
+            ["--set", "strategy=margin"],
         )
     ),
-    ("labels", ["--mechanism", "laplace"], SEVERAL),
+    ("labels", ["--set", "mechanism=laplace"], SEVERAL),
     ("number", ["--classes", "0,1"], "the target is a number"),
-    ("number", ["--ballot", "sets"], "--ballot goes with several labels alone"),
-    ("number", ["--method", "moments"], "use RecordMomentsRegressor from Python"),
-    ("labels", ["--method", "moments"], "use RecordMomentsClassifier from Python"),
+    ("number", ["--set", "mechanism=sets"], "--ballot goes with several labels alone"),
+    ("number", ["--method", "record-moments"], "use RecordMomentsRegressor from Python"),
+    ("labels", ["--method", "record-moments"], "use RecordMomentsClassifier from Python"),
     ("number", ["--check"], "take --dry-run instead"),
     ("number", ["--bounds", "4,2"], "--bounds is 4 to 2; its first number must be below"),
-    ("number", ["--rank", "3"], "only a quantile has one"),
+    ("number", ["--set", "mechanism=quantile:rank=3"], "only a quantile has one"),
     ("labels", ["--classes", "a,b,c"], "of several labels give two spellings"),
     ("labels", ["--target", "fever,fever"], "--target is 'fever,fever'; name each column"),
     ("labels", ["--target", "fever,nothing"], "has no column 'nothing'"),
-    ("number", ["--relation", "replace-one", "--unit", "patient"], "--unit or --relation"),
+    ("number", ["--set", "relation=replace-one", "--unit", "patient"], "--unit or --relation"),
 ]
 
 

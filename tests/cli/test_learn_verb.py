@@ -56,7 +56,18 @@ def files(tmp_path: Path) -> Path:
 def command(folder: Path, *more: str) -> list[str]:
     """Return the words of a small, complete command; later options override earlier ones."""
     words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
-    words += ["--classes", "no,yes", "--epsilon", "4", "--delta", "1e-5", "--teachers", "20"]
+    words += [
+        "--classes",
+        "no,yes",
+        "--epsilon",
+        "4",
+        "--delta",
+        "1e-5",
+        "--total",
+        "20,1e-2",
+        "--n-teachers",
+        "20",
+    ]
     return [*words, "--out", str(folder / "out"), *more]
 
 
@@ -127,8 +138,17 @@ def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None
 @pytest.mark.parametrize(
     "more",
     [
-        ("--release", "counts", "--queries", "100", "--abstentions", "random", "--seed", "3"),
-        ("--jobs", "2", "--teacher", "sklearn.linear_model:RidgeClassifier"),
+        (
+            "--set",
+            "n_queries=100",
+            "--set",
+            "abstentions=random",
+            "--set",
+            "random_state=3",
+            "--set",
+            "mechanism=counts",
+        ),
+        ("--set", "n_jobs=2", "--teacher", "sklearn.linear_model:RidgeClassifier"),
     ],
     ids=lambda more: more[1],
 )
@@ -225,7 +245,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "class not declared": (label(7, SECRET), (), r"none of the 2 declared classes \(row 7\)"),
     "more teachers than records": (
         nothing,
-        ("--records", "19"),
+        ("--set", "n_records=19"),
         "20 teachers are more than the 19 records",
     ),
     "a directory": (folder_as_file, (), "folder without Parquet files"),
@@ -240,7 +260,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     ),
     "unit with replace-one": (
         nothing,
-        ("--unit", "age", "--relation", "replace-one"),
+        ("--unit", "age", "--set", "relation=replace-one"),
         "add-remove only",
     ),
     "folder in use": (out_in_use, (), "holds no run"),
@@ -253,7 +273,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize(("prepare", "more", "message"), BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize(("serve", "prepare", "more", "message"), BAD.values(), ids=BAD.keys())
 def test_bad_input_is_one_sentence_that_costs_nothing(
     files: Path, prepare: Callable[[Path], None], more: tuple[str, ...], message: str
 ) -> None:
@@ -356,7 +376,7 @@ def write_plan(folder: Path, setting: Setting | None = None, **task: Any) -> lis
     made = Plan(wanted, "guess", (), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0)
     (folder / "plan.json").write_text(json.dumps(made.to_json()))
     words = command(folder)
-    for option in ("--epsilon", "--delta", "--teachers"):
+    for option in ("--epsilon", "--delta", "--n-teachers", "--total", "20,1e-2"):
         del words[words.index(option) : words.index(option) + 2]
     return [*words, "--plan", str(folder / "plan.json")]
 
@@ -402,7 +422,7 @@ def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files
         rf"\b{N_PRIVATE}\b", (files / "out" / "release" / "certificate.json").read_text()
     )
     result = by_plan(
-        files, "--relation", "replace-one", "--out", str(files / "second"), n_records=700
+        files, "--set", "relation=replace-one", "--out", str(files / "second"), n_records=700
     )
     assert result.exit_code == 2
     assert "another number of rows than was stated with --records or a plan" in result.stderr

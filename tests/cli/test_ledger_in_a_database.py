@@ -41,10 +41,10 @@ def with_password(place: str) -> str:
 def label(folder: Path, *more: str) -> Result:
     ones = np.random.default_rng(0).integers(0, 101, 40)
     np.save(folder / "counts.npy", np.column_stack([100 - ones, ones]))
-    words = ["label", "--votes", str(folder / "counts.npy"), "--kind", "counts"]
-    words += ["--classes", "no,yes", "--epsilon", "1", "--delta", "1e-6"]
+    words = ["label", str(folder / "counts.npy"), "--kind", "counts"]
+    words += ["--classes", "no,yes", "--epsilon", "1", "--delta", "1e-6", "--total", "20,1e-2"]
     return CliRunner().invoke(
-        app, [*words, "--dataset", "registry", "--without", "report", "--json", *more]
+        app, [*words, "--dataset", "registry", "--set", "exclude=report", "--json", *more]
     )
 
 

@@ -27,7 +27,9 @@ def ledger(tmp_path: Path) -> Path:
 def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
     words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "registry", "--epsilon", "2"]
     words += ["--delta", "1e-5"]
-    result = CliRunner().invoke(app, [*words, "--unit-kind", "user", "--relation", "replace-one"])
+    result = CliRunner().invoke(
+        app, [*words, "--unit-kind", "user", "--set", "relation=replace-one"]
+    )
     assert result.exit_code == 0, result.stderr
     assert "for each user, under replace-one" in result.stdout
     document = json.loads(

@@ -40,9 +40,18 @@ def test_a_class_of_this_folder_teaches_and_learns(tmp_path: Path) -> None:
     (tmp_path / "skl2onnx.py").write_text("raise SystemExit('the folder came first')\n")
     words = words_of_run(
         tmp_path,
-        *("--teachers", "10", "--jobs", "2", "--teacher", "stranger_model:Mine"),
+        *("--n-teachers", "10", "--set", "n_jobs=2", "--teacher", "stranger_model:Mine"),
         *("--student", "stranger_model:Mine", "--evaluate", str(tmp_path / "test.csv"), "--json"),
-        *("--epsilon", "200", "--queries", "60", "--force", "epsilon", "--without", "report"),
+        *(
+            "--epsilon",
+            "200",
+            "--set",
+            "n_queries=60",
+            "--confirm",
+            "epsilon",
+            "--set",
+            "exclude=report",
+        ),
     )
     program = "import sys; sys.path.pop(0); from secretballot.cli import main; main()"
     run = subprocess.run(
@@ -91,9 +100,18 @@ def test_a_plan_from_a_file_opens_no_folder(
     write_files(tmp_path, 300)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    words = ["--records", "9000", "--public", "150", "--classes", "no,yes", "--json"]
-    words += ["--epsilon", "4", "--delta", "1e-5", "--curve", "100:.8,1000:.9"]
-    own = ("--teachers", "10", "--teacher", "planned_model:Mine", "--mechanism", "gaussian")
+    words = ["--set", "n_records=9000", "--public", "150", "--classes", "no,yes", "--json"]
+    words += [
+        "--epsilon",
+        "4",
+        "--delta",
+        "1e-5",
+        "--total",
+        "20,1e-2",
+        "--curve",
+        "100:.8,1000:.9",
+    ]
+    own = ("--n-teachers", "10", "--teacher", "planned_model:Mine", "--set", "mechanism=auto")
     made = CliRunner().invoke(app, ["plan", *words, *own])
     assert made.exit_code == 0, made.stderr
     (tmp_path / "plan.json").write_text(made.stdout)

@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
+from secretballot.cli.learn import label as label_run
+from secretballot.cli.learn import learn as learn_run
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs import choose as choose_run
-from secretballot.runs import label as label_run
-from secretballot.runs import learn as learn_run
 
 VERBS = {"label": label_run, "learn": learn_run, "choose": choose_run}
 TROUBLES: dict[str, Callable[[], BaseException]] = {
@@ -61,8 +61,8 @@ def run(verb: str, world: Path, *more: str) -> Result:
             "--delta",
             "1e-5",
         ],
-        "learn": [*tables, "--delta", "1e-5", "--teachers", "12", "--queries", "10"],
-        "choose": [*tables, "--hypotheses", "thresholds"],
+        "learn": [*tables, "--delta", "1e-5", "--n-teachers", "12", "--set", "n_queries=10"],
+        "choose": [*tables, "--set", "hypotheses=thresholds"],
     }[verb]
     return CliRunner().invoke(
         app, [verb, *words, "--epsilon", "1", "--out", str(world / "out"), *more]
@@ -126,18 +126,18 @@ def test_a_finished_run_that_is_repeated_does_nothing_and_says_where_its_release
     assert str(world / "out" / "release") in lines.stdout
     assert {path: path.stat().st_mtime_ns for path in (world / "out").rglob("*")} == before
 
-    other = run(verb, world, "--seed", "1")
+    other = run(verb, world, "--set", "random_state=1")
     assert other.exit_code == 2
     assert "holds a finished release" in other.stderr
 
 
 def test_a_finished_run_whose_certificate_was_forged_is_not_done_again(world: Path) -> None:
-    assert run("choose", world).exit_code == 0
+    assert run("learn", world).exit_code == 0
     certificate = world / "out" / "release" / "certificate.json"
     own = {**json.loads(certificate.read_text()), "public": {"chosen": []}}
     for forged in (own, {"released": []}):
         certificate.write_text(json.dumps(forged | {"digest": certificate_digest(forged)}))
-        result = run("choose", world)
+        result = run("learn", world)
         assert (result.exit_code, result.stdout) == (4, ""), result.stderr
     assert len(Ledger.open_existing(world / "private.csv.ledger").history()) == 1
 
@@ -146,7 +146,7 @@ def test_a_run_that_nobody_paid_for_leaves_no_folder_behind_though_its_ledger_is
     world: Path,
 ) -> None:
     more = shared_ledger(world)
-    result = run("label", world, *more, "--epsilon", "1.4", "--queries", "31")
+    result = run("label", world, *more, "--epsilon", "1.4", "--n-queries", "31")
     assert result.exit_code == 2
     assert not (world / "out").exists()
     assert not os.path.lexists(world / "out" / "vault")

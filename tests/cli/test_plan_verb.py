@@ -23,7 +23,18 @@ from secretballot.planning.plan.model import (
 )
 from secretballot.runs import plan as plan_run
 
-SIZES = ("--records", "600", "--public", "120", "--epsilon", "4", "--delta", "1e-5")
+SIZES = (
+    "--set",
+    "n_records=600",
+    "--public",
+    "120",
+    "--epsilon",
+    "4",
+    "--delta",
+    "1e-5",
+    "--total",
+    "20,1e-2",
+)
 SHARE = Estimate(0.8, 0.75, 0.85)
 BEST = Candidate(
     Setting(20, "gaussian", "counts", 100),
@@ -106,16 +117,16 @@ def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
     more = (
         "--classes",
         "10",
-        "--learner",
+        "--teacher",
         "knn",
         "--student",
         "tree",
         "--curve",
         "50:0.72, 200:0.8",
-        "--seed",
-        "3",
+        "--set",
+        "random_state=3",
     )
-    assert plan(*more, "--teachers", "9", "--mechanism", "laplace").exit_code == 0
+    assert plan(*more, "--n-teachers", "9", "--set", "mechanism=laplace").exit_code == 0
     assert plan(*more[:2], "--teacher", "knn").exit_code == 0
     first, second = asked
     assert (

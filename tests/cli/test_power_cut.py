@@ -21,10 +21,10 @@ from secretballot.runs import plan_files
 CLASSES = ["--classes", "no,yes"]
 METHODS = {
     "label": [*CLASSES, "--kind", "counts"],
-    "choose": [*CLASSES, "--target", "y", "--drop", "z,n", "--hypotheses", "stumps"],
-    "votes": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "votes"],
-    "rounds": [*CLASSES, "--target", "y", "--drop", "z,n", "--strategy", "margin"],
-    "moments": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "moments"],
+    "choose": [*CLASSES, "--target", "y", "--drop", "z,n", "--set", "hypotheses=stumps"],
+    "votes": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "pate"],
+    "rounds": [*CLASSES, "--target", "y", "--drop", "z,n", "--set", "strategy=margin"],
+    "moments": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "record-moments"],
     "record-votes": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "record-votes"],
     "number": ["--target", "n", "--bounds", "0,10", "--drop", "y,z"],
     "labels": ["--target", "y,z", "--drop", "n"],
@@ -105,8 +105,8 @@ def run(method: str, world: Path, *more: str) -> Result:
     words = ["--votes", str(world / "counts.csv")] if verb == "label" else tables
     words += METHODS[method] + ["--epsilon", "4", "--ledger", str(world / "d.ledger")]
     words += [] if verb == "choose" else ["--delta", "1e-5"]
-    words += ["--teachers", "12"] if method in WITH_TEACHERS else []
-    out = ["--out", str(world / "deep" / "out"), "--force", "all", "--json"]
+    words += ["--n-teachers", "12"] if method in WITH_TEACHERS else []
+    out = ["--out", str(world / "deep" / "out"), "--confirm", "all", "--json"]
     return CliRunner().invoke(app, [verb, *words, *out, *more])
 
 
@@ -122,7 +122,7 @@ def contents(world: Path) -> dict[str, bytes]:
 def test_a_power_cut_takes_nothing_and_what_is_lost_all_the_same_is_made_again_unpaid(
     world: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    lost, more = [], [] if method == "votes" else ["--without", "report"]
+    lost, more = [], [] if method == "votes" else ["--set", "exclude=report"]
     with monkeypatch.context() as patched:
         disk = Disk(patched)
         for verb in ("label", "choose", "learn"):
@@ -163,11 +163,11 @@ def test_what_other_verbs_write_is_on_the_disk_too(
     key = str(world / "a.pem")
     with monkeypatch.context() as patched:
         disk = Disk(patched)
-        assert run("moments", world, "--without", "report").exit_code == 0
+        assert run("moments", world, "--set", "exclude=report").exit_code == 0
         for words, *written in (
-            (["signing-key", key], world / "a.pem", world / "a.pem.pub"),
+            (["sign", "--new-key", key], world / "a.pem", world / "a.pem.pub"),
             (["sign", str(release), "--key", key], release / "certificate.sig"),
-            (["schema", public, "--out", str(world / "schema.json")], world / "schema.json"),
+            (["plan", public, "--out", str(world / "schema.json")], world / "schema.json"),
             (["predict", str(release), public, "--out", said], Path(said)),
         ):
             done = CliRunner().invoke(app, words)
@@ -238,7 +238,7 @@ def test_what_is_not_of_the_run_is_never_removed(world: Path) -> None:
     assert "is of another run; move it elsewhere" in refused(world)
 
     (release / "certificate.json").write_bytes(own[:-9])
-    assert "holds a finished release" in refused(world, "--seed", "1")
+    assert "holds a finished release" in refused(world, "--set", "random_state=1")
     for name in ("certificate.sig", "notes.txt"):
         (release / name).write_text("mine")
         assert f"{name!r} in it is not of this run; move that elsewhere" in refused(world)
@@ -264,7 +264,7 @@ def test_a_damaged_release_stays_where_the_ledger_does_not_hold_its_answer(world
     shutil.rmtree(world / "deep" / "out" / "vault" / "ledgers")
     (world / "d.ledger").unlink()
     (world / "d.ledger-journal").unlink()
-    words = ["--dataset", "counts", "--epsilon", "9", "--delta", "1e-4"]
+    words = ["--dataset", "counts", "--epsilon", "9", "--delta", "1e-4", "--total", "20,1e-2"]
     assert (
         CliRunner().invoke(app, ["ledger", "create", str(world / "d.ledger"), *words]).exit_code
         == 0

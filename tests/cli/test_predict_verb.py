@@ -34,8 +34,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "private.csv").write_text("\n".join([f"{HEAD},ill", *private]) + "\n")
     (folder / "public.csv").write_text("\n".join([HEAD, *lines(300, 2)]) + "\n")
     words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
-    words += ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5"]
-    result = CliRunner().invoke(app, [*words, "--out", str(folder / "run"), "--without", "report"])
+    words += ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5", "--total", "20,1e-2"]
+    result = CliRunner().invoke(
+        app, [*words, "--out", str(folder / "run"), "--set", "exclude=report"]
+    )
     assert result.exit_code == 0, result.stderr
     (folder / "new.csv").write_text("\n".join([HEAD, *lines(200, 3)]) + "\n")
     return folder

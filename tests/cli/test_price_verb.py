@@ -33,22 +33,38 @@ def files(tmp_path: Path) -> Path:
     "more",
     [
         (),
-        ("--teachers", "60", "--release", "labels", "--queries", "40", "--student", "tree"),
-        ("--teachers", "400", "--mechanism", "sparse-vector", "--max-abstentions", "2"),
-        ("--teachers", "60", "--mechanism", "laplace"),
-        ("--teachers", "60", "--mechanism", "vote-table", "--queries", "40"),
         (
-            *("--teachers", "60", "--queries", "40", "--max-answers", "9"),
-            *("--mechanism", "interactive", "--strategy", "margin"),
+            "--n-teachers",
+            "60",
+            "--set",
+            "n_queries=40",
+            "--student",
+            "tree",
+            "--set",
+            "mechanism=labels",
         ),
-        ("--method", "record-votes", "--votes-per-record", "4", "--queries", "120"),
+        ("--n-teachers", "400", "--set", "mechanism=sparse-vector:max_abstentions=2"),
+        ("--n-teachers", "60", "--set", "mechanism=laplace"),
+        ("--n-teachers", "60", "--set", "n_queries=40", "--set", "mechanism=vote-table"),
+        (
+            *(
+                "--n-teachers",
+                "60",
+                "--set",
+                "n_queries=40",
+                "--set",
+                "mechanism=auto:max_answers=9",
+            ),
+            *("--set", "strategy=margin", "--set", "mechanism=interactive"),
+        ),
+        ("--method", "record-votes", "--set", "votes_per_record=4", "--set", "n_queries=120"),
     ],
     ids=lambda more: " ".join(more) or "moments",
 )
 def test_what_is_said_before_is_what_the_certificate_says_after(
     files: Path, more: tuple[str, ...]
 ) -> None:
-    words = words_of_run(files, *more, "--without", "report,student", "--json")
+    words = words_of_run(files, *more, "--set", "exclude=report,student", "--json")
     said = document_of(invoke(*words, "--dry-run"))
     assert not (files / "out").exists()
     assert not (files / "private.csv.ledger").exists()
@@ -86,14 +102,14 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
 
 
 def test_hopeless_settings_stop_and_go_on_by_name(files: Path) -> None:
-    words = words_of_run(files, "--epsilon", "50", "--without", "report,student", "--json")
+    words = words_of_run(files, "--epsilon", "50", "--set", "exclude=report,student", "--json")
     refused = invoke(*words)
     assert refused.exit_code == 2
     assert json.loads(refused.stdout)["parameter"] == "force"
     assert not (files / "out").exists()
-    done = document_of(invoke(*words, "--force", "epsilon"))
+    done = document_of(invoke(*words, "--confirm", "epsilon"))
     assert any("protects hardly anything" in note for note in done["notes"])
-    wrong = invoke(*words, "--force", "speed")
+    wrong = invoke(*words, "--confirm", "speed")
     assert wrong.exit_code == 2
     assert "--force is 'speed'" in wrong.stderr
 
@@ -101,7 +117,7 @@ def test_hopeless_settings_stop_and_go_on_by_name(files: Path) -> None:
 def test_few_records_are_for_the_curator_alone(files: Path) -> None:
     lines = (files / "private.csv").read_text().splitlines(keepends=True)
     (files / "private.csv").write_text("".join(lines[:21]))
-    words = words_of_run(files, "--without", "report,student", "--json")
+    words = words_of_run(files, "--set", "exclude=report,student", "--json")
     refused = invoke(*words)
     assert refused.exit_code == 2
     assert "--force records" in refused.stderr
@@ -109,7 +125,7 @@ def test_few_records_are_for_the_curator_alone(files: Path) -> None:
     assert json.loads(dry.stdout)["asks"] == []
     plain = invoke(*words[:-1], "--dry-run")
     assert "would ask    curator only, --force records" in plain.stdout
-    done = invoke(*words, "--yes")
+    done = invoke(*words, "--confirm", "epsilon,delta,records,teachers,noise,target,unit")
     assert done.exit_code == 0, done.stderr
     assert "curator only: the private records are fewer" in done.stderr
     assert json.loads(done.stdout)["notes"] == []
@@ -117,9 +133,19 @@ def test_few_records_are_for_the_curator_alone(files: Path) -> None:
 
 
 def test_an_estimate_is_taken_off_the_price_of_the_answers(files: Path) -> None:
-    words = words_of_run(files, "--teachers", "200", "--release", "labels", "--student", "tree")
-    words += ["--own-ledger", "--yes", "--without", "report,student", "--json"]
-    estimate = ["--estimate-epsilon", "0.4"]
+    words = words_of_run(
+        files, "--n-teachers", "200", "--student", "tree", "--set", "mechanism=labels"
+    )
+    words += [
+        "--ledger",
+        "own",
+        "--confirm",
+        "epsilon,delta,records,teachers,noise,target,unit",
+        "--set",
+        "exclude=report,student",
+        "--json",
+    ]
+    estimate = ["--set", "n_queries=estimate:epsilon=0.4"]
     whole = document_of(invoke(*words, "--dry-run"))
     said = document_of(invoke(*words, *estimate, "--dry-run"))
     assert "unless an estimate at epsilon 0.4" in said["released"]

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def schema(folder: Path, *more: str) -> Result:
-    return CliRunner().invoke(app, ["schema", str(folder / "public.csv"), *more])
+    return CliRunner().invoke(app, ["plan", str(folder / "public.csv"), *more])
 
 
 def test_a_run_with_the_schema_encodes_as_one_without(folder: Path) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 import typer
+from secretballot.cli.spelling import OPTIONS
 
 from secretballot.cli import app
 from secretballot.cli.outcome import failure_of
-from secretballot.cli.spelling import OPTIONS
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 
 

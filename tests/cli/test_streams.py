@@ -70,10 +70,19 @@ def test_streams_that_are_closed_leave_the_exit_code_and_no_file_in_their_place(
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_notes_that_cannot_be_written_stop_no_paid_run(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text("a,b\n" + "2,38\n" * 30)
-    words = ["label", "--votes", str(tmp_path / "votes.csv"), "--kind", "counts"]
+    words = ["label", str(tmp_path / "votes.csv"), "--kind", "counts"]
     words += ["--classes", "a,b"]
-    words += ["--epsilon", "0.1", "--delta", "1e-5", "--out", str(tmp_path / "out")]
-    words += ["--without", "report,student"]
+    words += [
+        "--epsilon",
+        "0.1",
+        "--delta",
+        "1e-5",
+        "--total",
+        "20,1e-2",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    words += ["--set", "exclude=report,student"]
     assert program(words, "2> /dev/full") == (0, "")
     verified = CliRunner().invoke(app, ["verify", str(tmp_path / "out")])
     assert (verified.exit_code, verified.stderr) == (0, "")
@@ -83,7 +92,7 @@ def test_names_with_control_characters_reach_no_terminal(tmp_path: Path) -> None
     for words in (
         ["verify", NASTY],
         ["ledger", "show", NASTY],
-        ["label", "--votes", NASTY, "--epsilon", "1"],
+        ["label", NASTY, "--epsilon", "1"],
     ):
         result = CliRunner().invoke(app, [*words, "--delta", "0"] if words[0] == "label" else words)
         assert result.exit_code == 2

@@ -14,7 +14,7 @@ from secretballot_verify.__main__ import main as independent_verifier
 
 METHODS = {
     "moments": (),
-    "votes": ("--teachers", "30", "--queries", "60"),
+    "votes": ("--n-teachers", "30", "--set", "n_queries=60"),
 }
 
 

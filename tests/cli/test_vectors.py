@@ -37,12 +37,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def learn(folder: Path, out: str, *more: object) -> Result:
     tables = (folder / "private.csv", folder / "public.csv", "--target", "size")
-    price = ("--classes", "small,large", "--epsilon", 8, "--delta", 1e-4)
-    return run("learn", *tables, *price, "--out", folder / out, "--own-ledger", "--json", *more)
+    price = ("--classes", "small,large", "--epsilon", 8, "--delta", 1e-4, "--total", "20,1e-2")
+    return run("learn", *tables, *price, "--out", folder / out, "--ledger", "own", "--json", *more)
 
 
 def test_images_beside_a_table_are_learned_released_and_read_again(folder: Path) -> None:
-    result = learn(folder, "moments", "--evaluate", folder / "test.csv", "--yes")
+    result = learn(
+        folder,
+        "moments",
+        "--evaluate",
+        folder / "test.csv",
+        "--confirm",
+        "epsilon,delta,records,teachers,noise,target,unit",
+    )
     assert result.exit_code == 0, result.stderr
     said = json.loads(result.stdout)
     release = folder / "moments" / "release"

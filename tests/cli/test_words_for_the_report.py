@@ -12,8 +12,8 @@ from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 
 WORDS = (
-    *("--title", "Stays in the wards", "--purpose", "To plan beds"),
-    *("--controller", "The trust", "--contact", "office@example.org"),
+    *("--set", "title=Stays in the wards", "--set", "purpose=To plan beds"),
+    *("--set", "controller=The trust", "--set", "contact=office@example.org"),
 )
 ABOUT = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}
 
@@ -22,10 +22,20 @@ def commands(folder: Path) -> dict[str, list[str]]:
     """Return a command of each kind of release."""
     learn = words_of_run(folder)
     np.save(folder / "votes.npy", np.arange(600).reshape(20, 30) % 2)
-    label = ["label", "--votes", str(folder / "votes.npy"), "--kind", "votes", "--classes", "0,1"]
+    label = ["label", str(folder / "votes.npy"), "--kind", "votes", "--classes", "0,1"]
     return {
-        "votes": [*learn, "--teachers", "10"],
-        "label": [*label, "--epsilon", "2", "--delta", "1e-5", "--out", str(folder / "out")],
+        "votes": [*learn, "--n-teachers", "10"],
+        "label": [
+            *label,
+            "--epsilon",
+            "2",
+            "--delta",
+            "1e-5",
+            "--total",
+            "20,1e-2",
+            "--out",
+            str(folder / "out"),
+        ],
     }
 
 
@@ -57,10 +67,10 @@ def test_words_may_be_said_otherwise_later_but_not_the_purpose_that_was_paid_for
     for path in release.iterdir():
         path.unlink()
     release.rmdir()
-    other = CliRunner().invoke(app, [*words, *WORDS, "--purpose", "To sell ads"])
+    other = CliRunner().invoke(app, [*words, *WORDS, "--set", "purpose=To sell ads"])
     assert other.exit_code == 2
     assert "an interrupted run that differs in purpose" in other.stderr
-    again = CliRunner().invoke(app, [*words, *WORDS, "--title", "Wards"])
+    again = CliRunner().invoke(app, [*words, *WORDS, "--set", "title=Wards"])
     assert again.exit_code == 0, again.stderr
     certificate = json.loads((release / "certificate.json").read_text())
     assert certificate["about"] == ABOUT | {"title": "Wards"}

@@ -27,31 +27,33 @@ from secretballot.cli import app
 PROGRAM = Path(__file__).parents[1] / "audit" / "planted_faults.py"
 TABLES = "private.csv public.csv --target benign --classes no,yes"
 PRICE = "--epsilon 4 --delta 1e-4"
-LEARN = f"learn {TABLES} {PRICE} --yes --json --evaluate test.csv"
-VOTES = "--method votes --teachers 20 --queries 60 --teacher naive-bayes"
+ANYWAY = "--confirm epsilon,delta,records,teachers,noise,target,unit --json"
+LEARN = f"learn {TABLES} {PRICE} {ANYWAY} --evaluate test.csv"
+VOTES = "--method pate --n-teachers 20 --set n_queries=60 --teacher naive-bayes"
 COMMANDS: dict[str, str] = {
-    "plan: schema": "schema public.csv --out schema.json",
-    "plan: price": f"price {PRICE} --public 100 --method votes --teachers 20 --queries 60 --json",
-    "plan": f"plan --records 350 --public 100 --classes 2 --curve 10:.8,100:.9 {PRICE} --json "
-    "--mechanism gaussian --teachers 20",
-    "check": f"{LEARN} --check",
+    "plan: schema": f"plan public.csv {PRICE} --out columns",
+    "plan: price": f"plan 100 {PRICE} --classes 2 --method pate --n-teachers 20 "
+    "--set n_queries=60 --json",
+    "plan": f"plan 100 --n-records 350 --classes 2 --curve 10:.8,100:.9 {PRICE} --json "
+    "--set mechanism=labels --n-teachers 20",
+    "check": f"check {TABLES} --json",
     "learn: nothing spent": f"{LEARN} --dry-run",
-    "ledger: create": "ledger create all.ledger --dataset private --epsilon 20 --delta 1e-2",
+    "ledger: create": "ledger create all.ledger --dataset private --total 20,1e-2",
     "learn: record moments": f"{LEARN} --ledger all.ledger --out moments",
     "learn: repeated": f"{LEARN} --ledger all.ledger --out moments",
     "learn: votes": f"{LEARN} {VOTES} --ledger all.ledger --out votes",
     "learn: record votes": f"{LEARN} --method record-votes --ledger all.ledger --out record-votes",
-    "learn: semi-private": f"choose {TABLES} --hypotheses stumps --epsilon 2 --yes --json "
+    "learn: semi-private": f"learn {TABLES} --set hypotheses=stumps --epsilon 2 {ANYWAY} "
     "--ledger all.ledger --out chosen",
     "learn: a number": "learn numbers.csv public.csv --target size --bounds 0,30 "
-    f"{PRICE} --yes --json --own-ledger --out numbers",
+    f"{PRICE} {ANYWAY} --method pate --ledger own --out numbers",
     "learn: too dear": f"{LEARN} --epsilon 99 --ledger all.ledger --out dear",
-    "label": f"label --votes votes.csv --kind votes --header no --classes no,yes {PRICE} --yes "
-    "--json --own-ledger --out labels",
-    "sign: a key": "signing-key key.pem",
+    "label": f"label votes.csv --kind votes --header no --classes no,yes {PRICE} {ANYWAY} "
+    "--ledger own --out labels",
+    "sign: a key": "sign --new-key key.pem",
     "sign": "sign moments --key key.pem --json",
     "predict": "predict moments test.csv --out predictions.csv",
-    "evaluate": "compare moments votes --evaluate test.csv --target benign --json",
+    "evaluate": "evaluate moments votes test.csv --target benign --json",
     "verify": "verify moments --independent --json --key key.pem.pub",
     "verify: votes": "verify votes --independent --json",
     "verify: record votes": "verify record-votes --independent --json",
@@ -61,13 +63,13 @@ COMMANDS: dict[str, str] = {
     "verify: changed": "verify changed --json",
     "ledger: show": "ledger show all.ledger --json",
     "ledger: check": "ledger check all.ledger --json",
-    "serve: prepare": f"prepare {TABLES} {PRICE} --yes --json --teachers 20 --questions 8 "
-    "--teacher naive-bayes --name registry --ledger service.ledger --total-epsilon 4 "
-    "--total-delta 1e-4",
-    "serve: key": "keys add --role analyst --dataset registry --config service/service.toml --json",
-    "audit": f"audit release --private rows.json --neighbour more.json --runs 6 --seed 3 --program "
-    f"@{sys.executable}@-S@{PROGRAM}@ --json -- none rows.json --out released",
-    "demo": "demo --out demonstration --json",
+    "serve: prepare": f"serve prepare {TABLES} {PRICE} {ANYWAY} --n-teachers 20 --n-queries 8 "
+    "--teacher naive-bayes --dataset registry --ledger service.ledger --total 4,1e-4",
+    "serve: key": "serve key add --role analyst --dataset registry --config service/service.toml "
+    "--json",
+    "audit": f"audit release --private rows.json --neighbour more.json --runs 6 --random-state 3 "
+    f"--program @{sys.executable}@-S@{PROGRAM}@ --json -- none rows.json --out released",
+    "demo": "demo --out demonstration",
 }
 LONG = ("demo",)  # ten seconds; `make golden` alone
 # where today's JSON has what a run found or spent
@@ -78,9 +80,9 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     "learn: nothing spent": ("method", "epsilon", "delta", "account/releases"),
     "verify": ("ok", "signature"),
     "verify: changed": ("ok",),
-    "ledger: show": ("releases", "spent/epsilon", "spent/delta", "remaining/epsilon"),
+    "ledger: show": ("spent/epsilon", "spent/delta", "left/epsilon"),
     "ledger: check": ("ok", "rows"),
-    "serve: prepare": ("epsilon", "delta", "questions", "left"),
+    "serve: prepare": ("epsilon", "delta", "queries", "left"),
     "serve: key": ("role", "datasets"),
     "audit": ("passed", "promise/epsilon", "runs"),
 }
@@ -104,7 +106,7 @@ def recorded_verbs(*, long: bool) -> dict[str, dict[str, Any]]:
         found["serve: one question"] = asked_once(folder)
         predicted = pd.read_csv(folder / "predictions.csv")
         found["predict"] |= {"rows": len(predicted), "columns": list(predicted.columns)}
-        schema = json.loads((folder / "schema.json").read_text())["columns"]
+        schema = json.loads((folder / "columns" / "plan.schema.json").read_text())["columns"]
         found["plan: schema"]["columns"] = {name: one["kind"] for name, one in schema.items()}
     return found
 

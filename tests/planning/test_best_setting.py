@@ -10,6 +10,7 @@ import pytest
 import secretballot as sb
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import laplace_deviation
+from secretballot.cli.settings import settings_of
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.plan.text import learn_options, plan_text
@@ -19,7 +20,6 @@ from secretballot.planning.search.evaluation import Tried, best_of
 from secretballot.planning.search.settings import Noise
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.runs.plan_agreement import settings_of
 from sessions import told_labels
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5)

@@ -138,9 +138,15 @@ def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> Non
 
 
 METHODS = {
-    "passive": (["--teachers", "20", "--strategy", "passive", "--queries", "20"], "learn"),
-    "margin": (["--teachers", "20", "--strategy", "margin", "--queries", "20"], "learn"),
-    "moments": (["--method", "moments"], "records"),
+    "passive": (
+        ["--n-teachers", "20", "--set", "n_queries=20", "--set", "strategy=passive"],
+        "learn",
+    ),
+    "margin": (
+        ["--n-teachers", "20", "--set", "n_queries=20", "--set", "strategy=margin"],
+        "learn",
+    ),
+    "moments": (["--method", "record-moments"], "records"),
 }
 
 
@@ -165,7 +171,7 @@ def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
     files = [str(tmp_path / "private.csv"), str(tmp_path / "public.csv")]
     words = ["learn", *files, "--target", "y", "--classes", "0,1"]
     own, module = METHODS[method]
-    words += ["--epsilon", "4", "--delta", "1e-5", *own]
+    words += ["--epsilon", "4", "--delta", "1e-5", "--total", "20,1e-2", *own]
 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -175,7 +181,7 @@ def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
         assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 130
     shutil.copytree(tmp_path / "here", tmp_path / "elsewhere" / "run")
     assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 0
-    more = ["--out", "run", *([] if method == "moments" else ["--jobs", "2"])]
+    more = ["--out", "run", *([] if method == "moments" else ["--set", "n_jobs=2"])]
     done = subprocess.run(
         [sys.executable, "-m", "secretballot", *words, *more],
         env={**os.environ, "PYTHONHASHSEED": "12", "OMP_NUM_THREADS": "2"},

@@ -115,7 +115,7 @@ def files(tmp_path: Path, made: sb.Plan) -> Path:
 
 def learn(folder: Path, *more: str) -> Result:
     tables = [str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
-    words = ["--classes", "no,yes", "--plan", str(folder / "plan.json"), "--without", "report"]
+    words = ["--classes", "no,yes", "--plan", str(folder / "plan.json"), "--set", "exclude=report"]
     return CliRunner().invoke(app, ["learn", *tables, *words, "--out", str(folder / "out"), *more])
 
 

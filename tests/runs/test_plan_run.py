@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from secretballot.runs.plan_agreement import check_settings
 from sklearn.naive_bayes import GaussianNB
 
+from secretballot.cli.settings import settings_of
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import (
     Candidate,
@@ -23,7 +25,6 @@ from secretballot.planning.plan.model import (
 )
 from secretballot.runs import plan as plan_run
 from secretballot.runs.plan import PlanRun, classifier_by_plan, run_by_plan, run_plan
-from secretballot.runs.plan_agreement import check_settings, settings_of
 from secretballot.runs.plan_files import read_plan, write_plan
 from secretballot.runs.progress import Watch
 from secretballot.runs.stand_in_table import StandInTable

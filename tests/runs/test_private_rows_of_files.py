@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from secretballot.runs.choose import ChooseRun, run_choose
+from secretballot.runs.learn import LearnRun, run_learn
+from secretballot.runs.records import RecordsRun, run_records
+from secretballot.runs.table_votes import TableRun, run_table
 
 from secretballot.exceptions import DataError
 from secretballot.runs import tables as run_tables
 from secretballot.runs.check import check_tables_of_run
-from secretballot.runs.choose import ChooseRun, run_choose
-from secretballot.runs.learn import LearnRun, run_learn
 from secretballot.runs.progress import Watch
 from secretballot.runs.quote import quote_of_run
-from secretballot.runs.records import RecordsRun, run_records
-from secretballot.runs.table_votes import TableRun, run_table
 from secretballot.runs.tables import RunTables
 
 N = 900

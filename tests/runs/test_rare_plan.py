@@ -127,8 +127,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
             table["ill"] = np.where(y, "yes", "no")
         table.to_csv(folder / f"{name}.csv", index=False)
     words = [
-        *("plan", "--records", "4000", "--public", "300", "--epsilon", "1", "--delta", "1e-5"),
-        *("--like", str(folder / "like.csv"), "--target", "ill", "--positive-rate", str(RATE)),
+        *(
+            "plan",
+            "300",
+            "--n-records",
+            "4000",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-5",
+            "--total",
+            "20,1e-2",
+        ),
+        *("--like", str(folder / "like.csv"), "--target", "ill", "--set", f"positive_rate={RATE}"),
     ]
     result = CliRunner().invoke(app, [*words, "--out", str(folder / "plan")])
     assert result.exit_code == 0, result.stderr
@@ -138,7 +149,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def learn(files: Path, out: Path, *more: str) -> Result:
     tables = [str(files / "private.csv"), str(files / "public.csv"), "--target", "ill"]
-    words = ["--plan", str(files / "plan/plan.json"), "--without", "report", "--own-ledger"]
+    words = ["--plan", str(files / "plan/plan.json"), "--set", "exclude=report", "--ledger", "own"]
     return CliRunner().invoke(app, ["learn", *tables, *words, "--out", str(out), *more])
 
 
@@ -155,7 +166,7 @@ def test_a_plan_about_a_rare_class_is_carried_out(files: Path, tmp_path: Path) -
     assert set(forecast) == {"student_accuracy", "balanced_accuracy", "recall"}
     assert CliRunner().invoke(app, ["verify", str(tmp_path / "out")]).exit_code == 0
     # the same words beside the plan are the same run, which is finished
-    again = learn(files, tmp_path / "out", *test, "--positive-rate", str(RATE))
+    again = learn(files, tmp_path / "out", *test, "--set", f"positive_rate={RATE}")
     assert again.exit_code == 0, again.stderr
     assert "finished already" in again.stderr
     shown = " ".join(again.stdout.split())

@@ -138,7 +138,7 @@ def test_a_run_that_began_with_an_account_in_its_vault_goes_on_with_it(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("price", "total"),
+    ("plan", "total"),
     [
         (PrivacyBudget(1.0, 1e-6), PrivacyBudget(10.0, 1e-5)),
         (PrivacyBudget(0.1, 1e-5), PrivacyBudget(10.0, 1e-4)),

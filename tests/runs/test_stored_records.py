@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from secretballot.runs.choose import ChooseRun, run_choose
+from secretballot.runs.learn import LearnRun, run_learn
+from secretballot.runs.records import RecordsRun, run_records
 
 import secretballot as sb
 from secretballot.data.columns import OddCells
@@ -18,12 +21,9 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs import tables as run_tables
 from secretballot.runs.account import place_of_account
 from secretballot.runs.check import check_tables_of_run
-from secretballot.runs.choose import ChooseRun, run_choose
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.learn import LearnRun, run_learn
 from secretballot.runs.progress import Watch
 from secretballot.runs.quote import quote_of_run
-from secretballot.runs.records import RecordsRun, run_records
 from secretballot.runs.stored_records import _UnitCount
 from secretballot.runs.table_match import TableCells
 from secretballot.runs.tables import RunTables, read_inputs

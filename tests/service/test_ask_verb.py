@@ -19,7 +19,7 @@ def test_rows_of_a_file_are_asked_and_the_answers_written(
     points.write_text(f"a,b\n{rows}")
     key.write_text(place.token() + "\n")
     line_to(place)
-    words = ["ask", "http://service", str(points), "--key-file", str(key)]
+    words = ["serve", "ask", "http://service", str(points), "--key-file", str(key)]
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
     assert done.exit_code == 0, done.stderr
     assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr

@@ -31,9 +31,29 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def prepare(*more: str) -> Result:
-    words = ["prepare", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes"]
-    words += ["--name", "registry", "--session", "first-year", "--epsilon", "3", "--delta", "1e-5"]
-    words += ["--questions", "40", "--teachers", "60", "--drop", "patient", "--out", "service"]
+    words = [
+        "serve",
+        "prepare",
+        "private.csv",
+        "public.csv",
+        "--target",
+        "ill",
+        "--classes",
+        "no,yes",
+    ]
+    words += [
+        "--name",
+        "registry",
+        "--stream",
+        "first-year",
+        "--epsilon",
+        "3",
+        "--delta",
+        "1e-5",
+        "--total",
+        "20,1e-2",
+    ]
+    words += ["--n-queries", "40", "--n-teachers", "60", "--drop", "patient", "--out", "service"]
     return CliRunner().invoke(app, [*words, *more])
 
 
@@ -45,7 +65,7 @@ def client_of(folder: Path) -> tuple[TestClient, dict[str, str]]:
 
 
 def test_one_command_makes_a_dataset_that_is_asked_by_column(folder: Path) -> None:
-    done = prepare("--ledger", "registry.ledger", "--title", 'A "registry"', "--json")
+    done = prepare("--ledger", "registry.ledger", "--set", 'title=A "registry"', "--json")
     assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)
     assert (document["questions"], document["left"], document["listed"]) == (40, 40, True)
@@ -106,9 +126,9 @@ def test_the_command_is_repeated_and_pays_once(folder: Path) -> None:
     assert (account.spent(), account.releases()) == (spent, 1)
     # other terms under the same name, other data, more than the account admits
     for more, said in (
-        (["--questions", "41"], "was begun with other terms"),
-        (["--session", "second"], "this run would cost epsilon 3"),
-        (["--total-epsilon", "9", "--total-delta", "1e-4"], "is there already and admits"),
+        (["--n-queries", "41"], "was begun with other terms"),
+        (["--stream", "second"], "this run would cost epsilon 3"),
+        (["--total", "9,1e-4"], "is there already and admits"),
         (["--name", "../x"], "cannot stand in an address"),
         (["--classes", "no,yes,perhaps"], "belongs to other data, or to other settings"),
     ):

@@ -12,20 +12,14 @@ import typer
 import typer.core
 
 from secretballot.cli import (
-    ask,
     audit,
-    choose,
-    compare,
+    check,
     demo,
-    keys,
-    label,
+    evaluate,
     learn,
     ledger,
     plan,
     predict,
-    prepare,
-    price,
-    schema,
     serve,
     sign,
     verify,
@@ -110,28 +104,26 @@ def program(
         ),
     ] = False,
 ) -> None:
-    """Learn publishable models from private labels: many teachers vote in secret, only noisy
-    outcomes leave."""
+    """Learn publishable models from private labels."""
 
 
-app.command(name="plan", epilog=EXIT_CODES)(plan.plan)
-app.command(name="schema", epilog=EXIT_CODES)(schema.schema)
-app.command(name="learn", epilog=EXIT_CODES)(learn.learn)
-app.command(name="price", epilog=EXIT_CODES)(price.price)
-app.command(name="label", epilog=EXIT_CODES)(label.label)
-app.command(name="choose", epilog=EXIT_CODES)(choose.choose)
-app.command(name="predict", epilog=EXIT_CODES)(predict.predict)
-app.command(name="compare", epilog=EXIT_CODES)(compare.compare)
-app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
-app.command(name="sign", epilog=EXIT_CODES)(sign.sign)
-app.command(name="signing-key", epilog=EXIT_CODES)(sign.signing_key)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(audit.app, name="audit")
-app.command(name="prepare", epilog=EXIT_CODES)(prepare.prepare)
-app.command(name="serve", epilog=EXIT_CODES)(serve.serve)
-app.add_typer(keys.app, name="keys")
-app.command(name="ask", epilog=EXIT_CODES)(ask.ask)
-app.command(name="demo", epilog=EXIT_CODES)(demo.demo)
+_BEFORE, _LEARN = "Before anything is spent", "Learn and publish"
+_USE, _OPERATE = "Use a release", "Operate"
+for _verb, _panel in (
+    (plan.plan, _BEFORE),
+    (check.check, _BEFORE),
+    (learn.learn, _LEARN),
+    (learn.label, _LEARN),
+    (sign.sign, _LEARN),
+    (predict.predict, _USE),
+    (evaluate.evaluate, _USE),
+    (verify.verify, _USE),
+):
+    app.command(epilog=EXIT_CODES, rich_help_panel=_panel)(_verb)
+app.add_typer(ledger.app, name="ledger", rich_help_panel=_OPERATE)
+app.add_typer(serve.app, name="serve", rich_help_panel=_OPERATE)
+app.add_typer(audit.app, name="audit", rich_help_panel=_OPERATE)
+app.command(epilog=EXIT_CODES, rich_help_panel=_OPERATE)(demo.demo)
 
 
 def main() -> None:

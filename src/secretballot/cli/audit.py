@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import Neighbours, RecordChange, ReleaseKind
-from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import EXIT_CODES, FOUND, print_json, say
+from secretballot.cli.settings import AsJson
 
 if TYPE_CHECKING:
     from secretballot.audit import CanaryAudit, ReleaseAudit
@@ -27,7 +27,7 @@ Runs = Annotated[
 Confidence = Annotated[
     float, typer.Option("--confidence", help="Chance that a bound is not above the truth.")
 ]
-Jobs = Annotated[int, typer.Option("--jobs", metavar="N", help="Runs at the same time.")]
+Jobs = Annotated[int, typer.Option("--n-jobs", metavar="N", help="Runs at the same time.")]
 Work = Annotated[
     Path,
     typer.Option("--work", metavar="DIR", help="Private folder of the audit; deleted at the end."),
@@ -36,7 +36,9 @@ Keep = Annotated[bool, typer.Option("--keep", help="Leave the work folder in pla
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--seed", metavar="N", help="Random seed of which input each run gets; fresh by default."
+        "--random-state",
+        metavar="N",
+        help="Random seed of which input each run gets; fresh by default.",
     ),
 ]
 Program = Annotated[

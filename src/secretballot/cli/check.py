@@ -1,39 +1,42 @@
-"""What `--check` prints: the tables of a run side by side, for the curator's eyes."""
+"""`secretballot check`: the tables of a run side by side, for the curator alone."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secretballot.cli.outcome import BAD_INPUT, print_json, say
-from secretballot.cli.spelling import as_options
+from secretballot.cli.outcome import BAD_INPUT, as_options, print_json, say
+from secretballot.cli.settings import AsJson, settings_of
 from secretballot.exceptions import DataError
+from secretballot.runs.spec import DATA, DataSpec, RunSpec, Sources
 
 if TYPE_CHECKING:
     from secretballot.runs.check import CheckedColumn, TableCheck
-    from secretballot.runs.tables import RunTables
 
-
+Evaluated = Annotated[
+    str | None,
+    typer.Option("--evaluate", metavar="FILE", help="Public labelled table.", rich_help_panel=DATA),
+]
 _WIDEST = 30  # characters of a column's name
 
 
-def print_check(
-    tables: "RunTables",
-    *,
-    as_json: bool,
-) -> None:
-    """Compare the tables and print what was found.
+@settings_of(DataSpec, arguments=("private", "public"))
+def check(sources: Sources, evaluate: Evaluated = None, as_json: AsJson = False) -> None:
+    """Compare a private with a public table, for the curator alone.
 
-    Raises
-    ------
-    DataError
-        If anything would stop a run, after all of it was printed; of JSON the exit code alone
-        says so.
+    Nothing is trained, written or spent.
+
+    \b
+    Example: secretballot check patients.csv public.csv --target ill --classes no,yes
     """
     from secretballot.cli.console import watching
     from secretballot.runs.check import check_tables_of_run
+    from secretballot.runs.methods import Method
 
+    fields = {**sources.given, "epsilon": 1, "delta": 1e-6}  # which are not looked at
+    fields |= {} if evaluate is None else {"evaluate": evaluate}
+    spec = RunSpec.of_tree(Sources(fields=fields).tree())
     with watching() as watch:
-        found = check_tables_of_run(tables, watch)
+        found = check_tables_of_run(Method(spec).tables, watch)
     if as_json:
         notes = [note.text for note in watch.notes]
         print_json(found.to_private_json(as_options) | {"notes": notes})

@@ -1,9 +1,10 @@
 """What a person sees while a verb works, on standard error: notes and, on a terminal, progress."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -40,9 +41,15 @@ def watching() -> Iterator["Watch"]:
         console.print(f"{'curator only' if caution.private else 'caution'}: {caution.text}")
         return typer.confirm("Go on all the same?", err=True)
 
+    def ask_total(caution: "Caution") -> str | None:
+        if not (console.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
+            return None
+        console.print(f"caution: {caution.text}")
+        return str(typer.prompt("Limit of all releases, as epsilon,delta", err=True))
+
     # a bar that is switched off still ends with an empty line in some versions of rich
     if not console.is_terminal:
-        yield Watch(tell=tell, ask=ask)
+        yield Watch(tell=tell, ask=ask, ask_total=ask_total)
         return
     columns = (
         SpinnerColumn(),
@@ -61,11 +68,17 @@ def watching() -> Iterator["Watch"]:
         def progress(done: int, total: int) -> None:
             bar.update(bar.task_ids[-1], completed=done, total=total)
 
-        def ask_without_bar(caution: "Caution") -> bool:
+        def without_bar(asked: Callable[["Caution"], Any], caution: "Caution") -> Any:
             bar.stop()
             try:
-                return ask(caution)
+                return asked(caution)
             finally:
                 bar.start()
 
-        yield Watch(step=step, progress=progress, tell=tell, ask=ask_without_bar)
+        yield Watch(
+            step=step,
+            progress=progress,
+            tell=tell,
+            ask=partial(without_bar, ask),
+            ask_total=partial(without_bar, ask_total),
+        )

@@ -1,38 +1,43 @@
-"""`secretballot demo`: the whole way on data that comes with the program."""
+"""`secretballot demo`: all of the program on a simulated clinic."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from secretballot.cli.learn import print_lines, run_and_watch, summary
-from secretballot.cli.metrics_lines import print_no_better
-from secretballot.cli.options import AsJson
-from secretballot.cli.outcome import print_json, say
+from secretballot.cli.outcome import say
+
+_WHAT = {
+    "check": "compare the tables",
+    "learn": "learn a model, and write a release",
+    "verify": "verify the release, by two programs",
+    "predict": "predict new rows",
+}
 
 
 def demo(
+    context: typer.Context,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for data and runs.")
+        Path, typer.Option("--out", metavar="DIR", help="Folder of the data and the run.")
     ] = Path("demo-out"),
-    as_json: AsJson = False,
 ) -> None:
-    """Write two small data sets as files and run `learn` on each: a clinic and breast cancer data.
-
-    The clinic is simulated. Takes less than two minutes on two cores, and needs no network.
+    """Run all of this on a simulated clinic, in seconds; needs no network.
 
     \b
     Example: secretballot demo --out demo-out
     """
-    from secretballot.runs.demo import demonstration_runs
+    from secretballot.runs.demo import demonstration_commands
 
-    documents = {}
-    for name, run in demonstration_runs(out).items():
-        outcome, notes = run_and_watch(run)
-        documents[name] = summary(outcome, notes)
-        if not as_json:
-            say(f"--- {name}: learnt from {run.tables.private}")
-            print_no_better(outcome.metrics)
-            print_lines(outcome)
-    if as_json:
-        print_json(documents)
+    program = context.find_root().command
+    commands = demonstration_commands(out)
+    say(f"Simulated clinic in {out}: 20,000 private, 2,000 public, 4,000 test patients")
+    for number, (name, words) in enumerate(commands.items(), start=1):
+        say(f"{number} {_WHAT[name]}")
+        say(f"  $ secretballot {shlex.join(words)}")
+        try:
+            program.main(words, prog_name="secretballot")
+        except SystemExit as end:  # as every verb ends
+            if end.code:
+                raise
+    say(f"Open {out / 'study' / 'release' / 'report.html'}; repeat any command above.")

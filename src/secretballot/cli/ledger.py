@@ -5,16 +5,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secretballot._validation import Composition, Unit
-from secretballot.cli.options import AsJson, Relation, ledger_place
+from secretballot._validation import Composition, Neighbours, Unit
 from secretballot.cli.outcome import EXIT_CODES, print_json, say
+from secretballot.cli.settings import AsJson
 from secretballot.exceptions import LedgerError
 
 if TYPE_CHECKING:
     from secretballot.core.ledger import LedgerEntry
+    from secretballot.core.ledger.urls import DatabasePlace
 
 
 _PLACE = "The ledger's file, or the URL of a PostgreSQL database."
+
+
+def ledger_place(text: str) -> "Path | DatabasePlace":
+    """Return the file or the database that somebody names.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is no place for a ledger; quotes nothing of a URL, which may have a password in it.
+    """
+    from secretballot.core.ledger.urls import file_or_database
+    from secretballot.exceptions import ParameterError
+
+    problem = ""
+    try:
+        return file_or_database(text)
+    except ParameterError as error:
+        problem = str(error)
+    raise typer.BadParameter(problem)
+
+
 File = Annotated[Path, typer.Argument(metavar="LEDGER", parser=ledger_place, help=_PLACE)]
 
 app = typer.Typer(
@@ -26,7 +48,7 @@ app = typer.Typer(
 
 @app.command(epilog=EXIT_CODES)
 def show(file: File, as_json: AsJson = False) -> None:
-    """Show whose account it is, what it promises, and what is spent and left.
+    """Show whose account it is, what is spent and left, and every release, oldest first.
 
     \b
     Example: secretballot ledger show patients.csv.ledger
@@ -37,48 +59,31 @@ def show(file: File, as_json: AsJson = False) -> None:
     amounts = {
         name: {"epsilon": pair.epsilon, "delta": pair.delta}
         for name, pair in (
-            ("budget", ledger.budget),
+            ("total", ledger.budget),
             ("spent", ledger.spent()),
-            ("remaining", ledger.remaining()),
+            ("left", ledger.remaining()),
         )
     }
-    releases = ledger.releases()
+    entries = ledger.history()
     if as_json:
         terms = {
             name: getattr(ledger, name) for name in ("dataset", "unit", "relation", "composition")
         }
-        print_json({**terms, "releases": releases, **amounts})
-        return
-    say(f"dataset      {ledger.dataset}")
-    say(f"promise      for each {ledger.unit}, under {ledger.relation}")
-    say(f"composition  {ledger.composition}")
-    say(f"releases     {releases}")
-    for name, pair in amounts.items():
-        say(f"{name:<12} epsilon {pair['epsilon']:.6g}, delta {pair['delta']:.6g}")
-
-
-@app.command(epilog=EXIT_CODES)
-def history(file: File, as_json: AsJson = False) -> None:
-    """List every release that was paid for, oldest first.
-
-    \b
-    Example: secretballot ledger history patients.csv.ledger
-    """
-    from secretballot.core.ledger import Ledger
-
-    entries = Ledger.open_existing(file).history()
-    if as_json:
-        plain = [
+        releases = [
             {**vars(entry), "events": [event.model_dump(mode="json") for event in entry.events]}
             for entry in entries
         ]
-        print_json({"releases": plain})
+        print_json({**terms, **amounts, "releases": releases})
         return
+    how = f"each {ledger.unit}, {ledger.relation}, {ledger.composition} composition"
+    say(f"{ledger.dataset}: {how}")
+    for name, pair in amounts.items():
+        say(f"{name:<6} epsilon {pair['epsilon']:<10.6g} delta {pair['delta']:.6g}")
     for entry in entries:
         say(
-            f"{entry.id:>4}  {entry.reserved_at[:19]}  {entry.state:<10}  epsilon"
-            f" {entry.epsilon:<10.6g} delta {entry.delta:<10.6g} {_answers_given(entry)}"
-            f"{entry.purpose}  {entry.request}"
+            f"{entry.id}  {entry.reserved_at[:16].replace('T', ' ')}  epsilon"
+            f" {entry.epsilon:<10.6g} delta {entry.delta:<10.6g} {entry.purpose}  "
+            f"{_answers_given(entry)}{entry.state}"
         )
     if not entries:
         say("Nothing was paid for yet.")
@@ -139,18 +144,15 @@ def create(
     dataset: Annotated[
         str, typer.Option("--dataset", metavar="NAME", help="Public name of the private dataset.")
     ],
-    epsilon: Annotated[
-        float,
-        typer.Option("--epsilon", help="All the epsilon that may ever be spent on the dataset."),
-    ],
-    delta: Annotated[
-        float, typer.Option("--delta", help="All the delta that may ever be spent on the dataset.")
+    total: Annotated[
+        str,
+        typer.Option("--total", metavar="E,D", help="Limit of all releases from the dataset."),
     ],
     composition: Annotated[
         Composition | None,
         typer.Option(help="How releases add up: basic unless given."),
     ] = None,
-    unit_kind: Annotated[
+    unit: Annotated[
         Unit,
         typer.Option(
             help=(
@@ -158,21 +160,23 @@ def create(
             )
         ),
     ] = "record",
-    relation: Relation = "add-remove",
+    relation: Neighbours = "add-remove",
     as_json: AsJson = False,
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.
 
     \b
     Example: secretballot ledger create registry.ledger --dataset registry-2026
-             --epsilon 4 --delta 1e-5
+             --total 4,1e-5
     """
-    from secretballot.accounting import PrivacyBudget
     from secretballot.core.ledger import Ledger
+    from secretballot.runs.spec import PATE, RunSpec, Sources
 
-    # The budget is checked before the path, so that a number out of range leaves no file behind. A
+    # The total is checked before the path, so that a number out of range leaves no file behind. A
     # link that leads nowhere would be followed, whosever its target is.
-    budget = PrivacyBudget(epsilon, delta)
+    spec = Sources(fields={"total": total, "epsilon": 1.0, "delta": 0.0, "method": PATE}).tree()
+    budget = RunSpec.of_tree(spec).total
+    assert budget is not None
     if Ledger.exists(file):
         raise LedgerError(
             f"{str(file)!r} exists already; a ledger is made once, so give another path or keep"
@@ -183,7 +187,7 @@ def create(
         dataset=dataset,
         budget=budget,
         composition=composition,
-        unit=unit_kind,
+        unit=unit,
         relation=relation,
     )
     show(file, as_json=as_json)

@@ -1,11 +1,12 @@
 """What is printed of a model's metrics: first that it is no better than a guess, where it is so."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from secretballot.cli.outcome import say
 
 if TYPE_CHECKING:
     from secretballot.report.metrics import Metrics
+    from secretballot.report.table_metrics import LabelsMetrics, NumberMetrics, TableMetrics
 
 
 _MOST_CLASSES = 12  # of a confusion table that a terminal shows
@@ -16,9 +17,11 @@ def share_text(share: float | None) -> str:
     return "-" if share is None else f"{share:.4f}"
 
 
-def print_no_better(metrics: "Metrics | None", whose: str = "") -> None:
+def print_no_better(metrics: "Metrics | TableMetrics | None", whose: str = "") -> None:
     """Print the warning that belongs above everything else, where it is due."""
-    if metrics is None or metrics.beats_majority:
+    from secretballot.report.metrics import Metrics
+
+    if not isinstance(metrics, Metrics) or metrics.beats_majority:
         return
     if metrics.tells_apart:
         say(
@@ -34,23 +37,52 @@ def print_no_better(metrics: "Metrics | None", whose: str = "") -> None:
     )
 
 
-def print_metrics(metrics: "Metrics | None", what: str) -> None:
-    """Print metrics for a person; `what` says whose they are."""
-    if metrics is None:
+def print_metrics_line(metrics: "Metrics | TableMetrics | None") -> None:
+    """Print the figures of a model that a person looks for first."""
+    found: Any = metrics
+    if found is None:
         return
-    say(f"accuracy     {metrics.accuracy:.4f} of {what} on the labelled test file")
+    if hasattr(found, "accuracy"):
+        say(f"accuracy   {_accuracy_text(found)}")
+    elif hasattr(found, "exact"):
+        often = ", ".join(found.majority) or "no label"
+        say(f"exact set  {found.exact:.3f}; always {often!r} {found.majority_exact:.3f}")
+    else:
+        say(
+            f"error      {found.root_mean_squared_error:.4g} root mean squared; always the mean"
+            f" {found.constant_root_mean_squared_error:.4g}; {found.mean_absolute_error:.4g}"
+            " absolute"
+        )
+
+
+def _accuracy_text(metrics: "Metrics") -> str:
     low, high = metrics.accuracy_interval.low, metrics.accuracy_interval.high
-    say(
-        f"             {low:.4f} to {high:.4f} (Wilson's interval of 95 %, {metrics.rows:,} rows);"
-        f" always {metrics.majority!r}: {metrics.majority_accuracy:.4f}"
+    area = "" if metrics.auc is None else f"; AUC {metrics.auc:.3f}"
+    return (
+        f"{metrics.accuracy:.3f} ({low:.3f} to {high:.3f}); always {metrics.majority!r}"
+        f" {metrics.majority_accuracy:.3f}; balanced {metrics.balanced_accuracy:.3f}{area}"
     )
-    area = "" if metrics.auc is None else f"; area under the ROC curve {metrics.auc:.4f}"
-    say(f"balanced     {metrics.balanced_accuracy:.4f}, the mean of the recalls{area}")
+
+
+def print_metrics(metrics: "Metrics | TableMetrics") -> None:
+    """Print all metrics of one model."""
+    from secretballot.report.metrics import Metrics
+    from secretballot.report.table_metrics import NumberMetrics
+
+    say(f"{metrics.rows:,} rows, taken to be public: the figures are exact")
+    if isinstance(metrics, NumberMetrics):
+        _print_number(metrics)
+        return
+    if not isinstance(metrics, Metrics):
+        _print_labels(metrics)
+        return
+    brier = "" if metrics.calibration is None else f"; Brier {metrics.calibration.brier:.3f}"
+    say(f"accuracy   {_accuracy_text(metrics)}{brier}")
     if metrics.calibration is not None:
         found = metrics.calibration
         say(
-            f"calibration  {found.said:.4f} said, {metrics.accuracy:.4f} right; expected error"
-            f" {found.error:.4f}, Brier score {found.brier:.4f}"
+            f"calibrated {found.said:.3f} said, {metrics.accuracy:.3f} right; expected error"
+            f" {found.error:.3f}"
         )
     _print_classes(metrics)
 
@@ -68,4 +100,41 @@ def _print_classes(metrics: "Metrics") -> None:
         say(
             f"{one.name!s:<{first}} {one.rows:>8,}  {share_text(one.recall):>6}"
             f"  {share_text(one.precision):>9}{'            ' + row if few else ''}"
+        )
+
+
+def _print_number(metrics: "NumberMetrics") -> None:
+    if not metrics.beats_constant:
+        below = metrics.squared_error_below_constant
+        say(
+            "no better than the best constant: 95 % interval of the difference in mean squared"
+            f" error {below.low:+.4g} to {below.high:+.4g}"
+        )
+    say(
+        f"error      {metrics.root_mean_squared_error:.4g} root mean squared; always the mean,"
+        f" {metrics.mean:.4g}: {metrics.constant_root_mean_squared_error:.4g}"
+    )
+    say(
+        f"           {metrics.mean_absolute_error:.4g} absolute; always the median,"
+        f" {metrics.median:.4g}: {metrics.constant_mean_absolute_error:.4g}"
+    )
+
+
+def _print_labels(metrics: "LabelsMetrics") -> None:
+    # first: the figures below look good where a constant does as well
+    if not metrics.beats_constant:
+        low, high = metrics.above_majority.low, metrics.above_majority.high
+        say(
+            "the whole set is right no more often than the most frequent one: 95 % interval of the"
+            f" difference {low:+.4f} to {high:+.4f}"
+        )
+    print_metrics_line(metrics)
+    width = max(10, *map(len, metrics.labels))
+    say(f"{'label':<{width}}     rows  accuracy  majority  recall  precision")
+    for name, one in metrics.labels.items():
+        there = one.classes[1]
+        recall, precision = share_text(there.recall), share_text(there.precision)
+        say(
+            f"{name:<{width}} {there.rows:>8,}  {one.accuracy:>8.4f}  {one.majority_accuracy:>8.4f}"
+            f"  {recall:>6}  {precision:>9}"
         )

@@ -6,40 +6,37 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import typer
 
 from secretballot._validation import plain_line, shown, without_controls
-from secretballot.cli.spelling import as_options
 from secretballot.exceptions import (
+    Argument,
     BudgetError,
     CertificateError,
     DataError,
     LedgerError,
+    Parameter,
     ParameterError,
     ResourceError,
     SamplerError,
     SecretBallotError,
 )
 
-if TYPE_CHECKING:
-    from secretballot.core.ledger.urls import DatabasePlace
-    from secretballot.runs.progress import Note
-
-
 DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
-NOT_VERIFIED, NOT_CONFIRMED, FOUND, INTERRUPTED = 4, 5, 6, 130
+NOT_VERIFIED, NOT_CONFIRMED, FOUND, FAILED, INTERRUPTED = 4, 5, 6, 7, 130
 
 #: What the exit codes mean, for the help texts.
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a defect of the program, 2 bad input, 3 budget refused, "
-    "4 certificate does not verify, 5 verify --independent can neither confirm nor refuse it, "
-    "6 audit found more than was promised, 130 interrupted."
+    "Exit codes: 0 done, 1 a defect of the program, 2 bad input or an unanswered question, "
+    "3 budget refused, 4 certificate does not verify, 5 the second program "
+    "can neither confirm nor refuse it, "
+    "6 audit found a violation, 7 memory, disk, database or sampler failed: repeat the command, it "
+    "is charged once, 130 interrupted."
 )
 
 # typer bundles click or depends on it, according to its version; either way its bad parameter is a
@@ -51,10 +48,10 @@ _KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
     (BudgetError, "budget", BUDGET_REFUSED),
     (CertificateError, "certificate", NOT_VERIFIED),
     (LedgerError, "ledger", BAD_INPUT),
-    (SamplerError, "sampler", BAD_INPUT),
+    (SamplerError, "sampler", FAILED),
     (ParameterError, "parameter", BAD_INPUT),
     (DataError, "data", BAD_INPUT),
-    (ResourceError, "system", BAD_INPUT),
+    (ResourceError, "system", FAILED),
     (SecretBallotError, "input", BAD_INPUT),
 )
 
@@ -78,6 +75,21 @@ class Failure:
     kind: str
     exit_code: int
     parameter: str | None = None
+
+
+def as_options(error: SecretBallotError) -> str:
+    """Return the message of an error with options where it names parameters that have one:
+    ``epsilon`` becomes ``--epsilon``. Text stays as it is, whatever names are quoted in it."""
+    from secretballot.cli.settings import option_of, options
+
+    def part_of(part: str | Parameter | Argument) -> str:
+        if isinstance(part, str) or part.name not in options():
+            return str(part)
+        option = option_of(part.name)
+        is_flag = isinstance(part, Argument) and part.value is True
+        return option if isinstance(part, Parameter) or is_flag else f"{option} {part.value}"
+
+    return "".join(map(part_of, error.parts))
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -106,10 +118,10 @@ def _failure_of(error: BaseException) -> Failure:
         return Failure(
             "The memory of this machine is not enough; give fewer rows or columns.",
             "system",
-            BAD_INPUT,
+            FAILED,
         )
     if isinstance(error, OSError):
-        return Failure(_system_sentence(error), "system", BAD_INPUT)
+        return Failure(_system_sentence(error), "system", FAILED)
     return Failure(_defect_sentence(error), "defect", DEFECT)
 
 
@@ -234,74 +246,4 @@ def _defect_sentence(error: BaseException) -> str:
     return (
         f"A defect of the program ({type(error).__name__}{place}), whose details are withheld since"
         " they might quote private data; please report it."
-    )
-
-
-class RunOutcome(Protocol):
-    """What a run that writes a release came to."""
-
-    @property
-    def release(self) -> Path: ...
-
-    @property
-    def vault(self) -> Path: ...
-
-    @property
-    def files(self) -> tuple[str, ...]: ...
-
-    @property
-    def account(self) -> "Path | DatabasePlace": ...
-
-    @property
-    def certificate(self) -> Mapping[str, Any]: ...
-
-    @property
-    def resumed(self) -> bool: ...
-
-
-def release_summary(outcome: RunOutcome, notes: Sequence["Note"]) -> dict[str, Any]:
-    """Return for machines where everything is; notes that depend on private data are left out."""
-    report = outcome.release / "report.html"
-    return {
-        "resumed": outcome.resumed,
-        "release": str(outcome.release),
-        "vault": str(outcome.vault),
-        "account": str(outcome.account),
-        "certificate": str(outcome.release / "certificate.json"),
-        "report": str(report) if report.name in outcome.files else None,
-        "notes": [note.text for note in notes if not note.private],
-    }
-
-
-def print_folders(outcome: RunOutcome, *, to_publish: bool = True) -> None:
-    """Print for a person what paid, where certificate and report are, what to publish and what to
-    keep."""
-    say(f"account      {_account_words(outcome)}")
-    say(f"certificate  {outcome.release / 'certificate.json'}")
-    if "report.html" in outcome.files:
-        say(f"report       {outcome.release / 'report.html'}")
-    if to_publish:
-        say(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
-    say(f"keep secret  {outcome.vault}{os.sep}")
-
-
-def _from_here(path: "Path | DatabasePlace") -> "Path | str":
-    """Return a path as a person would type it: without the working folder, where it lies below."""
-    here = Path.cwd()
-    if not isinstance(path, Path):
-        return path.name
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def _account_words(outcome: RunOutcome) -> str:
-    """Return where the account is, and how much of it is spent."""
-    if isinstance(outcome.account, Path) and outcome.account.parent == outcome.vault:
-        return "of this run alone, in its vault; other releases from the same data add to its price"
-    composition = outcome.certificate["composition"]
-    spent, budget = composition["spent_after"], composition["budget"]
-    first = "; this is its first release" if composition["reservation"] == 1 else ""
-    return (
-        f"{_from_here(outcome.account)}: epsilon {spent['epsilon']:.6g} of"
-        f" {budget['epsilon']:.6g} spent, delta {spent['delta']:.6g} of"
-        f" {budget['delta']:.6g}{first}"
     )

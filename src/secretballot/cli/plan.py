@@ -6,99 +6,38 @@ from typing import Annotated, Any
 import typer
 
 from secretballot._places import place_of
-from secretballot._validation import MechanismName
-from secretballot.cli.learn import LEARNER_NAMES
-from secretballot.cli.options import (
-    DATA,
-    OUTPUT,
-    TEACHERS,
-    ClassWeight,
-    Delta,
-    Epsilon,
-    PositiveRate,
-    class_weight_of,
-    classes_of,
-    words_of,
-)
 from secretballot.cli.outcome import print_json, say
+from secretballot.cli.quote_lines import print_quote
+from secretballot.cli.settings import LEARNING, AsJson, settings_of
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.runs.spec import DATA, RUN, Sources
 
 
+@settings_of(
+    *LEARNING[:-2],
+    arguments=("public",),
+    public="Public table, or how many points there are.",
+)
 def plan(
-    records: Annotated[
-        int,
+    sources: Sources,
+    n_records: Annotated[
+        int | None,
         typer.Option(
-            "--records",
+            "--n-records",
             metavar="N",
-            help="Public statement of how many private records there are.",
-            rich_help_panel=DATA,
-        ),
-    ],
-    public: Annotated[
-        int,
-        typer.Option(
-            "--public", metavar="M", help="How many public points there are.", rich_help_panel=DATA
-        ),
-    ],
-    epsilon: Epsilon,
-    delta: Delta,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            "--classes",
-            metavar="C",
-            help="Number of classes, or their names by commas; by default --like's.",
+            help="Public statement of the number of private records; without it price and noise"
+            " alone are printed.",
             rich_help_panel=DATA,
         ),
     ] = None,
-    learner: Annotated[
-        str,
-        typer.Option(
-            "--learner",
-            "--teacher",
-            metavar="NAME",
-            help=f"Teacher: {LEARNER_NAMES}.",
-            rich_help_panel=TEACHERS,
-        ),
-    ] = "logistic",
-    student: Annotated[
-        str,
-        typer.Option(
-            "--student",
-            metavar="NAME",
-            help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}.",
-            rich_help_panel=TEACHERS,
-        ),
-    ] = "auto",
     like: Annotated[
         Path | None,
         typer.Option(
             "--like",
             metavar="FILE",
             parser=place_of,
-            help="Labelled PUBLIC records that stand in for the private ones.",
+            help="Public labelled table that resembles the private one.",
             rich_help_panel=DATA,
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target", metavar="COL", help="Column of --like with the class.", rich_help_panel=DATA
-        ),
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            "--schema",
-            metavar="FILE",
-            help="JSON of column types, as for the run to come.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    drop: Annotated[
-        str | None,
-        typer.Option(
-            "--drop", metavar="A,B", help="Columns of --like to leave out.", rich_help_panel=DATA
         ),
     ] = None,
     curve: Annotated[
@@ -110,123 +49,61 @@ def plan(
             rich_help_panel=DATA,
         ),
     ] = None,
-    teachers: Annotated[
-        int | None,
-        typer.Option(
-            "--teachers",
-            metavar="K",
-            help="Number of teachers, where it is given; by default it is chosen.",
-            rich_help_panel=TEACHERS,
-        ),
-    ] = None,
-    mechanism: Annotated[
-        MechanismName | None,
-        typer.Option(
-            "--mechanism",
-            metavar="NAME",
-            help="Plan for votes by this mechanism alone (gaussian, vote-table, sparse-vector,"
-            " abstention-table, laplace, confident or interactive); by default all are weighed.",
-            rich_help_panel=TEACHERS,
-        ),
-    ] = None,
-    positive_rate: PositiveRate = None,
-    class_weight: ClassWeight = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Of the simulation.", rich_help_panel=OUTPUT)
-    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Folder for the plan, in words and pictures.",
-            rich_help_panel=OUTPUT,
+            help="Folder for the plan: settings, columns, text and pictures.",
+            rich_help_panel=RUN,
         ),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Print the plan as JSON, for `learn --plan`, and nothing else.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Plan a release: teachers, queries, recipe, what to expect of them, and why.
+    """Recommend settings and forecast accuracy; reads public data only.
 
-    No private data are read. Without --like or --curve the forecast rests on a guess.
+    Without --like or --curve the forecast rests on a guess.
 
     \b
-    Example: secretballot plan --records 20000 --public 2000 --classes 2
-             --epsilon 1 --delta 1e-6 --json > plan.json
+    Example: secretballot plan public.csv --n-records 20000 --like cohort.csv --target ill
+             --epsilon 1 --delta 1e-6 --out plan
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.cli.console import watching
     from secretballot.cli.local_modules import find_in_this_folder
     from secretballot.planning.plan.text import plan_text
-    from secretballot.runs.plan import PlanRun, run_plan
+    from secretballot.runs.plan import run_plan
 
-    find_in_this_folder(learner, student)
-    run = PlanRun(
-        records,
-        public,
-        epsilon,
-        delta,
-        classes=number_or_names(classes),
-        teacher=learner,
-        student=student,
-        like=_stand_in(like, target, schema, drop),
-        curve=curve_of(curve),
-        teachers=teachers,
-        seed=seed,
-        out=out,
-        positive_rate=positive_rate,
-        class_weight=class_weight_of(class_weight, positive_rate),
-        mechanism=mechanism,
-    )
+    if n_records is not None:
+        sources.add({"n_records": n_records})
+    given = sources.given
+    find_in_this_folder(*(str(given[name]) for name in ("teacher", "student") if name in given))
     with watching() as watch:
-        made = run_plan(run, watch)
+        found = run_plan(sources, like=like, curve=curve_of(curve), out=out, reporter=watch)
+    columns: dict[str, Any] = {} if found.schema is None else found.schema.to_edit()
     if as_json:
-        print_json(made.to_json())
+        made = {} if found.plan is None else found.plan.to_json()
+        quoted = {} if found.quote is None else found.quote.to_json()
+        print_json({**made, **quoted, **({"schema": columns} if columns else {})})
         return
-    say(plan_text(made).rstrip("\n"), keep="\n")
+    if columns:
+        _print_columns(columns["columns"])
+    if found.quote is not None:
+        print_quote(found.quote, sources.why, as_json=False)
+    if found.plan is not None:
+        say(plan_text(found.plan).rstrip("\n"), keep="\n")
     if out is not None:
+        use = f"; for use: secretballot learn PRIVATE PUBLIC --config {out / 'plan.toml'}"
         say("")
-        say(
-            f"written to {out}; for use: secretballot learn PRIVATE PUBLIC --target COL --plan"
-            f" {out / 'plan.json'}"
-        )
+        say(f"written to {out}{use if found.plan is not None else ''}")
 
 
-def _stand_in(
-    like: Path | str | None, target: str | None, schema: Path | None, drop: str | None
-) -> Any:
-    """Return the stand-in table, None where none is named; its options make no sense without it."""
-    from secretballot.runs.stand_in_table import StandInTable
-
-    if like is not None:
-        if target is None:
-            raise ParameterError(
-                Parameter("target"), " is missing; name the column of --like that holds the class."
-            )
-        return StandInTable(like, target, schema, words_of(drop))
-    for name, given in (("target", target), ("schema", schema), ("drop", drop)):
-        if given is not None:
-            raise ParameterError(
-                Parameter(name),
-                " is about the table of ",
-                Parameter("like"),
-                ", and none is given; name one, or leave it out.",
-            )
-    return None
-
-
-def number_or_names(text: str | None) -> tuple[str | int, ...] | int | None:
-    """Return how many classes there are if one integer is given, else the classes listed."""
-    names = classes_of(text)
-    if names is not None and len(names) == 1 and isinstance(names[0], int):
-        return names[0]
-    return names
+def _print_columns(columns: dict[str, Any]) -> None:
+    kinds: dict[str, list[str]] = {}
+    for name, column in columns.items():
+        kinds.setdefault(column["kind"], []).append(name)
+    listed = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
+    say(f"columns    {listed}")
 
 
 def curve_of(text: str | None) -> dict[int, float] | None:

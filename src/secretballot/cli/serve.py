@@ -1,21 +1,103 @@
-"""`secretballot serve`: sessions answered over HTTP."""
+"""`secretballot serve`: streams of answers over HTTP, prepared, served and queried."""
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from secretballot.cli.outcome import say
+from secretballot.cli.outcome import EXIT_CODES, print_json, say
+from secretballot.cli.settings import AsJson, settings_of
+from secretballot.runs.spec import (
+    METHOD_SPECS,
+    STREAM,
+    BudgetSpec,
+    DataSpec,
+    ExecutionSpec,
+    OutputSpec,
+    RunSpec,
+    Sources,
+)
 
+if TYPE_CHECKING:
+    from secretballot.service.api_keys import ApiKey, KeyRing
+
+
+app = typer.Typer(
+    help="Prepare, start and query a service.", epilog=EXIT_CODES, no_args_is_help=True
+)
+key_app = typer.Typer(
+    help="Make, list and revoke the API keys of a service.", epilog=EXIT_CODES, no_args_is_help=True
+)
+app.add_typer(key_app, name="key")
+
+_CONFIG = Path("service.toml")
 Config = Annotated[
     Path, typer.Option("--config", metavar="FILE", help="Settings of the service, in TOML.")
 ]
 
 
-def serve(
-    config: Config = Path("service.toml"),
+@app.command(epilog=EXIT_CODES)
+@settings_of(
+    DataSpec,
+    BudgetSpec,
+    METHOD_SPECS[STREAM],
+    OutputSpec.only("out"),
+    ExecutionSpec,
+    method=STREAM,
+    arguments=("private", "public"),
+)
+def prepare(sources: Sources, as_json: AsJson = False) -> None:
+    """Train teachers on a private table and begin a stream that `serve start` answers from.
+
+    Writes OUT/DATASET-vault, which stays secret, OUT/DATASET-schema.json, and OUT/service.toml
+    unless it is there. All queries are paid for now. An interrupted run goes on when the same
+    command is repeated.
+
+    \b
+    Example: secretballot serve prepare patients.csv public.csv --target ill --classes no,yes
+             --dataset registry --epsilon 1 --delta 1e-6 --total 4,1e-5 --n-queries 200
+    """
+    from secretballot.cli.console import watching
+    from secretballot.cli.local_modules import find_in_this_folder
+    from secretballot.runs.prepare import run_prepare
+
+    sources.given.setdefault("out", Path("service"))
+    spec = RunSpec.of_tree(sources.tree())
+    find_in_this_folder(str(getattr(spec.method, "teacher", "")))
+    with watching() as watch:
+        outcome = run_prepare(spec, watch)
+    if as_json:
+        print_json(
+            {
+                "vault": str(outcome.vault),
+                "schema": str(outcome.schema),
+                "settings": str(outcome.settings),
+                "listed": outcome.listed,
+                "ledger": outcome.account,
+                "epsilon": spec.price.epsilon,
+                "delta": spec.price.delta,
+                "queries": outcome.planned,
+                "left": outcome.left,
+            }
+        )
+        return
+    price = f"epsilon {spec.price.epsilon:g}, delta {spec.price.delta:g}"
+    say(f"price      {price} for {outcome.planned} queries, {outcome.left} left")
+    say(f"account    {outcome.account}")
+    say(f"settings   {outcome.settings}")
+    say(f"secret     {outcome.vault}")
+    # settings that somebody may have written by hand are not overwritten
+    if not outcome.listed:
+        say("These settings were there already; have them say:")
+        say(outcome.table.rstrip("\n"))
+
+
+@app.command(epilog=EXIT_CODES)
+def start(
+    config: Config = _CONFIG,
     host: Annotated[
         str | None, typer.Option("--host", help="Address to listen at; else as the settings say.")
     ] = None,
@@ -32,7 +114,7 @@ def serve(
     Stops at Ctrl-C or a TERM signal, once what is being asked is answered.
 
     \b
-    Example: secretballot serve --config service.toml --workers 2
+    Example: secretballot serve start --config service.toml --workers 2
     """
     from secretballot.service.run import listening_socket
     from secretballot.service.run import serve as run_service
@@ -47,3 +129,239 @@ def serve(
         say(f"serving      http://{own.host}:{listening.getsockname()[1]}")
         sys.stdout.flush()  # whoever reads the address through a pipe waits for it
         run_service(replace(settings, listening=own), listening)
+
+
+#: Holds the key where no file does: on the command line every user of the machine would see it.
+KEY_VARIABLE = "SECRETBALLOT_KEY"
+
+
+@app.command(epilog=EXIT_CODES)
+def ask(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Address of the service.")],
+    points: Annotated[
+        Path, typer.Argument(metavar="POINTS", help="Public points, CSV with a header or Parquet.")
+    ],
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--key-file", metavar="FILE", help=f"File of the API key; by default ${KEY_VARIABLE}."
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", metavar="NAME", help="Dataset, if there are several.")
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="NAME", help="Session, if not the first one.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write the answers, as CSV."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a service for the labels of the rows of a file, and write them as a table.
+
+    A row that was asked before has its stored answer and costs nothing, so the same command goes
+    on where it broke off.
+
+    \b
+    Example: secretballot serve ask https://labels.example.org points.csv --out answers.csv
+    """
+    from secretballot.service.asked_files import answers_table, points_of_file
+    from secretballot.service.remote import connect
+
+    with connect(url, _read_key(key_file), dataset=dataset, session=session) as there:
+        answers = there.ask_many(points_of_file(points, there))
+        table = answers_table(answers, there.classes)
+    given, rows = int(answers.given.sum()), len(table)
+    if as_json:
+        document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
+        if out is None:
+            document["answers"] = {name: table[name].tolist() for name in table}
+        print_json(document)
+    if out is not None:
+        table.to_csv(out, index=False)
+    elif not as_json:
+        say(table.to_csv(index=False).rstrip("\n"), keep="\n\t")
+    # on the standard error: the standard output may be the table
+    if given < rows:
+        print(
+            f"secretballot: {given} of {rows} points were answered, then the budget or the quota"
+            " was spent.",
+            file=sys.stderr,
+        )
+
+
+def _read_key(file: Path | None) -> str:
+    """Return the key in a file or in the environment.
+
+    Raises
+    ------
+    ParameterError
+        If there is none.
+    DataError
+        If the file cannot be read.
+    """
+    from secretballot.exceptions import DataError, ParameterError
+
+    if file is None:
+        key = os.environ.get(KEY_VARIABLE, "").strip()
+        if not key:
+            raise ParameterError(
+                f"There is no key; set {KEY_VARIABLE}, or name a file with --key-file."
+            )
+        return key
+    problem = ""
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = getattr(error, "strerror", None) or "it is no text"
+    raise DataError(f"The key file {str(file)!r} cannot be read ({problem}); correct the path.")
+
+
+def _key_ring(config: Path) -> "KeyRing":
+    from secretballot.service.api_keys import KeyRing
+    from secretballot.service.settings import read_settings
+
+    return KeyRing(read_settings(config).state)
+
+
+def _public_fields(key: "ApiKey") -> dict[str, object]:
+    """Return what may be shown of a key: all but the hash of its secret."""
+    return {name: value for name, value in vars(key).items() if name != "sha256"}
+
+
+def _refuse_unknown_datasets(config: Path, datasets: list[str]) -> None:
+    from secretballot.exceptions import ParameterError
+    from secretballot.service.settings import read_settings
+
+    known = read_settings(config).datasets
+    unknown = sorted(set(datasets) - {"*", *known})
+    if unknown:
+        raise ParameterError(
+            f"--dataset {unknown[0]} is not in the settings; name one of {', '.join(known)}, or *."
+        )
+
+
+@key_app.command(epilog=EXIT_CODES)
+def add(
+    role: Annotated[
+        Literal["analyst", "curator", "auditor"],
+        typer.Option("--role", help="What the key may do: ask, oversee and ask, or oversee."),
+    ],
+    dataset: Annotated[
+        list[str],
+        typer.Option(
+            "--dataset", metavar="NAME", help="Dataset it is for; repeat it, or * for all."
+        ),
+    ],
+    owner: Annotated[str, typer.Option("--owner", metavar="TEXT", help="Whose key it is.")] = "",
+    quota: Annotated[
+        int | None,
+        typer.Option("--quota", min=0, help="New questions it may ask of each dataset."),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires",
+            metavar="DATE",
+            help="Last day on which it holds, as 2030-12-31 (UTC); by default until it is revoked.",
+        ),
+    ] = None,
+    config: Config = _CONFIG,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and print it, this once: only its hash is kept.
+
+    \b
+    Example: secretballot serve key add --role analyst --dataset registry --owner Ana
+             --quota 200 --expires 2030-12-31
+    """
+    # a misspelt dataset would show only when the key is used
+    _refuse_unknown_datasets(config, dataset)
+    key, token = _key_ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
+    if as_json:
+        print_json({**_public_fields(key), "key": token})
+        return
+    say(f"id           {key.id}")
+    say(f"key          {token}")
+    if key.expires_at is not None:
+        say(f"expires      {key.expires_at}")
+
+
+def _state_of(key: "ApiKey") -> str:
+    from datetime import UTC, datetime
+
+    if key.revoked_at is not None:
+        return f"revoked {key.revoked_at[:19]}"
+    if key.expires_at is None:
+        return "valid"
+    over = key.has_expired(datetime.now(UTC))
+    return f"{'expired' if over else 'valid until'} {key.expires_at[:19]}"
+
+
+@key_app.command("list", epilog=EXIT_CODES)
+def list_keys(config: Config = _CONFIG, as_json: AsJson = False) -> None:
+    """List all keys, oldest first, revoked ones too.
+
+    \b
+    Example: secretballot serve key list
+    """
+    keys = _key_ring(config).keys()
+    if as_json:
+        print_json({"keys": [_public_fields(key) for key in keys]})
+        return
+    for key in keys:
+        state = _state_of(key)
+        quota = "" if key.quota is None else f"  quota {key.quota}"
+        say(
+            f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}  {state}"
+            f"{quota}  {key.owner}"
+        )
+    if not keys:
+        say("There are no keys yet; secretballot serve key add makes one.")
+
+
+@key_app.command(epilog=EXIT_CODES)
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key.")],
+    config: Config = _CONFIG,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key for ever; it is refused from now on.
+
+    \b
+    Example: secretballot serve key revoke 0f3c9a7b2d41
+    """
+    key = _key_ring(config).revoke(key_id)
+    if as_json:
+        print_json(_public_fields(key))
+        return
+    say(f"The key {key.id} is revoked.")
+
+
+@key_app.command(epilog=EXIT_CODES)
+def audit(config: Config = _CONFIG, as_json: AsJson = False) -> None:
+    """Check the audit log from its first row on, and print it.
+
+    \b
+    Example: secretballot serve key audit
+    """
+    from secretballot.service.audit_log import AuditLog
+    from secretballot.service.settings import read_settings
+
+    log = AuditLog(read_settings(config).state)
+    try:
+        number = log.check()
+        rows = log.rows(None, after=0, most=number)
+    finally:
+        log.close()
+    if as_json:
+        print_json({"ok": True, "rows": [vars(row) for row in rows]})
+        return
+    for row in rows:
+        say(
+            f"{row.position:>6}  {row.at[:19]}  {row.key}  {row.action:<8}"
+            f" {row.dataset}/{row.session}  {row.points} points, {row.new} new  {row.outcome}"
+        )
+    say(f"All {number} rows are as they were written.")

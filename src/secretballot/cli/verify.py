@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import check_positive
-from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import NOT_CONFIRMED, NOT_VERIFIED, print_json, say
+from secretballot.cli.settings import AsJson
 from secretballot.exceptions import DataError, ParameterError
 from secretballot_verify import WAIT, Finding, each_finding, exit_code
 from secretballot_verify.games import MINUTES

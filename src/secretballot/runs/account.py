@@ -1,49 +1,26 @@
 """The account behind a run: opened or made, asked early, and never paid twice for one run."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Amount, Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
-from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.progress import Watch
+from secretballot.runs.progress import Caution, Watch
+from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step
 
-#: What an account admits in all that a run opened by itself; beyond this epsilon promises hardly
-#: anything. Its delta is that of so many runs, or this one where they have none.
-_TOTAL_EPSILON, _RUNS, _TOTAL_DELTA, _LARGEST_DELTA = 10.0, 10, 1e-5, 0.999
 _VARIABLE = "SECRETBALLOT_LEDGER"
 TAKEN_UP = "An interrupted run is taken up: what was learnt and paid for is kept."
-
-
-class PaidRun(Protocol):
-    """What every run on private records says of its account."""
-
-    @property
-    def budget(self) -> PrivacyBudget: ...
-
-    @property
-    def dataset_name(self) -> str: ...
-
-    @property
-    def ledger(self) -> Path | DatabasePlace | None: ...
-
-    @property
-    def own_ledger(self) -> bool: ...
-
-    @property
-    def private_file(self) -> Path | str: ...
-
-    @property
-    def relation(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -86,22 +63,7 @@ class AccountState:
         return {**state, **amounts, "releases": self.releases, "admits": self.admits}
 
 
-def check_account(run: PaidRun) -> None:
-    """Refuse an account of its own beside a ledger that is named.
-
-    Raises
-    ------
-    ParameterError
-        If both are asked for.
-    """
-    if run.own_ledger and run.ledger is not None:
-        raise ParameterError(
-            "An account of its own and the ledger"
-            f" {shown(str(run.ledger))} are both asked for; leave --own-ledger or --ledger out."
-        )
-
-
-def place_of_account(run: PaidRun, folder: RunFolder) -> Path | DatabasePlace:
+def place_of_account(spec: RunSpec, folder: RunFolder) -> Path | DatabasePlace:
     """Return where the account of a run lies.
 
     It is the ledger that is named by the run, or by the environment variable `SECRETBALLOT_LEDGER`;
@@ -109,18 +71,17 @@ def place_of_account(run: PaidRun, folder: RunFolder) -> Path | DatabasePlace:
     beside the private file, wherever links lead to it. A run that has begun goes on with the
     account that it began with, wherever that would be by now.
     """
-    if run.own_ledger or os.path.lexists(folder.ledger):
+    if spec.budget.ledger == OWN or os.path.lexists(folder.ledger):
         return folder.ledger
-    usual = os.environ.get(_VARIABLE)
-    named = file_or_database(usual) if run.ledger is None and usual else run.ledger
+    named = _named_place(spec)
     if folder.account is not None and folder.account == named:
         return named  # a database's password is told now, and kept nowhere
     if folder.account is not None and Ledger.exists(folder.account):
         return folder.account
-    return named_account(run)
+    return named_account(spec)
 
 
-def named_account(run: PaidRun) -> Path | DatabasePlace:
+def named_account(spec: RunSpec) -> Path | DatabasePlace:
     """Return where the account lies that is named for a run, or that of its private file.
 
     Raises
@@ -128,25 +89,47 @@ def named_account(run: PaidRun) -> Path | DatabasePlace:
     ParameterError
         If none is named, and the private file is no local one.
     """
-    usual = os.environ.get(_VARIABLE)
-    named = file_or_database(usual) if run.ledger is None and usual else run.ledger
+    named = _named_place(spec)
     if named is None:
-        if is_url(run.private_file):
+        if is_url(spec.private):
             raise ParameterError(
-                f"The account of {shown_place(run.private_file)!r} has no place beside it; name"
+                f"The account of {shown_place(spec.private)!r} has no place beside it; name"
                 " one with --ledger, or by SECRETBALLOT_LEDGER."
             )
-        private, real = Path(run.private_file), Path(os.path.realpath(run.private_file))
+        private, real = Path(spec.private), Path(os.path.realpath(spec.private))
         # "." and ".." have no name of their own
         has_name = private.name not in ("", "..")
         private = private if has_name and real == Path(os.path.abspath(private)) else real
         return private.with_name(f"{private.name}.ledger")
     if isinstance(named, Path) and named.is_dir():
-        return named / f"{_file_name(run.dataset_name)}.ledger"
+        return named / f"{_file_name(spec.dataset_name)}.ledger"
     return named
 
 
-def state_of_account(run: PaidRun, folder: RunFolder, unit: str) -> AccountState:
+def _named_place(spec: RunSpec) -> Path | DatabasePlace | None:
+    """Return the ledger that is named by a run, or by its surroundings."""
+    named, usual = spec.budget.ledger, os.environ.get(_VARIABLE)
+    if named is None and usual:
+        return file_or_database(usual)
+    return None if isinstance(named, str) else named
+
+
+def question_of_total(spec: RunSpec, place: Path | DatabasePlace, own: bool) -> Iterator[Caution]:
+    """Yield the question what all releases may cost, where the run would open an account."""
+    if own or spec.budget.total is not None or Ledger.exists(place):
+        return
+    beside = ""
+    if isinstance(place, Path) and place.parent.is_dir():
+        found = sorted(path.name for path in place.parent.glob("*.ledger"))[:3]
+        beside = f" ({', '.join(found)} is beside it)" if found else ""
+    yield Caution(
+        "total",
+        f"no account exists for {shown(spec.dataset_name)} at {str(place)!r}{beside}; set the"
+        " limit of all its releases, or name an account",
+    )
+
+
+def state_of_account(spec: RunSpec, folder: RunFolder, unit: str) -> AccountState:
     """Return what the account of a run about records or users says; none is made.
 
     Raises
@@ -154,16 +137,16 @@ def state_of_account(run: PaidRun, folder: RunFolder, unit: str) -> AccountState
     LedgerError
         If it is that of something else, or cannot be used.
     """
-    path = place_of_account(run, folder)
+    path = place_of_account(spec, folder)
     own = path == folder.ledger
     if not Ledger.exists(path):
         if not own:  # whose folder the run would make
             _check_folder(path)
         return AccountState(path, False, own, None, None, 0, True)
     ledger = Ledger.open_existing(path)
-    _check_dataset(ledger, path, run.dataset_name)
-    ledger.check_promise(unit, run.relation)
-    left, price = ledger.remaining(), run.budget
+    _check_dataset(ledger, path, spec.dataset_name)
+    ledger.check_promise(unit, spec.budget.relation)
+    left, price = ledger.remaining(), spec.price
     admits = ledger.composition != "basic" or (
         left.epsilon >= price.epsilon and left.delta >= price.delta
     )
@@ -171,7 +154,7 @@ def state_of_account(run: PaidRun, folder: RunFolder, unit: str) -> AccountState
 
 
 def ledger_of_run(
-    run: PaidRun,
+    spec: RunSpec,
     folder: RunFolder,
     unit: str,
     watch: Watch,
@@ -182,7 +165,7 @@ def ledger_of_run(
 
     Parameters
     ----------
-    run : PaidRun
+    spec : RunSpec
     folder : RunFolder
         Entered.
     unit : {"record", "user"}
@@ -201,22 +184,22 @@ def ledger_of_run(
     """
     if folder.resumed and not folder.damaged:
         watch.note(TAKEN_UP, private=False)
-    place = place_of_account(run, folder)
+    place = place_of_account(spec, folder)
     if folder.account is not None and not Ledger.exists(place):
         raise _other_account(str(folder.account))
     ledger = open_ledger(
         place,
-        dataset=run.dataset_name,
-        budget=run.budget if place == folder.ledger else _first_total(run.budget),
+        dataset=spec.dataset_name,
+        total=spec.price if place == folder.ledger else spec.total,
         unit=unit,
-        relation=run.relation,
+        relation=spec.budget.relation,
     )
     # What was paid on one account is unknown to any other, which would be charged again.
     if folder.resumed and is_other_ledger(folder.vault, ledger):
         raise _other_account(str(folder.account or "that it began with"))
     settle_request(folder, ledger, watch)
     if priced:
-        refuse_beyond(ledger, run.budget, folder.request)
+        refuse_beyond(ledger, spec.price, folder.request)
     return ledger
 
 
@@ -233,24 +216,39 @@ def open_ledger(
     path: Path | DatabasePlace,
     *,
     dataset: str,
-    budget: PrivacyBudget,
+    total: PrivacyBudget | None,
     unit: str,
     relation: str,
 ) -> Ledger:
-    """Open the ledger at `path`, or make one with this budget, unit and relation.
+    """Open the ledger at `path`, or make one with this total, unit and relation.
 
     Raises
     ------
     LedgerError
         If the file is the account of another dataset, unit or relation, or cannot be used.
+    ParameterError
+        If it is to be made without a total, or was made with another one.
     """
     # A link that leads nowhere is no free place: what it points to may be anybody's.
     if not Ledger.exists(path):
         _check_folder(path)
-        return Ledger(path, dataset=dataset, budget=budget, unit=unit, relation=relation)
+        if total is None:
+            raise ParameterError(
+                Parameter("total"),
+                " is missing, and a new account needs the limit of all releases.",
+            )
+        return Ledger(path, dataset=dataset, budget=total, unit=unit, relation=relation)
     ledger = Ledger.open_existing(path)
     _check_dataset(ledger, path, dataset)
     ledger.check_promise(unit, relation)
+    if total is not None and ledger.budget != total:
+        admitted = ledger.budget
+        raise ParameterError(
+            Parameter("total"),
+            f" is {total.epsilon:g},{total.delta:g}, and the account at {ledger.place} was opened"
+            f" with {admitted.epsilon:g},{admitted.delta:g}; leave it out, or name another"
+            " account.",
+        )
     return ledger
 
 
@@ -275,12 +273,6 @@ def _check_dataset(ledger: Ledger, path: Path | DatabasePlace, dataset: str) -> 
             f" run is about {dataset!r}; give the right ledger, or the dataset's name with"
             " --dataset."
         )
-
-
-def _first_total(price: PrivacyBudget) -> PrivacyBudget:
-    """Return what an account admits in all where a run opens it and nobody said."""
-    delta = max(price.delta, min(_RUNS * price.delta, _LARGEST_DELTA), _TOTAL_DELTA)
-    return PrivacyBudget(max(price.epsilon, _TOTAL_EPSILON), delta)
 
 
 def _file_name(dataset: str) -> str:

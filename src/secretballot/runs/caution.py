@@ -8,7 +8,7 @@ was asked about.
 
 import math
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning, check_useful
@@ -22,9 +22,6 @@ from secretballot.runs.progress import Caution, Watch
 #: What a run may ask about, by the name under which it is answered beforehand.
 CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise", "target", "unit")
 _STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}
-#: The answer to all of them.
-ALL = "all"
-
 #: Odds of one guess against another change by exp(epsilon), here by more than 20,000.
 _LARGE_EPSILON = 10.0
 #: Records that a program may publish whole, of a thousand.
@@ -36,19 +33,18 @@ _NOISE_PER_RECORDS = 25
 _RARELY = 0.5
 
 
-def check_force(force: Collection[str]) -> None:
+def check_confirmed(confirm: Collection[str]) -> None:
     """Refuse answers to questions that nobody asks.
 
     Raises
     ------
     ParameterError
-        If one is no name of a caution.
+        If one is no name of a question.
     """
-    for name in force:
-        if name not in (*CAUTIONS, ALL):
+    for name in confirm:
+        if name not in CAUTIONS:
             raise ParameterError(
-                Parameter("force"),
-                f" is {shown(name)}; it must be one of {', '.join((*CAUTIONS, ALL))}.",
+                Parameter("confirm"), f" is {shown(name)}; it must be one of {', '.join(CAUTIONS)}."
             )
 
 
@@ -81,7 +77,7 @@ def cautions_of_records(
         yield Caution(
             "teachers",
             f"{teachers} teachers are more than there are records or persons to deal out, so that"
-            " most teachers would learn nothing; use fewer with --teachers.",
+            " most teachers would learn nothing; use fewer (n_teachers).",
             private=True,
         )
     if stated is None and n_units < _fewest_records(budget):
@@ -118,41 +114,65 @@ def cautions_of_noise(terms: Terms) -> Iterator[Caution]:
                 "noise",
                 f"{_STREAM_NAMES[mechanism.kind]} with {n_teachers} teachers and"
                 f" {mechanism.max_abstentions} abstentions answers even a unanimous vote with"
-                f" probability {share:.2f} only; use more teachers, fewer abstentions with"
-                " --max-abstentions, or a larger epsilon.",
+                f" probability {share:.2f} only; use more teachers, fewer abstentions"
+                " (max_abstentions), or a larger epsilon.",
             )
 
 
-def settle_cautions(cautions: Sequence[Caution], force: Collection[str], watch: Watch) -> None:
+def settle_questions(
+    questions: Iterable[Caution], confirm: Collection[str], watch: Watch
+) -> str | None:
     """Go on if every question was answered beforehand or is answered now.
 
     Parameters
     ----------
-    cautions : sequence of Caution
-    force : collection of str
-        Names that were answered beforehand; "all" answers every one.
+    questions : iterable of Caution
+    confirm : collection of str
+        Names of the questions that were answered beforehand.
     watch : Watch
         Asked the others, and told what was let pass.
+
+    Returns
+    -------
+    str or None
+        The total of a new account, where it was asked for.
 
     Raises
     ------
     ParameterError
-        If one was not; nothing was spent. The message is for the curator.
+        If one was not; nothing was spent. The message lists all of them and is for the curator.
     """
-    open_ones = []
-    for caution in cautions:
-        if not {caution.name, ALL} & set(force) and not watch.ask(caution):
-            open_ones.append(caution)
+    open_ones, total = [], None
+    for question in dict.fromkeys(questions):
+        if question.name == "total":
+            total = watch.ask_total(question)
+            if total is None:
+                open_ones.append(question)
+        elif question.name in confirm or watch.ask(question):
+            watch.note(question.text, private=question.private)
         else:
-            watch.note(caution.text, private=caution.private)
-    if open_ones:
-        names = dict.fromkeys(caution.name for caution in open_ones)
-        raise ParameterError(
-            _as_sentence(" Also: ".join(caution.text for caution in open_ones)),
-            " To go on all the same, give ",
-            Parameter("force"),
-            f" {','.join(names)}. Nothing was spent.",
+            open_ones.append(question)
+    if not open_ones:
+        return total
+    count = len(open_ones)
+    parts: list[str | Parameter] = [
+        f"{count} {'question' if count == 1 else 'questions'} before anything is spent:"
+    ]
+    for number, question in enumerate(open_ones, start=1):
+        own = question.name == "total"
+        answer = (
+            (Parameter("total"), " E,D") if own else (Parameter("confirm"), f" {question.name}")
         )
+        parts += [f" {f'({number}) ' if count > 1 else ''}{question.text.rstrip('.')} [", *answer]
+        parts += ["]" if number == count else "];"]
+    raise ParameterError(*parts, ". Nothing was spent.")
+
+
+def note_careless_delta(price: PrivacyBudget, n_units: int, watch: Watch) -> None:
+    """Tell the curator of a delta that is not below one over the number of private units."""
+    if price.delta * n_units >= 1:
+        bound = "one over the number of units in the private file"
+        watch.note(careless_delta_words(price.delta, bound), private=True)
 
 
 def careless_delta_words(delta: float, bound: str) -> str:
@@ -181,7 +201,3 @@ def _power_of_ten(epsilon: float) -> str:
     """Return exp(epsilon) in words that fit any epsilon."""
     exponent = math.floor(epsilon / math.log(10))
     return f"10 to the power of {exponent}"
-
-
-def _as_sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -1,19 +1,13 @@
-"""The runs of the demonstration: which data, how many teachers, which price."""
+"""The data of the demonstration, and the commands that it runs on them."""
 
 from pathlib import Path
 
-from secretballot.data.synthetic import (
-    DemonstrationFiles,
-    write_breast_cancer,
-    write_clinic,
-)
+from secretballot.data.synthetic import write_clinic
 from secretballot.exceptions import DataError
-from secretballot.runs.learn import LearnRun
-from secretballot.runs.tables import RunTables
 
 
-def demonstration_runs(out: Path) -> dict[str, LearnRun]:
-    """Write the demonstration's files and return its runs by name.
+def demonstration_commands(out: Path) -> dict[str, list[str]]:
+    """Write the demonstration's files and return its commands by name, in their order.
 
     Parameters
     ----------
@@ -26,31 +20,14 @@ def demonstration_runs(out: Path) -> dict[str, LearnRun]:
         If the folder is in use.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(f"{str(out)!r} exists; give a new folder with --out, or remove it.")
-    clinic = write_clinic(out / "clinic-data")
-    cancer = write_breast_cancer(out / "breast-cancer-data")
+        raise DataError(f"{str(out)!r} exists; give a new folder, or remove it.")
+    files = write_clinic(out)
+    tables, study = [str(files.private), str(files.public)], str(out / "study")
+    target = ["--target", files.target, "--classes", ",".join(map(str, files.classes))]
+    price = ["--epsilon", "1", "--delta", "1e-6", "--total", "4,1e-5"]
     return {
-        "clinic": _demonstration_run(
-            clinic, out / "clinic", epsilon=1.0, delta=1e-6, teachers=250, records=20_000
-        ),
-        "breast-cancer": _demonstration_run(
-            cancer, out / "breast-cancer", epsilon=2.0, delta=1e-4, teachers=30, records=320
-        ),
+        "check": ["check", *tables, *target],
+        "learn": ["learn", *tables, *target, *price, "--evaluate", str(files.test), "--out", study],
+        "verify": ["verify", study, "--independent"],
+        "predict": ["predict", study, str(files.test), "--out", str(out / "predictions.csv")],
     }
-
-
-def _demonstration_run(
-    files: DemonstrationFiles,
-    out: Path,
-    *,
-    epsilon: float,
-    delta: float,
-    teachers: int,
-    records: int,
-) -> LearnRun:
-    tables = RunTables(
-        files.private, files.public, files.target, files.classes, evaluate=files.test
-    )
-    return LearnRun(
-        tables, epsilon, delta, out, teachers=teachers, records=records, dataset=f"demo-{out.name}"
-    )

@@ -12,8 +12,8 @@ from secretballot.learners.labelers.session import LabelingSession
 from secretballot.planning.planner import plan
 from secretballot.publishing.release import write_release
 from secretballot.runs.plan_files import write_plan
-from secretballot.runs.prepare import PrepareRun, run_prepare
-from secretballot.runs.tables import RunTables
+from secretballot.runs.prepare import run_prepare
+from secretballot.runs.spec import STREAM, RunSpec, Sources
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-6)
 _TEACHERS, _QUESTIONS, _EXAMPLES = 250, 300, 20
@@ -37,23 +37,26 @@ def begin_demonstration_session(folder: Path, ledger_at: str | None = None) -> s
     planned = plan(_RECORDS, _QUESTIONS, budget=BUDGET, n_classes=2, n_teachers=_TEACHERS)
     write_plan(planned, folder / "plan")
     files = write_clinic(folder / "data")
-    prepared = run_prepare(
-        PrepareRun(
-            tables=RunTables(
-                files.private, files.public, target=files.target, classes=files.classes
-            ),
-            name="clinic",
-            epsilon=BUDGET.epsilon,
-            delta=BUDGET.delta,
-            questions=_QUESTIONS,
-            out=folder,
-            teachers=_TEACHERS,
-            ledger=file_or_database(ledger_at or str(folder / "clinic.ledger")),
-            dataset="demo-clinic",
-            title=_TITLE,
-            purpose="a demonstration of the service",
-        )
+    settings = Sources(
+        fields={
+            "private": files.private,
+            "public": files.public,
+            "target": files.target,
+            "classes": files.classes,
+            "epsilon": BUDGET.epsilon,
+            "delta": BUDGET.delta,
+            "total": BUDGET,
+            "ledger": file_or_database(ledger_at or str(folder / "clinic.ledger")),
+            "dataset": "clinic",
+            "n_queries": _QUESTIONS,
+            "n_teachers": _TEACHERS,
+            "out": folder,
+            "title": _TITLE,
+            "purpose": "a demonstration of the service",
+        },
+        method=STREAM,
     )
+    prepared = run_prepare(RunSpec.of_tree(settings.tree()))
     schema, public = Schema.read(prepared.schema), pd.read_csv(files.public)
     session = LabelingSession.reopen(prepared.vault)
     asked = schema.encoding(public.head(_EXAMPLES), role="table of points").matrix

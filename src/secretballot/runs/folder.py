@@ -29,7 +29,7 @@ FORMAT = "secretballot/run"
 VERSION = 1
 #: What shapes the student, or what is said of the release, alone: post-processing, which another
 #: attempt may do otherwise.
-_FREE = frozenset({"student", "abstentions", "about"})
+_FREE = frozenset({"student", "abstentions", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = frozenset(
     {
@@ -350,5 +350,5 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def new_request(description: Mapping[str, Any]) -> str:
-    """Return a fresh key for the ledger; random, so that it tells nothing about the files."""
-    return f"{description.get('verb', 'run')}-{entropy_bytes(12).hex()}"
+    """Return a new key for the ledger; random, so that it tells nothing about the files."""
+    return f"{description.get('method', 'run')}-{entropy_bytes(12).hex()}"

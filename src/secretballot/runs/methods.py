@@ -1,156 +1,1020 @@
-"""Which method a run of learning takes: as asked, as it was begun, or by what was asked for."""
+"""How a run learns: what each method checks, asks, costs and fits, from its settings."""
 
-from collections.abc import Collection
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
-from secretballot._validation import LEARN_METHODS, check_choice, name_part
-from secretballot.exceptions import ParameterError
-from secretballot.runs.folder import begun_description
-from secretballot.runs.learn import VOTES
-from secretballot.runs.records import MOMENTS, RECORD_VOTES
-
-AUTO = "auto"
-_METHODS = (MOMENTS, VOTES, RECORD_VOTES)  # in the order in which auto takes them
-_VOTING = (
-    *("teachers", "mechanism", "max_abstentions", "threshold", "max_answers", "estimate_epsilon"),
-    *(
-        "release",
-        "strategy",
-        "round_size",
-        "teacher",
-        "abstentions",
-        "jobs",
-        "engine",
-        "send_shards",
-    ),
+from secretballot._validation import (
+    HYPOTHESES,
+    RELATIONS,
+    STRATEGIES,
+    check_choice,
+    check_count,
+    check_positive,
+    check_positive_rate,
+    name_part,
+    shown,
 )
+from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
+from secretballot.accounting.gaussian import gaussian_mu
+from secretballot.accounting.recipes import (
+    Terms,
+    deviation,
+    right_chance,
+    table_deviation,
+    unanimous_chance,
+)
+from secretballot.accounting.stream_recipes import answer_chance, scale_of_stream
+from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import (
+    AbstentionTable,
+    ConfidentLabels,
+    NoisyMeans,
+    NoisyVotes,
+    SparseVector,
+    TableLabels,
+    VoteQuantiles,
+    teachers_of,
+)
+from secretballot.core.private import Votes
+from secretballot.core.types import VoteShape
+from secretballot.data.reading import is_local_file
+from secretballot.data.sources import source_of
+from secretballot.data.stored import StoredTable
+from secretballot.data.vote_files import read_votes
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.learners.moments.estimators import RecordMomentsClassifier
+from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.learners.pate.defaults import choose_teachers, choose_terms
+from secretballot.learners.pate.estimated_size import EstimatedSize
+from secretballot.learners.pate.rounds import AskableRows
+from secretballot.learners.pate.tables import PATEMultiLabelClassifier, PATERegressor
+from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
+from secretballot.learners.selection.semi_private import SemiPrivateClassifier
+from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.shards import check_positions
+from secretballot.named_learners import regressor_by_name, teacher_by_name
+from secretballot.planning.plan.model import check_weighted_names
+from secretballot.publishing.job import (
+    AskedInRounds,
+    ChosenHypothesis,
+    NamedStudent,
+    ReleasedWeights,
+    StudentSource,
+)
+from secretballot.queries import InRounds, strategy_by_name
+from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.releasing import release
+from secretballot.runs.basis import basis_of_schema
+from secretballot.runs.caution import (
+    cautions_of_ids,
+    cautions_of_noise,
+    cautions_of_records,
+    note_careless_delta,
+)
+from secretballot.runs.choice import (
+    chosen_file,
+    chosen_words,
+    class_by_name,
+    note_other_accounts,
+    saved_students,
+    schema_beside,
+)
+from secretballot.runs.folder import RunFolder, file_digest
+from secretballot.runs.moments_spread import MomentsSpread, moments_spread
+from secretballot.runs.progress import Caution, Watch, note_few_answers, public_warnings_noted
+from secretballot.runs.quote import MARGINS, Quote
+from secretballot.runs.spec import (
+    CHOICE,
+    MOMENTS,
+    PATE,
+    RECORD_VOTES,
+    VOTES,
+    DataSpec,
+    MomentsSpec,
+    RunSpec,
+    named,
+)
+from secretballot.runs.student_file import check_converts
+from secretballot.runs.tables import (
+    RunInputs,
+    RunTables,
+    cautions_of_targets,
+    check_tables,
+    read_inputs,
+)
+from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.records import record_votes_shape
+from secretballot.teachers.votes import check_ballot, checked_labels, checked_range, guarantee_of
 
-#: Settings that not all methods have, and the methods that have them.
-_OWN: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_VOTING, (VOTES,)),
-    "plan": (MOMENTS, VOTES),
-    "queries": (VOTES, RECORD_VOTES),
-    "votes_per_record": (RECORD_VOTES,),
-    "positive_rate": (MOMENTS,),
-    "class_weight": (MOMENTS,),
+DEFAULT_TEACHERS = 250
+#: Share by which a number of rows may differ before a forecast is off by more than its range.
+_FAR = 0.1
+PASSIVE = "passive"
+#: What a name of a mechanism sets of a learner, and which further settings it takes; by the target.
+_OF_CLASSES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "auto": ({"mechanism": "gaussian", "release": "auto"}, ()),
+    "labels": ({"mechanism": "gaussian", "release": "labels"}, ()),
+    "counts": ({"mechanism": "gaussian", "release": "counts"}, ()),
+    "vote-table": ({"mechanism": "vote-table", "release": "auto"}, ()),
+    "laplace": ({"mechanism": "laplace", "release": "auto"}, ("release",)),
+    "sparse-vector": ({"mechanism": "sparse-vector", "release": "auto"}, ("max_abstentions",)),
+    "abstention-table": (
+        {"mechanism": "abstention-table", "release": "auto"},
+        ("max_abstentions",),
+    ),
+    "confident": (
+        {"mechanism": "confident", "release": "auto"},
+        ("threshold", "max_answers"),
+    ),
+    "interactive": (
+        {"mechanism": "interactive", "release": "auto"},
+        ("threshold", "max_answers"),
+    ),
 }
-#: Settings of votes that numbers, and several labels, have too.
-_OF_TABLES = ("teachers", "queries", "teacher", "release")
-#: Settings that only they have, and what they are of.
-_OF_KINDS = {
-    "statistic": "a number (--bounds)",
-    "rank": "a number (--bounds)",
-    "ballot": "several labels",
-    "most_named": "several labels",
+_OF_NUMBERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "auto": ({}, ()),
+    "mean": ({"statistic": "mean"}, ()),
+    "quantile": ({"statistic": "quantile"}, ("rank",)),
 }
-_OF = {VOTES: "voting", RECORD_VOTES: "votes of records", MOMENTS: "moments"}
+_OF_LABELS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "auto": ({}, ("most_named",)),
+    "labels": ({"release": "labels"}, ("most_named",)),
+    "counts": ({"release": "counts"}, ("most_named",)),
+    "sets": ({"ballot": "sets"}, ("most_named", "release")),
+}
+_KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
+_OF_A_TARGET = {"class": _OF_CLASSES, "number": _OF_NUMBERS, "labels": _OF_LABELS}
 
 
-def method_of_run(
-    asked: str,
-    given: Collection[str],
-    delta: float | None,
-    out: Path | None = None,
-    planned: str | None = None,
-) -> tuple[str, str]:
-    """Return the method of a run, and why it is that one, in a few words.
+@dataclass(frozen=True)
+class Sizes:
+    """Public numbers that noise and queries follow from.
 
-    Parameters
+    Attributes
     ----------
-    asked : {"auto", "moments", "votes", "record-votes"}
-    given : collection of str
-        Names of the settings that somebody gave, rather than left to their defaults.
-    delta : float or None
-    out : Path, optional
-        Folder of the run: one that was begun there goes on with its method.
-    planned : str or None
-        Method that a plan recommends, where one is given.
-
-    Raises
-    ------
-    ParameterError
-        If a setting of another method was given with the one that was asked for, or settings that
-        no method has together.
+    n_public, n_classes, n_columns : int
+        Public points; classes; columns of the tables once encoded.
     """
-    own = [name for name in _OWN if name in given]
-    if check_choice("method", asked, LEARN_METHODS) != AUTO:
-        for name in own:
-            if asked not in _OWN[name]:
-                raise ParameterError(
-                    name_part(name),
-                    f" goes with --method {' or '.join(_OWN[name])} alone, and --method {asked} was"
-                    " asked for; leave one of the two out.",
-                )
-        return asked, "as asked"
-    fitting = [method for method in _METHODS if all(method in _OWN[name] for name in own)]
-    if not fitting:
-        raise ParameterError(_no_method_words(own))
-    begun = None if out is None else begun_description(out).get("method")
-    if begun in fitting:
-        return begun, "the run in this folder was begun so"
-    if planned in fitting and (planned == VOTES or own == ["plan"]):
-        return planned, "the plan recommends it"
-    if own:
-        telling = min(own, key=lambda name: len(_OWN[name]))  # the first that leaves least choice
-        return fitting[0], f"{_option_name(telling)} is an option of {_OF[fitting[0]]}"
-    if delta is not None and not delta > 0:
-        return VOTES, "delta is 0, and noisy sums need more"
-    return (
-        MOMENTS,
-        "records are given, and no option of voting (for teachers on shards: --method votes)",
-    )
+
+    n_public: int
+    n_classes: int = 2
+    n_columns: int = 1
 
 
-def refuse_options_of_classes(method: str, given: Collection[str], kind: str) -> None:
-    """Refuse what does not go with the target of a run.
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a method released, and what the files of the release are made of.
 
-    Parameters
+    Attributes
     ----------
-    method : str
-        As it was asked for.
-    given : collection of str
-        Names of the settings that somebody gave.
-    kind : {"class", "number", "labels"}
-
-    Raises
-    ------
-    ParameterError
-        Naming the first setting that goes with another target.
+    released : ReleasedLabels or ReleasedTable
+    student : StudentSource or None
+    asked : AskedInRounds or None
+    spread : MomentsSpread or None
+        How far a run of few records might have come out otherwise.
+    chosen : str or None
+        What was chosen, in words.
+    n_candidates : int or None
     """
-    if kind == "class":
-        for name, of in _OF_KINDS.items():
-            if name in given:
-                raise ParameterError(
-                    name_part(name), f" goes with {of}, and the target is a class; leave it out."
-                )
-        return
-    what, verb = ("a number", "is") if kind == "number" else ("several labels", "are")
-    if check_choice("method", method, LEARN_METHODS) not in (AUTO, VOTES):
-        learner = "Regressor" if kind == "number" else "Classifier"
-        raise ParameterError(
-            name_part("method"),
-            f" is {method}, and here {what} can be learnt by votes alone; leave it out, or use"
-            f" RecordMoments{learner} from Python.",
+
+    released: ReleasedLabels | ReleasedTable
+    student: StudentSource | None
+    asked: AskedInRounds | None = None
+    spread: MomentsSpread | None = None
+    chosen: str | None = None
+    n_candidates: int | None = None
+
+
+class Method:
+    """A method of learning from tables, by the settings of a run."""
+
+    step: ClassVar[str]
+    targets: ClassVar[tuple[str, ...]] = ("class",)
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+
+    @property
+    def settings(self) -> Any:
+        """The settings of this method."""
+        return self.spec.method
+
+    @cached_property
+    def tables(self) -> RunTables:
+        """The tables of the run."""
+        data, output = self.spec.data, self.spec.output
+        if data.public is None or not data.target:
+            name = "target" if data.public is not None else "public"
+            raise ParameterError(Parameter(name), " is missing; give it.")
+        return RunTables(
+            self.spec.private,
+            data.public,
+            data.target[0],
+            data.classes,
+            data.unit,
+            data.schema_file,
+            data.drop,
+            output.evaluate,
+            output.publish_metrics,
+            data.accept_unseen,
+            data.bounds,
+            data.target if len(data.target) > 1 else (),
         )
-    for name in _OWN:
-        if name in given and name not in _OF_TABLES:
+
+    @property
+    def abstentions(self) -> str:
+        """What a student makes of queries without an answer."""
+        return "drop"
+
+    def description(self) -> dict[str, Any]:
+        """Return what shapes the result beside the settings: the digests of the files."""
+        return self.tables.description()
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        if self.spec.data.kind not in self.targets:
             raise ParameterError(
-                name_part(name),
-                f" goes with one target of classes, and {what} {verb} named; leave it out.",
+                Parameter("method"),
+                f" is {self.settings.name}, which learns classes, and the target is"
+                f" {_KINDS[self.spec.data.kind]}; use pate.",
+            )
+        check_choice("relation", self.spec.budget.relation, RELATIONS)
+        if self.spec.budget.relation == "replace-one" and self.tables.unit is not None:
+            raise ParameterError(
+                Parameter("unit"),
+                " goes with relation add-remove only; leave one of the two out.",
+            )
+        if self.spec.output.publish_metrics and self.tables.evaluate is None:
+            raise ParameterError(
+                "There are no metrics to publish; name public labelled records with ",
+                Parameter("evaluate"),
+                ".",
+            )
+        check_tables(self.tables)
+
+    def read(self, watch: Watch, vault: Path | None) -> Any:
+        """Return the tables, read and checked."""
+        return read_inputs(self.tables, watch, vault)
+
+    def check_inputs(self, inputs: Any, watch: Watch) -> None:
+        """Refuse settings that do not go with the tables."""
+        spec, stated = self.spec, self.spec.data.n_records
+        asked, n_public = getattr(self.settings, "n_queries", None), len(inputs.X_public)
+        if isinstance(asked, int) and asked > n_public:
+            raise ParameterError(
+                Parameter("n_queries"),
+                f" is {asked}, more than the {n_public} rows of the public file; ask for fewer.",
+            )
+        # public and exact under replace-one alone; elsewhere it refuses nothing
+        if spec.budget.relation == "replace-one" and stated not in (None, inputs.n_private):
+            raise DataError(
+                "The private file has another number of rows than was stated, and under"
+                " replace-one that number is public and exact; state the right one."
+            )
+        _note_forecast(spec, inputs, watch)
+        if stated is None:
+            note_careless_delta(spec.price, inputs.n_units, watch)
+        check_converts(
+            getattr(self.settings, "student", "auto"),
+            inputs.X_public,
+            inputs.schema,
+            classes=self._classes_of_student(inputs),
+            without=spec.output.exclude,
+        )
+
+    def questions(self, inputs: Any, watch: Watch | None = None) -> Iterator[Caution]:
+        """Yield what is to be asked once the tables are known."""
+        yield from cautions_of_records(
+            self.spec.price, self.spec.data.n_records, inputs.n_units, self.n_teachers(inputs)
+        )
+        yield from cautions_of_ids(inputs.repeating_ids)
+
+    def n_teachers(self, inputs: Any) -> int | None:
+        """Return the number of teachers, None of a method without any."""
+        return None
+
+    def sizes(self, inputs: Any) -> Sizes:
+        """Return the public sizes of tables."""
+        n_public, n_columns = inputs.X_public.shape
+        return Sizes(n_public, len(getattr(inputs, "classes", ())) or 2, n_columns)
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise."""
+        raise NotImplementedError
+
+    def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release, and return what came of it; the student is fitted elsewhere."""
+        raise NotImplementedError
+
+    def _classes_of_student(self, inputs: Any) -> Sequence[Any]:
+        return tuple(inputs.classes)
+
+    def _quoted(self, released: str, sigma: float, sizes: Sizes, **more: Any) -> Quote:
+        price = self.spec.price
+        return Quote(
+            self.settings.name,
+            price.epsilon,
+            price.delta,
+            self.spec.budget.relation,
+            released,
+            sigma,
+            sizes.n_public,
+            **more,
+        )
+
+    def _of_fit(self, folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
+        """Return what every learner takes: the folder's key goes with it, so that a run that is
+        taken up again is not paid twice."""
+        return {
+            "budget": self.spec.price,
+            "relation": self.spec.budget.relation,
+            "ledger": ledger,
+            "request": folder.request,
+            "purpose": self.spec.about.purpose or "learn",
+            "random_state": self.settings.random_state,
+        }
+
+    def _needs_delta(self) -> None:
+        if not self.spec.price.delta > 0:
+            raise ParameterError(
+                Parameter("delta"),
+                f" is {self.spec.price.delta:g}, and method {self.settings.name} needs more, such"
+                " as 1e-6; for a delta of 0 use method pate with mechanism laplace.",
             )
 
 
-def _no_method_words(own: Collection[str]) -> str:
-    """Return that no method has all of these settings, naming two that exclude each other."""
-    first, second = next(
-        (one, other) for one in own for other in own if not set(_OWN[one]) & set(_OWN[other])
-    )
-    return (
-        f"{_option_name(first)} goes with --method {' or '.join(_OWN[first])} alone, and"
-        f" {_option_name(second)} with --method {' or '.join(_OWN[second])}; leave one of the two"
-        " out."
+class Moments(Method):
+    """Noisy sums over all records."""
+
+    step = "Adding up records"
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        self._needs_delta()
+        student_by_name(self.settings.student)
+        super().check()
+
+    def check_inputs(self, inputs: Any, watch: Watch) -> None:
+        """Refuse settings that do not go with the tables."""
+        super().check_inputs(inputs, watch)
+        if self.settings.positive_rate is not None:
+            check_positive_rate(self.settings.positive_rate, len(inputs.classes))
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise."""
+        self._needs_delta()
+        price, n_stages = self.spec.price, RecordMomentsClassifier().n_stages
+        # a record that is replaced moves a sum twice as far as one that comes or goes
+        moved = 2 if self.spec.budget.relation == "replace-one" else 1
+        sigma = moved * math.sqrt(n_stages) / gaussian_mu(price.epsilon, price.delta)
+        return self._quoted(f"{n_stages} noisy sums over all records", sigma, sizes)
+
+    def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release, and return what came of it; the student is fitted elsewhere."""
+        rate = self.settings.positive_rate
+        model = RecordMomentsClassifier(
+            basis_of_schema(inputs.schema),
+            student_by_name(self.settings.student),
+            class_weight=weights_of_classes(self.settings, inputs.classes),
+            class_shares=None if rate is None else {inputs.classes[1]: rate},
+            **self._of_fit(folder, ledger),
+        )
+        _fit_labels(model, inputs, watch)
+        auto = self.settings.student == "auto"
+        return Fitted(
+            model.released_,
+            ReleasedWeights() if auto else NamedStudent(self.settings.student),
+            spread=moments_spread(
+                model.student_,
+                model.released_,
+                inputs.X_public,
+                seed=self.settings.random_state,
+            ),
+        )
+
+
+class RecordVotes(Method):
+    """Every record votes at its nearest public points."""
+
+    step = "Letting records vote"
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        self._needs_delta()
+        student_by_name(self.settings.student)
+        super().check()
+
+    def check_inputs(self, inputs: Any, watch: Watch) -> None:
+        """Refuse settings that do not go with the tables."""
+        super().check_inputs(inputs, watch)
+        votes, n_points = self.settings.votes_per_record, self._n_points(len(inputs.X_public))
+        if votes is not None and votes > n_points:
+            raise ParameterError(
+                Parameter("votes_per_record"),
+                f" is {votes}, more than the {n_points} public points that take votes; give fewer.",
+            )
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise."""
+        self._needs_delta()
+        n_points, own = self._n_points(sizes.n_public), self.settings.votes_per_record
+        guarantee = guarantee_of("record", self.spec.budget.relation)
+        votes = default_votes(n_points) if own is None else own
+        shape = record_votes_shape(n_points, sizes.n_classes, votes, guarantee)
+        sigma = noisy_votes(self.spec.price, shape, release="counts").scale
+        released = f"noisy counts of {sizes.n_classes} classes at {n_points:,} public points"
+        return self._quoted(released, sigma, sizes, queries=n_points)
+
+    def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release, and return what came of it; the student is fitted elsewhere."""
+        model = RecordVotesClassifier(
+            votes_per_record=self.settings.votes_per_record,
+            n_queries=self.settings.n_queries,
+            student=student_by_name(self.settings.student),
+            **self._of_fit(folder, ledger),
+        )
+        _fit_labels(model, inputs, watch)
+        return Fitted(model.released_, NamedStudent(self.settings.student))
+
+    def _n_points(self, n_public: int) -> int:
+        return self.settings.n_queries or n_public
+
+
+class Pate(Method):
+    """Teachers on disjoint shards vote on classes."""
+
+    step = "Training teachers"
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        given, execution = self.settings, self.spec.execution
+        _ = self.mechanism, self._estimate, self._strategy
+        self._check_learners()
+        workers = worker_processes(execution.n_jobs, execution.executor)
+        check_engine(execution.executor, workers, send_shards=execution.send_shards)
+        stated = self.spec.data.n_records
+        if given.n_teachers is not None and stated is not None and given.n_teachers > stated:
+            raise ParameterError(
+                Parameter("n_teachers"),
+                f" is {given.n_teachers}, more than the {stated} records stated; use fewer.",
+            )
+        super().check()
+        if self.spec.budget.relation == "replace-one":
+            check_positions(single=source_of(self.tables.private).single)
+
+    def _check_learners(self) -> None:
+        teacher_by_name(self.teacher)
+        student_by_name(self.settings.student)
+
+    @property
+    def teacher(self) -> str:
+        """The name of the teacher."""
+        return str(self.settings.teacher or "logistic")
+
+    @property
+    def abstentions(self) -> str:
+        """What a student makes of queries without an answer."""
+        return str(self.settings.abstentions)
+
+    @cached_property
+    def mechanism(self) -> dict[str, Any]:
+        """What the mechanism sets of a learner."""
+        return mechanism_settings(self.settings.mechanism, self.spec.data.kind)
+
+    @cached_property
+    def _estimate(self) -> float | None:
+        """The part of epsilon that pays for a private estimate of the number of queries."""
+        asked = self.settings.n_queries
+        if not isinstance(asked, str):
+            return None
+        found = _named("n_queries", asked)
+        if found[0] != "estimate" or set(found[1]) != {"epsilon"}:
+            raise ParameterError(
+                Parameter("n_queries"),
+                f" is {shown(asked)}; give a number, or estimate:epsilon=0.1.",
+            )
+        return check_positive("n_queries", found[1]["epsilon"])
+
+    @cached_property
+    def _strategy(self) -> tuple[str, int | None]:
+        """The strategy's name, and the queries of a round."""
+        name, more = _named("strategy", self.settings.strategy)
+        check_choice("strategy", name, STRATEGIES)
+        if set(more) - ({"round_size"} if name != PASSIVE else set()):
+            raise ParameterError(
+                Parameter("strategy"),
+                f" is {shown(self.settings.strategy)}; a strategy that asks in rounds takes"
+                " round_size alone, as in margin:round_size=20.",
+            )
+        return name, check_count("round_size", more["round_size"]) if more else None
+
+    def n_teachers(self, inputs: Any) -> int:
+        """Return the number of teachers: as given, else by the stated records, else the default."""
+        return self._n_teachers(inputs.X_public.shape[1])
+
+    def _n_teachers(self, n_columns: int) -> int:
+        if self.settings.n_teachers is not None:
+            return int(self.settings.n_teachers)
+        stated = self.spec.data.n_records
+        return (
+            DEFAULT_TEACHERS
+            if stated is None
+            else choose_teachers(self.spec.price, stated, n_columns)
+        )
+
+    def questions(self, inputs: Any, watch: Watch | None = None) -> Iterator[Caution]:
+        """Yield what is to be asked once the tables are known."""
+        yield from super().questions(inputs, watch)
+        if self._estimate is None:  # which would say itself how many queries make sense
+            yield from cautions_of_noise(self.terms(self.sizes(inputs)))
+
+    def sizes(self, inputs: Any) -> Sizes:
+        """Return the public sizes of tables; in rounds each distinct point is asked once."""
+        found = super().sizes(inputs)
+        if self._strategy[0] == PASSIVE:
+            return found
+        return replace(found, n_public=len(AskableRows.of(inputs.X_public).rows))
+
+    def terms(self, sizes: Sizes) -> Terms:
+        """Return mechanism and queries, from public numbers alone; nothing is paid.
+
+        Where an estimate is to set them, they are those of one that shows nothing.
+        """
+        n_teachers = self._n_teachers(sizes.n_columns)
+        pool: VoteShape = teacher_shape(sizes.n_public, sizes.n_classes, n_teachers)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
+            learner = self._learner(sizes.n_classes, n_teachers, budget=self.spec.price)
+            if self._estimate is not None:
+                return EstimatedSize.of_settings(learner, pool).without_number()
+            return learner.planned_terms(pool)
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise."""
+        terms = self.terms(sizes)
+        mechanism, shape = terms.mechanism, terms.shape
+        n_queries, n_teachers = shape.n_queries, teachers_of(shape)
+        more: dict[str, Any] = {"queries": n_queries, "teachers": n_teachers}
+        if isinstance(mechanism, SparseVector | AbstentionTable):
+            sigma = scale_of_stream(mechanism)
+            released = f"labels, until {mechanism.max_abstentions} queries were not answered"
+            more["answered"] = {
+                share: answer_chance(mechanism, max(0, math.ceil(share * n_teachers / 2) - 1))
+                for share in MARGINS
+            }
+        elif isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
+            sigma, released = deviation(mechanism), f"{n_queries:,} noisy counts of votes"
+            # independent noise averages out over the queries
+            more["off_in_the_mean"] = sigma / math.sqrt(n_queries)
+        else:
+            released = f"{n_queries:,} labels"
+            if isinstance(mechanism, ConfidentLabels):
+                sigma = mechanism.sigma
+                released = (
+                    f"at most {mechanism.max_answers:,} labels of {n_queries:,} queries, where"
+                    f" {mechanism.threshold} votes are reached"
+                )
+            elif isinstance(mechanism, TableLabels):
+                sigma = table_deviation(mechanism, n_teachers)
+            else:
+                assert isinstance(mechanism, NoisyVotes)
+                sigma = deviation(mechanism)
+            more["right"] = {
+                share: right_chance(mechanism, share * n_teachers, shape) for share in MARGINS
+            }
+        if self._estimate is not None:
+            released += (
+                f", unless an estimate at epsilon {self._estimate:g} of these says another number"
+            )
+        return self._quoted(released, sigma, sizes, **more)
+
+    def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release, and return what came of it; the student is fitted elsewhere."""
+        n_teachers, execution = self.n_teachers(inputs), self.spec.execution
+        if self.settings.n_teachers is None and self.spec.data.n_records is not None:
+            watch.note(
+                f"{n_teachers} teachers, by the stated {self.spec.data.n_records} records.",
+                private=False,
+            )
+        model = self._learner(
+            len(inputs.classes),
+            n_teachers,
+            abstentions=self.abstentions,
+            vault=folder.vault,
+            n_jobs=worker_processes(execution.n_jobs, execution.executor),
+            engine=execution.executor,
+            send_shards=execution.send_shards,
+            progress=watch.progress,
+            **self._of_fit(folder, ledger),
+        )
+        _fit_labels(model, inputs, watch)
+        note_few_answers(model.released_, watch)
+        name, round_size = self._strategy
+        asked = None
+        if name != PASSIVE:
+            asked = AskedInRounds(name, AskableRows.of(inputs.X_public).rows, round_size)
+        return Fitted(model.released_, NamedStudent(self.settings.student), asked)
+
+    def _learner(self, n_classes: int, n_teachers: int, **more: Any) -> PATEClassifier:
+        """Return the learner of these settings, and of what belongs to one run alone."""
+        asked, (strategy, round_size) = self.settings.n_queries, self._strategy
+        settings: dict[str, Any] = {
+            "n_teachers": n_teachers,
+            "n_queries": asked if self._estimate is None else None,
+            "estimate_epsilon": self._estimate,
+            "relation": self.spec.budget.relation,
+            **self.mechanism,
+            **more,
+        }
+        teacher = teacher_by_name(self.teacher, n_classes)
+        student = student_by_name(self.settings.student)
+        if strategy != PASSIVE:
+            settings["strategy"] = InRounds(strategy_by_name(strategy), round_size)
+        return PATEClassifier(teacher, student, **settings)
+
+
+class PateOfTargets(Pate):
+    """Teachers vote on a number, or on several labels."""
+
+    targets = ("number", "labels")
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        if self._estimate is not None or self.settings.strategy != PASSIVE:
+            raise ParameterError(
+                Parameter("n_queries" if self._estimate is not None else "strategy"),
+                f" goes with one target of classes, and the target is"
+                f" {_KINDS[self.spec.data.kind]}; leave it out.",
+            )
+        if self.spec.data.kind == "number":
+            checked_range(self.tables.bounds)
+        else:
+            labels = checked_labels(self.tables.labels)
+            found, n_labels = self.mechanism, len(labels)
+            check_ballot(found.get("ballot", "labels"), found.get("most_named"), n_labels)
+        super().check()
+
+    def _check_learners(self) -> None:
+        self._named_learners()
+
+    def _named_learners(self) -> tuple[Any, Any]:
+        student = self.settings.student
+        if self.spec.data.kind == "number":
+            return regressor_by_name(self.teacher), student_of_numbers(student)
+        return teacher_by_name(self.teacher), student_by_name(student)
+
+    @property
+    def teacher(self) -> str:
+        """The name of the teacher."""
+        kind = "ridge" if self.spec.data.kind == "number" else "logistic"
+        return str(self.settings.teacher or kind)
+
+    def read(self, watch: Watch, vault: Path | None) -> RunInputs:
+        """Return the tables, read and checked."""
+        return read_inputs(self.tables, watch)
+
+    def _classes_of_student(self, inputs: Any) -> Sequence[Any]:
+        return () if self.spec.data.kind == "number" else (0, 1)
+
+    def questions(self, inputs: Any, watch: Watch | None = None) -> Iterator[Caution]:
+        """Yield what is to be asked once the tables are known."""
+        yield from super().questions(inputs, watch)
+        yield from cautions_of_targets(self.tables, inputs, watch)
+
+    def terms(self, sizes: Sizes) -> Terms:
+        """Return recipe and noise, from public numbers alone; nothing is paid."""
+        learner = self._table_learner(self._n_teachers(sizes.n_columns), budget=self.spec.price)
+        if isinstance(learner, PATERegressor):
+            return learner.planned_terms(sizes.n_public)
+        return learner.planned_terms(sizes.n_public, self.tables.labels)
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise."""
+        voting = self.terms(sizes)
+        mechanism, shape, public = voting.mechanism, voting.shape, voting.public
+        teachers, points = shape.n_teachers or 0, f"at {voting.n_points:,} public points"
+        unanimous, sigma, unit = None, 0.0, "votes"
+        if isinstance(mechanism, NoisyMeans):
+            low, high = public["bounds"]
+            released, unit = f"noisy means of the votes {points}", "of the target, on each mean"
+            # noise is drawn on a sum of positions; here is its size on a mean, in the target's unit
+            sigma = mechanism.sigma * (high - low) / (teachers * (shape.n_classes - 1))
+        elif isinstance(mechanism, VoteQuantiles):
+            released = f"quantiles of the votes, of rank {mechanism.rank}, {points}"
+            unanimous, unit = unanimous_chance(mechanism, shape), ""
+        else:
+            assert isinstance(mechanism, NoisyVotes)
+            what = "labels" if mechanism.release == "labels" else "noisy counts of votes for labels"
+            released, sigma = f"{what}, {len(public['labels'])} of them, {points}", mechanism.scale
+        return self._quoted(
+            released,
+            sigma,
+            sizes,
+            queries=voting.n_points,
+            teachers=teachers,
+            noise_unit=unit,
+            unanimous=unanimous,
+            can_be_planned=False,
+        )
+
+    def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release, and return what came of it; the student is fitted elsewhere."""
+        model = self._table_learner(
+            self.n_teachers(inputs), progress=watch.progress, **self._of_fit(folder, ledger)
+        )
+        with public_warnings_noted(watch):
+            if isinstance(model, PATERegressor):
+                model.fit_labels(**inputs.for_fit)
+            else:
+                model.fit_labels(**inputs.for_fit, labels=self.tables.labels)
+        return Fitted(model.released_, NamedStudent(self.settings.student))
+
+    def _table_learner(
+        self, n_teachers: int, **more: Any
+    ) -> PATERegressor | PATEMultiLabelClassifier:
+        teacher, student = self._named_learners()
+        settings = {
+            "n_teachers": n_teachers,
+            "n_queries": self.settings.n_queries,
+            "relation": self.spec.budget.relation,
+            **self.mechanism,
+            **more,
+        }
+        if self.spec.data.kind == "number":
+            return PATERegressor(teacher, student, bounds=self.tables.bounds, **settings)
+        return PATEMultiLabelClassifier(teacher, student, **settings)
+
+
+class Choice(Method):
+    """The best of a class of hypotheses, or of saved students."""
+
+    step = "Choosing"
+
+    def __init__(self, spec: RunSpec) -> None:
+        names = spec.method.hypotheses  # type: ignore[union-attr]
+        self.hypotheses = names[0] if len(names) == 1 and names[0] in HYPOTHESES else None
+        self.candidates = () if self.hypotheses else tuple(map(Path, names))
+        if self.candidates and spec.data.schema_file is None:
+            beside = schema_beside(self.candidates)
+            spec = spec.model_copy(
+                update={"data": spec.data.model_copy(update={"schema_file": beside})}
+            )
+        super().__init__(spec)
+
+    def description(self) -> dict[str, Any]:
+        """Return what shapes the result beside the settings: the digests of the files."""
+        return {
+            **super().description(),
+            "hypotheses": self.hypotheses or [file_digest(path) for path in self.candidates],
+        }
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        if not (self.hypotheses or self.candidates):
+            raise ParameterError(
+                Parameter("hypotheses"),
+                f" is missing; name {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
+            )
+        super().check()
+        if self.hypotheses is not None and not is_local_file(self.tables.private):
+            raise _hypotheses_from_disk()
+        self._students = saved_students(self.candidates)
+
+    def questions(self, inputs: Any, watch: Watch | None = None) -> Iterator[Caution]:
+        """Yield what is to be asked once the tables are known."""
+        yield from cautions_of_ids(inputs.repeating_ids)
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise."""
+        what = self.hypotheses or f"{len(self.candidates)} candidates"
+        return self._quoted(
+            f"the choice of one of {what}",
+            2 / self.spec.price.epsilon,
+            sizes,
+            noise_unit="right answers",
+            can_be_planned=False,
+        )
+
+    def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release, and return what came of it; the student is fitted elsewhere."""
+        hypotheses = None
+        if self.hypotheses is not None:
+            if isinstance(inputs.private, StoredTable):
+                raise _hypotheses_from_disk()
+            hypotheses = class_by_name(self.hypotheses, inputs.X_public.shape[1])
+        note_other_accounts(self.candidates, ledger, watch)
+        model = SemiPrivateClassifier(
+            self._students or hypotheses,
+            n_cover=self.settings.n_cover,
+            **self._of_fit(folder, ledger),
+        )
+        model.fit(**inputs.for_fit)
+        source: StudentSource = (
+            chosen_file(self.candidates, model)
+            if self.hypotheses is None
+            else ChosenHypothesis(self.hypotheses)
+        )
+        return Fitted(
+            model.released_,
+            source,
+            chosen=chosen_words(model.certificate_["public"], inputs.schema, inputs.classes),
+            n_candidates=model.n_candidates_,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class VoteInputs:
+    """Votes from a file, and what they will be asked."""
+
+    votes: Votes
+    terms: Terms
+    unit: str = "record"
+
+
+class CastVotes(Method):
+    """Votes that were cast elsewhere; there are no tables, and no student."""
+
+    step = "Drawing noise"
+
+    def description(self) -> dict[str, Any]:
+        """Return what shapes the result beside the settings: the digest of the file."""
+        return {"vote file": file_digest(self.spec.private)}
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        own = DataSpec(private=self.spec.data.private, classes=self.spec.data.classes)
+        for name, value in self.spec.data:
+            if value != getattr(own, name):
+                raise ParameterError(
+                    name_part(name), " is about tables, and votes have none; leave it out."
+                )
+        if self.spec.budget.relation != "add-remove":
+            raise ParameterError(
+                Parameter("relation"),
+                " of votes from a file is add-remove; declare another one in Python.",
+            )
+        if self._mechanism["mechanism"] == "interactive":
+            raise ParameterError(
+                Parameter("mechanism"),
+                " is interactive, which contradicts a student, and votes from a file have none;"
+                " use confident.",
+            )
+
+    @cached_property
+    def _mechanism(self) -> dict[str, Any]:
+        found = mechanism_settings(self.settings.mechanism, "class")
+        return found | ({"release": "labels"} if found["release"] == "auto" else {})
+
+    def read(self, watch: Watch, vault: Path | None) -> VoteInputs:
+        """Return the votes, and what they will be asked, by their shape alone."""
+        given, declared = self.settings, self.spec.data.classes
+        votes = read_votes(
+            Path(self.spec.private),
+            kind=given.kind,
+            classes=None if declared is None else list(declared),
+            n_teachers=given.n_teachers,
+            header=given.header,
+        )
+        settings = dict(self._mechanism)
+        terms = choose_terms(
+            settings.pop("mechanism"),
+            self.spec.price,
+            votes.shape,
+            n_queries=given.n_queries,
+            **settings,
+        )
+        return VoteInputs(votes, terms)
+
+    def check_inputs(self, inputs: VoteInputs, watch: Watch) -> None:
+        """Refuse settings that do not go with the votes: their reader did."""
+
+    def questions(self, inputs: VoteInputs, watch: Watch | None = None) -> Iterator[Caution]:
+        """Yield what is to be asked once the votes are known."""
+        yield from cautions_of_noise(inputs.terms)
+
+    def fit(self, inputs: VoteInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release labels of the votes."""
+        shape = inputs.votes.shape
+        # Rows are chosen by the public seed alone: how clear the votes are is private.
+        rows = random_rows(
+            shape.n_queries, inputs.terms.shape.n_queries, self.settings.random_state
+        )
+        with public_warnings_noted(watch):
+            released = release(
+                inputs.votes,
+                inputs.terms.mechanism,
+                ledger,
+                inputs.terms.budget,
+                queries=rows,
+                request=folder.request,
+                purpose=self.spec.about.purpose or "label",
+            )
+        note_few_answers(released, watch)
+        return Fitted(released, None)
+
+
+def method_of(spec: RunSpec) -> Method:
+    """Return the method of a run."""
+    kinds: dict[str, type[Method]] = {
+        MOMENTS: Moments,
+        PATE: Pate if spec.data.kind == "class" else PateOfTargets,
+        RECORD_VOTES: RecordVotes,
+        CHOICE: Choice,
+        VOTES: CastVotes,
+    }
+    return kinds[spec.method.name](spec)
+
+
+def mechanism_settings(text: str, kind: str) -> dict[str, Any]:
+    """Return what a mechanism, by its name and its settings, sets of a learner of a target."""
+    known = _OF_A_TARGET[kind]
+    name, more = _named("mechanism", text)
+    check_choice("mechanism", name, tuple(known))
+    fixed, allowed = known[name]
+    for setting in more:
+        if setting not in allowed:
+            has = f"it has {', '.join(allowed)}" if allowed else "it has none"
+            raise ParameterError(
+                Parameter("mechanism"),
+                f" is {shown(text)}, and {name} has no setting {shown(setting)}; {has}.",
+            )
+    return {**fixed, **more}
+
+
+def _named(setting: str, text: str) -> tuple[str, dict[str, int | float | str]]:
+    problem = ""
+    try:
+        return named(text)
+    except ValueError as error:
+        problem = str(error)
+    raise ParameterError(name_part(setting), problem)
+
+
+def _fit_labels(model: Any, inputs: Any, watch: Watch) -> None:
+    """Fit all but the student, which is fitted where no private data ever was."""
+    with public_warnings_noted(watch):
+        model.fit_labels(**inputs.for_fit)
+    coverage = getattr(model, "coverage_", None)
+    if coverage is not None and coverage.is_poor:
+        watch.note(coverage.warning, private=False)
+
+
+def _note_forecast(spec: RunSpec, inputs: Any, watch: Watch) -> None:
+    """Say so where the tables are not of the sizes that the plan was made for; of the private one
+    to the curator alone."""
+    if spec.forecast is None:
+        return
+    n_public, planned = len(inputs.X_public), spec.forecast.n_public
+    if n_public != planned:
+        watch.note(
+            f"The plan was made for {planned} public points and the public file has {n_public}, so"
+            " its forecast may be off.",
+            private=False,
+        )
+    stated = spec.data.n_records
+    if stated is not None and not abs(inputs.n_private - stated) <= _FAR * stated:
+        watch.note(
+            f"The private file has {'fewer' if inputs.n_private < stated else 'more'} rows, by over"
+            f" a tenth, than the {stated} that the plan was made for, so its forecast is off; plan"
+            " again by a number that you may state in public.",
+            private=True,
+        )
+
+
+def _hypotheses_from_disk() -> DataError:
+    return DataError(
+        "The private file is read from disk, block by block, since it is a folder, at a URL or too"
+        " large for memory, and a class of hypotheses is chosen from in memory; give one smaller"
+        " file, or saved students. Nothing was spent."
     )
 
 
-def _option_name(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def weights_of_classes(
+    settings: MomentsSpec, classes: Sequence[Any]
+) -> str | dict[Any, float] | None:
+    """Return what decisions count each class for, by the classes themselves.
+
+    Raises
+    ------
+    ParameterError
+        If a weight is of no class.
+    """
+    weight = settings.class_weight
+    if weight == "auto":
+        return None if settings.positive_rate is None else "balanced"
+    if isinstance(weight, str):
+        return None if weight == "none" else weight
+    check_weighted_names(weight, classes)
+    names = {str(name): name for name in classes}
+    return {names[name]: value for name, value in weight.items()}
+
+
+def worker_processes(n_jobs: int, executor: str) -> int | None:
+    """Return the worker processes of a run: none are asked for where a cluster does the work."""
+    return None if n_jobs == 1 and executor != LOCAL else n_jobs

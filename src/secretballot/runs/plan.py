@@ -1,18 +1,19 @@
 """From public numbers and files to a plan, as `secretballot plan` does; from a plan to a run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from secretballot._naming import integers_or_words
+from secretballot._naming import integers_or_words, name_columns
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_instance, check_positive_rate
+from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.data.schema import Schema
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.named_learners import teacher_by_name
@@ -25,150 +26,195 @@ from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.queries import strategy_by_name
 from secretballot.runs.basis import basis_of_schema
-from secretballot.runs.learn import LearnRun
+from secretballot.runs.caution import cautions_of_price
+from secretballot.runs.methods import PASSIVE, Sizes, mechanism_settings, method_of
 from secretballot.runs.moments_forecast import forecast_moments
-from secretballot.runs.plan_agreement import (
-    check_imports,
-    settings_of,
-    settings_of_moments,
-    tables_of_plan,
+from secretballot.runs.plan_files import (
+    SCHEMA_FILE,
+    check_plan_folder,
+    schema_bytes,
+    write_plan,
+    write_plan_files,
 )
-from secretballot.runs.plan_files import check_plan_folder, write_plan
 from secretballot.runs.progress import Watch
-from secretballot.runs.records import RecordsRun, weights_of_classes
+from secretballot.runs.quote import Quote
+from secretballot.runs.spec import MomentsSpec, PateSpec, RunSpec, Sources
 from secretballot.runs.stand_in_table import StandInTable, read_stand_in
-from secretballot.runs.tables import RunTables, check_classes
-from secretballot.runs.voting import PASSIVE
+from secretballot.runs.tables import RunTables, check_classes, public_table
 from secretballot.students.names import student_by_name
 
 
 @dataclass(frozen=True)
-class PlanRun:
-    """What to plan for, in public numbers.
+class Planned:
+    """What is known of a run to come, before any private file is touched.
 
     Attributes
     ----------
-    records, public : int
-        Publicly stated number of private records; number of public points.
-    epsilon, delta : float
-        Price of the release to come.
-    classes : tuple, int or None
-        The classes, or how many there are; None takes those of the stand-in table or its schema.
-    teacher, student : str
-        Names, or "package.module:Class".
-    like : StandInTable or None
-        A labelled public table that stands in for the private one.
-    curve : mapping of int to float, or None
-        Accuracy of one teacher on new points, by the number of records that it learnt from.
-    teachers : int or None
-        Number of teachers K where it is given beforehand, by silos or votes that exist; None
-        chooses one.
-    seed : int
-        Of the simulation.
-    out : Path or None
-        Folder for the plan.
-    positive_rate, class_weight, mechanism
-        As for `plan`.
+    schema : Schema or None
+        Columns of the public table, where one was given.
+    quote : Quote or None
+        What a run of these settings would release, where no number of records was stated.
+    plan : Plan or None
+        What to choose and to expect, where one was.
     """
 
-    records: int
-    public: int
-    epsilon: float
-    delta: float
-    classes: tuple[Any, ...] | int | None = None
-    teacher: str = "logistic"
-    student: str = "auto"
-    like: StandInTable | None = None
-    curve: Mapping[int, float] | None = None
-    teachers: int | None = None
-    seed: int = 0
-    out: Path | None = None
-    positive_rate: float | None = None
-    class_weight: str | Mapping[Any, float] | None = None
-    mechanism: str | None = None
+    schema: Schema | None
+    quote: Quote | None
+    plan: Plan | None
 
 
-def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
-    """Plan, and write the folder of the plan where one is named.
+def run_plan(
+    sources: Sources,
+    *,
+    like: Path | str | None = None,
+    curve: Mapping[int, float] | None = None,
+    out: Path | None = None,
+    reporter: Watch | None = None,
+) -> Planned:
+    """Say what a run would cost, what to choose and what to expect, and write the folder of the
+    plan where one is named.
 
     Parameters
     ----------
-    run : PlanRun
-    watch : Watch, optional
+    sources : Sources
+        Settings of the run to come. `public` is a table, or the number of its points; `classes` may
+        be the number of them.
+    like : path or URL, optional
+        A labelled public table that stands in for the private one.
+    curve : mapping of int to float, optional
+        Accuracy of one teacher on new points, by the number of records that it learnt from.
+    out : Path, optional
+        Folder for the plan.
+    reporter : Watch, optional
         Told what happens.
-
-    Returns
-    -------
-    Plan
 
     Raises
     ------
     ParameterError
         If something does not fit, or no setting answers anything; the message then says what would.
     DataError
-        If the stand-in table cannot be used, or the folder is not free.
+        If a table cannot be used, or the folder is not free.
 
     Privacy
     -------
-    Reads no private data and spends nothing. That the stand-in table is public is the caller's
-    word.
+    Reads no private data and spends nothing. That the tables are public is the caller's word.
     """
-    watch = watch or Watch()
-    _refuse_unfit_settings(run)
-    if run.out is not None:
-        check_plan_folder(run.out)
-    like, n_classes, basis = None, _number_of(run.classes), None
-    names: tuple[Any, ...] | None = run.classes if isinstance(run.classes, tuple) else None
-    if run.like is not None:
+    watch, spec = reporter or Watch(), RunSpec.of_tree(sources.tree())
+    if out is not None:
+        check_plan_folder(out)
+    if like is not None and curve is not None:
+        raise ParameterError("like and curve both say how teachers learn; give one of the two.")
+    n_public, schema = _public_points(spec, watch)
+    declared = spec.data.classes
+    classes: tuple[Any, ...] | int | None = declared
+    if declared is not None and len(declared) == 1 and isinstance(declared[0], int):
+        classes = declared[0]
+    if isinstance(classes, tuple):
+        check_classes(classes)
+    elif classes is not None and check_count("classes", classes, minimum=2) > MOST_CLASSES:
+        raise ParameterError(
+            Parameter("classes"),
+            f" is {classes}; plans are made for at most {MOST_CLASSES:,} classes.",
+        )
+    if spec.data.n_records is None:
+        n_classes = 2 if classes is None else _number_of(classes) or 2
+        n_columns = 1 if schema is None else len(schema.feature_names)
+        quoted = method_of(spec).quote(Sizes(n_public, n_classes, n_columns))
+        asked = tuple(cautions_of_price(spec.price, None))
+        if out is not None and schema is not None:
+            write_plan_files(out, {SCHEMA_FILE: schema_bytes(schema)})
+        return Planned(schema, replace(quoted, cautions=asked), None)
+    made = _plan_of_spec(sources, spec, n_public, classes, like, curve, watch)
+    if out is not None:
+        watch.step("Writing the plan")
+        write_plan(made, out, schema, watch)
+    return Planned(schema, None, made)
+
+
+def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
+    """Return the number of public points, and the schema of their table where there is one."""
+    public = spec.data.public
+    if public is None:
+        raise ParameterError(
+            Parameter("public"), " is missing; give a table, or how many points there are."
+        )
+    if str(public).isdigit() and not Path(public).exists():
+        return check_count("public", int(str(public))), None
+    tables = RunTables(
+        public,
+        public,
+        spec.data.target[0] if spec.data.target else "",
+        unit=spec.data.unit,
+        schema=spec.data.schema_file,
+        drop=spec.data.drop,
+        labels=spec.data.target if len(spec.data.target) > 1 else (),
+    )
+    schema, frame, nowhere = public_table(tables, watch)
+    if nowhere:
+        raise DataError(
+            f"The public file lacks {name_columns(nowhere)}, to be dropped; spell columns as the"
+            " file does."
+        )
+    if spec.data.classes is not None and len(spec.data.classes) > 1:
+        schema = replace(schema, classes=check_classes(spec.data.classes))
+    return len(frame), schema
+
+
+def _plan_of_spec(
+    sources: Sources,
+    spec: RunSpec,
+    n_public: int,
+    classes: tuple[Any, ...] | int | None,
+    like: Path | str | None,
+    curve: Mapping[int, float] | None,
+    watch: Watch,
+) -> Plan:
+    """Return the plan of a run with a stated number of records."""
+    method, given = spec.method, sources.given
+    stand_in, n_classes, basis = None, _number_of(classes), None
+    names: tuple[Any, ...] | None = classes if isinstance(classes, tuple) else None
+    if like is not None:
+        if not spec.data.target:
+            raise ParameterError(
+                Parameter("target"), " is missing; name the column of the stand-in with the class."
+            )
         watch.step("Reading the table")
-        table, names, schema = read_stand_in(run.like, run.classes, watch)
-        like, n_classes = (table.X, table.targets), len(names)
+        place = StandInTable(like, spec.data.target[0], spec.data.schema_file, spec.data.drop)
+        table, names, schema = read_stand_in(place, classes, watch)
+        stand_in, n_classes = (table.X, table.targets), len(names)
         basis = basis_of_schema(schema)
     elif n_classes is None:
         raise ParameterError(
-            Parameter("classes"),
-            " is missing; say how many there are, or list them, with --classes.",
+            Parameter("classes"), " is missing; list the classes, or say how many there are."
         )
-    # refuses public numbers that cannot be, before any teacher is trained
-    task = Task(
-        run.records,
-        run.public,
-        n_classes,
-        run.epsilon,
-        run.delta,
-        run.teacher,
-        run.student,
-        run.positive_rate,
-        run.class_weight,
-        run.mechanism,
-    )
+    mechanism, rate = None, getattr(method, "positive_rate", None)
+    if isinstance(method, PateSpec) and "mechanism" in given:
+        mechanism = mechanism_settings(method.mechanism, "class")["mechanism"]
+    weight: Any = None
+    if isinstance(method, MomentsSpec) and method.class_weight != "none":
+        auto = None if rate is None else "balanced"
+        weight = auto if method.class_weight == "auto" else method.class_weight
     watch.step("Evaluating settings")
-    if task.about_rare_classes:
-        _refuse_voting_settings(run.teacher, run.curve, run.teachers, run.mechanism)
-        made = _plan_of_rare_classes(task, like, names, basis, run.seed, watch.progress, watch.step)
-    else:
-        made = plan(
-            task.n_records,
-            task.n_public,
-            budget=task.budget,
-            n_classes=n_classes,
-            like=like,
-            curve=run.curve,
-            n_teachers=run.teachers,
-            teacher=run.teacher,
-            student=run.student,
-            mechanism=run.mechanism,
-            basis=basis,
-            seed=run.seed,
-            progress=watch.progress,
-            say=watch.step,
-        )
-    if names is not None:
-        made = replace(made, classes=integers_or_words(names))
-    if run.out is not None:
-        watch.step("Writing the plan")
-        write_plan(made, run.out, watch)
-    return made
+    made = plan(
+        spec.data.n_records or 1,
+        n_public,
+        budget=spec.price,
+        n_classes=n_classes,
+        like=stand_in,
+        curve=curve,
+        n_teachers=getattr(method, "n_teachers", None),
+        teacher=str(getattr(method, "teacher", None) or "logistic"),
+        student=str(getattr(method, "student", "auto")),
+        mechanism=mechanism,
+        positive_rate=rate,
+        class_weight=weight,
+        basis=basis,
+        seed=method.random_state,
+        progress=watch.progress,
+        say=watch.step,
+        names=names,
+    )
+    return made if names is None else replace(made, classes=integers_or_words(names))
 
 
 def plan(
@@ -189,6 +235,7 @@ def plan(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] | None = None,
+    names: Sequence[Any] | None = None,
 ) -> Plan:
     """Say before anything private is touched what to choose, and what to expect of it.
 
@@ -230,6 +277,8 @@ def plan(
         Takes steps done and steps in all, of each part of the work.
     say : callable of str, optional
         Told what comes next.
+    names : sequence, optional
+        What the classes are called, where `like` numbers them.
 
     Returns
     -------
@@ -253,11 +302,10 @@ def plan(
     them.
     """
     if positive_rate is not None or class_weight is not None:
-        names: tuple[Any, ...] | None = None
         n_found = 2 if n_classes is None else n_classes
         if like is not None:
             X, index, n_found = checked_stand_in(like, n_classes)
-            names, like = _names_of(like[1], n_found), (X, index)
+            names, like = names or _names_of(like[1], n_found), (X, index)
         elif isinstance(class_weight, Mapping) and n_classes is None:
             n_found = max(2, len(class_weight))
         check_instance("budget", budget, PrivacyBudget)
@@ -309,14 +357,14 @@ def plan(
     if moments.rare_share is not None:
         no_figure = (" ", *no_figure_parts(moments.rare_share, classes))
     raise ImpossibleTaskError(
-        f"{problem} Record moments would reach {reached} (learn --method moments).", *no_figure
+        f"{problem} Record moments would reach {reached} (record-moments).", *no_figure
     )
 
 
 def _plan_of_rare_classes(
     task: Task,
     like: tuple[Any, IntArray] | None,
-    names: tuple[Any, ...] | None,
+    names: Sequence[Any] | None,
     basis: Basis | None,
     seed: int,
     progress: Callable[[int, int], None] | None,
@@ -343,7 +391,7 @@ def _plan_of_rare_classes(
         if task.positive_rate is None:
             constant = float(np.bincount(y).max() / len(y))
         numbers = tuple(range(task.n_classes)) if names is None else names
-        weights = checked_weights(weights_of_classes(task.class_weight, numbers), numbers)
+        weights = checked_weights(_by_class(task.class_weight, numbers), tuple(numbers))
         moments = forecast_moments(
             task, X, y, class_weights=weights, basis=basis, seed=seed, progress=progress
         )
@@ -358,6 +406,13 @@ def _plan_of_rare_classes(
             )
     source = "guess" if like is None else "stand-in"
     return Plan(task, source, tuple(assumptions), None, (), constant, (), (), seed, moments)
+
+
+def _by_class(weight: Any, classes: Sequence[Any]) -> Any:
+    """Return weights by the classes themselves, where they are given by name."""
+    if not isinstance(weight, Mapping):
+        return weight
+    return {one: weight[str(one)] for one in classes if str(one) in weight}
 
 
 def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
@@ -388,85 +443,8 @@ def _refuse_voting_settings(
             )
 
 
-def _refuse_unfit_settings(run: PlanRun) -> None:
-    """Refuse what cannot be before any file is opened."""
-    check_count("records", run.records)
-    check_count("public", run.public)
-    if run.teachers is not None:
-        check_count("teachers", run.teachers)
-    check_count("seed", run.seed, minimum=0)
-    if isinstance(run.classes, tuple):
-        check_classes(run.classes)
-    elif run.classes is not None and check_count("classes", run.classes, minimum=2) > MOST_CLASSES:
-        raise ParameterError(
-            Parameter("classes"),
-            f" is {run.classes}; plans are made for at most {MOST_CLASSES:,} classes.",
-        )
-    if run.like is not None and run.curve is not None:
-        raise ParameterError("like and curve both say how teachers learn; give one of the two.")
-    if run.positive_rate is not None:
-        check_positive_rate(run.positive_rate, _number_of(run.classes))
-    # resolved now, so that a misspelt name costs no waiting
-    teacher_by_name(run.teacher)
-    student_by_name(run.student)
-
-
 def _number_of(classes: tuple[Any, ...] | int | None) -> int | None:
     return len(classes) if isinstance(classes, tuple) else classes
-
-
-def run_by_plan(plan: Plan, tables: RunTables, out: Path, **given: Any) -> LearnRun:
-    """Return the run that a plan recommends.
-
-    Parameters
-    ----------
-    plan : Plan
-    tables : RunTables
-    out : Path
-        Folder for vault and release.
-    **given
-        Further settings of `LearnRun`; one that the plan has too must be the same.
-
-    Raises
-    ------
-    ParameterError
-        If teacher or student of the plan is a class to be imported that was not given as well.
-
-    Notes
-    -----
-    A setting that contradicts the plan is refused by `run_learn`, before any file is opened.
-    """
-    check_instance(
-        "plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read"
-    )
-    check_imports(plan, given)
-    tables = tables_of_plan(plan, tables)
-    return LearnRun(tables, out=out, plan=plan, **{**settings_of(plan), **given})
-
-
-def records_run_by_plan(plan: Plan, tables: RunTables, out: Path, **given: Any) -> RecordsRun:
-    """Return the run of record moments that a plan was made for.
-
-    Parameters
-    ----------
-    plan : Plan
-    tables : RunTables
-    out : Path
-        Folder for vault and release.
-    **given
-        Further settings of `RecordsRun`; one that the plan has too must be the same.
-
-    Raises
-    ------
-    ParameterError
-        If the student of the plan is a class to be imported that was not given as well.
-    """
-    check_instance(
-        "plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read"
-    )
-    check_imports(plan, given, ("student",))
-    tables = tables_of_plan(plan, tables)
-    return RecordsRun(tables, out=out, plan=plan, **{**settings_of_moments(plan), **given})
 
 
 def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
@@ -493,12 +471,9 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     -------
     Unit, relation, sensitivity, price : as for `PATEClassifier`, at the budget of the plan.
     """
-    check_instance(
-        "plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read"
-    )
+    check_instance("plan", plan, Plan, hint="give one that secretballot.plan made")
     # A parameter that the plan has set may not be given again, even with the same value: whoever
     # changes one later would believe in a forecast that is about another.
-    check_imports(plan, more)
     task, setting = plan.task, plan.votes.setting
     planned: dict[str, Any] = {
         "n_teachers": setting.n_teachers,

@@ -1,5 +1,4 @@
-"""Plans on disk: the file that `learn --plan` reads, and the folder of a plan with its words and
-pictures.
+"""Plans on disk: settings that `learn --config` reads, the plan as text and its pictures.
 
 Nothing here is secret: a plan is made of public numbers and stand-in data.
 """
@@ -9,7 +8,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 from secretballot.core.drafts import (
     draft_folder,
@@ -19,66 +18,19 @@ from secretballot.core.drafts import (
     sync_folder,
     sync_tree,
 )
+from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.planning.plan.model import UNFIT, Plan
+from secretballot.planning.plan.model import Plan
 from secretballot.planning.plan.pictures import draw_plan_pictures
 from secretballot.planning.plan.text import plan_text
 from secretballot.report.extras import MissingExtraError
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch
+from secretballot.runs.spec import groups, toml_value
 
-LARGEST = 1 << 24  # bytes; a plan has some hundred candidates of a kilobyte each
-PLAN_FILE, TEXT_FILE = "plan.json", "plan.txt"
+PLAN_FILE, JSON_FILE, TEXT_FILE = "plan.toml", "plan.json", "plan.txt"
+SCHEMA_FILE = "plan.schema.json"
 DRAFT = "plan"
-
-
-def read_plan(path: str | os.PathLike[str]) -> Plan:
-    """Read a plan that was written by `write_plan`, or printed by ``secretballot plan --json``.
-
-    Raises
-    ------
-    DataError
-        If there is no such file, or it holds no plan of this version.
-    """
-    # Bounded before it is read: a plan comes from anybody.
-    file, problem, content = Path(path), "", b""
-    where = f"The plan {str(file)!r}"
-    try:
-        if not file.exists():
-            problem = "does not exist; check the path."
-        elif not file.is_file():
-            problem = "is no file; give the plan.json of a plan's folder."
-        elif file.stat().st_size > LARGEST:
-            problem = (
-                f"is a file of {file.stat().st_size:,} bytes, more than any plan has; give another."
-            )
-        else:
-            content = file.read_bytes()
-    except (OSError, ValueError) as error:
-        problem = f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
-    if problem:
-        raise DataError(f"{where} {problem}")
-    return _plan_of(content, where)
-
-
-def _plan_of(content: bytes, where: str) -> Plan:
-    try:
-        values = json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        raise DataError(
-            f"{where} is no JSON text in UTF-8; give what `secretballot plan --json` prints."
-        ) from None
-    if isinstance(values, Mapping) and {"error", "exit_code"} <= set(values):
-        raise DataError(f"{where} holds the failure of a command and no plan; plan again.")
-    try:
-        return Plan.from_json(values)
-    except DataError as error:
-        problem = str(error)
-    raise DataError(f"{where} cannot be used: {problem.removeprefix(UNFIT)}")
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(word)  # NaN and infinities are no JSON
 
 
 def check_plan_folder(folder: Path, plan: Plan | None = None) -> None:
@@ -109,14 +61,17 @@ def check_plan_folder(folder: Path, plan: Plan | None = None) -> None:
                 f"The folder {str(folder)!r} holds something else than a plan; give a new one with"
                 " --out."
             )
-    elif plan is not None and read_plan(place / PLAN_FILE) != plan:
+    elif plan is not None and (place / PLAN_FILE).read_bytes() != plan_toml(plan).encode():
         raise DataError(
             f"The folder {str(folder)!r} holds another plan; give a new one with --out."
         )
 
 
-def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Path]:
-    """Write a plan as JSON, in words and in pictures, each file complete or not at all.
+def write_plan(
+    plan: Plan, folder: Path, schema: Schema | None = None, watch: Watch | None = None
+) -> list[Path]:
+    """Write a plan as settings of a run, as JSON, as text and in pictures, each file complete or
+    not at all.
 
     Pictures need an optional package; without it they are left out, and the watch is told.
 
@@ -125,6 +80,8 @@ def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Pat
     plan : Plan
     folder : Path
         New, empty, or holding the same plan.
+    schema : Schema, optional
+        Columns of the public table, to be edited.
     watch : Watch, optional
 
     Returns
@@ -138,19 +95,42 @@ def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Pat
         If the folder is refused (`check_plan_folder`) or cannot be written.
     """
     check_plan_folder(folder, plan)
-    # first, so that from the moment when anything stands in the folder it is the folder of this
-    # plan
-    contents = {PLAN_FILE: _plan_as_json(plan), TEXT_FILE: plan_text(plan).encode()}
+    # first, so that from the moment when anything is in the folder it is the folder of this plan
+    contents = {
+        PLAN_FILE: plan_toml(plan).encode(),
+        JSON_FILE: _json(plan.to_json()),
+        TEXT_FILE: plan_text(plan).encode(),
+    }
+    if schema is not None:
+        contents[SCHEMA_FILE] = schema_bytes(schema)
     try:
         for name, picture in draw_plan_pictures(plan).items():
             contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}
     except MissingExtraError as error:
         (watch or Watch()).note(f"The pictures of the plan are left out: {error}", private=False)
-    _write_all(folder, contents)
+    write_plan_files(folder, contents)
     return [folder / name for name in contents]
 
 
-def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
+def plan_toml(plan: Plan) -> str:
+    """Return a plan as settings of a run that bind, and its forecast."""
+    tables: dict[str, dict[str, Any]] = {}
+    for name, value in plan.settings().items():
+        key = "name" if name == "method" else name
+        tables.setdefault(groups()[name], {})[key] = value
+    tables["forecast"] = plan.forecast()
+    lines = []
+    for group, values in tables.items():
+        lines += [f"[{group}]", *(f"{key} = {toml_value(one)}" for key, one in values.items()), ""]
+    return "\n".join(lines)
+
+
+def schema_bytes(schema: Schema) -> bytes:
+    """Return a schema to be edited, with a reason for each column."""
+    return _json(schema.to_edit())
+
+
+def write_plan_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files aside, all of them, and then rename them into the folder."""
     # A full disk thus leaves the folder as it was; a new folder is removed again.
     is_new, problem = not folder.exists(), ""
@@ -177,7 +157,6 @@ def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
     )
 
 
-def _plan_as_json(plan: Plan) -> bytes:
-    return (
-        json.dumps(plan.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    ).encode()
+def _json(document: Mapping[str, Any]) -> bytes:
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return text.encode("utf-8", "surrogatepass")

@@ -56,6 +56,10 @@ def _answer_no(caution: Caution) -> bool:
     return False
 
 
+def _know_no_total(caution: Caution) -> None:
+    """Know no total of a new account."""
+
+
 @dataclass
 class Watch:
     """Who is told what a run does; by default nobody.
@@ -70,6 +74,8 @@ class Watch:
         Told each note at once.
     ask : callable of Caution
         Asked whether to go on; by default the answer is no.
+    ask_total : callable of Caution
+        Asked for the total of a new account, as ``E,D``; None where nobody knows.
     notes : list of Note
         All notes so far.
     """
@@ -78,6 +84,7 @@ class Watch:
     progress: Callable[[int, int], None] = _say_nothing
     tell: Callable[[Note], None] = _say_nothing
     ask: Callable[[Caution], bool] = _answer_no
+    ask_total: Callable[[Caution], str | None] = _know_no_total
     notes: list[Note] = field(default_factory=list)
 
     def note(self, text: str, *, private: bool) -> None:
@@ -114,10 +121,10 @@ def note_few_answers(released: ReleasedLabels, watch: Watch) -> None:
     if answered < FEW * asked and not corrects:
         advice = (
             "the sparse vector needs votes that nearly all agree. Use more teachers, fewer"
-            " abstentions (--max-abstentions) or the Gaussian mechanism."
+            " abstentions (max_abstentions) or Gaussian noise."
         )
         if kind == "confident-labels":
-            advice = "few votes reached the threshold. Use a lower one (--threshold)."
+            advice = "few votes reached the threshold. Use a lower one (threshold)."
         watch.note(
             f"Only {answered} of {asked} queries were answered, and the price is spent; {advice}",
             private=False,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,9 +42,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.targets import number_of
-from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.student.raw_columns import RawRows
-from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Caution, Watch
 from secretballot.runs.stored_records import StoredRecords, StoredTableSpec, read_to_disk
 from secretballot.runs.table_match import (
@@ -185,8 +183,6 @@ class RunInputs:
     test : LabelledTable or None
     raw_rows : RawRows
         Public rows before and after their encoding.
-    published : bool
-        Whether the metrics of the test table are to be published.
     unit_name : str or None
         Column of the units.
     repeating_ids : tuple of str
@@ -201,7 +197,6 @@ class RunInputs:
     X_public: FloatArray
     test: LabelledTable | None
     raw_rows: RawRows
-    published: bool
     unit_name: str | None
     repeating_ids: tuple[str, ...] = field(repr=False)
 
@@ -229,10 +224,9 @@ class RunInputs:
         return int(self.X_public.shape[1])
 
     @property
-    def published_rows(self) -> tuple[FloatArray, AnyArray] | None:
-        """Points and targets of the published test table."""
-        test = self.test if self.published else None
-        return None if test is None else (test.X, test.targets)
+    def test_rows(self) -> tuple[FloatArray, AnyArray] | None:
+        """Points and targets of the test table."""
+        return None if self.test is None else (self.test.X, self.test.targets)
 
 
 def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -257,37 +251,6 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
             " value.",
         )
     return tuple(classes)
-
-
-class RunOnTables(Protocol):
-    """A run that reads tables and writes a folder."""
-
-    @property
-    def tables(self) -> RunTables: ...
-
-    @property
-    def out(self) -> Path: ...
-
-    def description(self) -> dict[str, Any]: ...
-
-
-def folder_of_run(run: RunOnTables) -> RunFolder:
-    """Return the folder of a run whose files can be tables; nothing is read but for digests.
-
-    Raises
-    ------
-    DataError
-        If a file is none, the private one stands in the place of the public one, or the folder
-        holds something else.
-    """
-    if run.tables.publish_metrics and run.tables.evaluate is None:
-        raise ParameterError(
-            "There are no metrics to publish; name public labelled records with --evaluate."
-        )
-    check_files(run.tables)
-    description = run.description()
-    refuse_swapped(run.tables)
-    return RunFolder(run.out, description)
 
 
 def check_tables(tables: RunTables) -> None:
@@ -353,13 +316,6 @@ def private_row_errors(tables: RunTables, rows: PrivateRows) -> Iterator[DataErr
         )
 
 
-def metrics_on_test(student: Any, inputs: RunInputs) -> Metrics | None:
-    """Return how good a student is on the test rows, None where there are none."""
-    if inputs.test is None or student is None:
-        return None
-    return metrics_of_student(student, inputs.test.X, inputs.test.targets, inputs.classes)
-
-
 def check_files(tables: RunTables) -> None:
     """Refuse files that cannot be tables, before time goes into reading or digesting any of them.
 
@@ -375,9 +331,7 @@ def check_files(tables: RunTables) -> None:
             checked_source(place, role=f"{name} file", whole=place is not tables.private)
 
 
-def read_inputs(
-    tables: RunTables, watch: Watch, vault: Path | None = None, *, any_target: bool = False
-) -> RunInputs:
+def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> RunInputs:
     """Read and check every table of a run.
 
     Parameters
@@ -388,8 +342,6 @@ def read_inputs(
     vault : Path, optional
         Where a private table is kept that is too large for memory; without one it is only looked
         at, and nothing can learn from it.
-    any_target : bool
-        Whether the run learns a number, or several labels, too.
 
     Raises
     ------
@@ -398,15 +350,10 @@ def read_inputs(
     ParameterError
         If the classes are not declared, or not properly.
     """
-    if not any_target and not tables.of_classes:
-        raise ParameterError(
-            "Numbers, and several labels, are learnt by `runs.table_votes.run_table`; this run"
-            " is of one class each."
-        )
     # The public table settles the schema and classes are declared before the private one is read:
     # nothing about how a record is encoded may follow from private records.
     schema, public, not_public = public_table(tables, watch)
-    names = _declared_names(tables, schema)
+    names = declared_names(tables, schema)
     check_accepted(tables.accept_unseen, schema)
     X_public, expected = encoded_public(tables, schema, public, watch)
     on_disk = goes_to_disk(tables.private, X_public.shape[1])
@@ -453,13 +400,12 @@ def read_inputs(
         X_public,
         test,
         raw_rows_of(schema, public),
-        tables.publish_metrics,
         tables.unit,
         tuple(dict.fromkeys((*repeating_ids(tables, schema, public), *ids))),
     )
 
 
-def _declared_names(tables: RunTables, schema: Schema) -> tuple[Any, ...]:
+def declared_names(tables: RunTables, schema: Schema) -> tuple[Any, ...]:
     """Return the declared classes; or how labels are written, by turns not there, and there."""
     declared = tables.classes if tables.classes is not None else schema.classes
     if tables.bounds is not None:
@@ -703,20 +649,31 @@ def _labelled_table(
     role = _role_of_file(private)
     frame = read_table(place, role=role)
     check_labelled_columns(tables, frame, schema, private=private)
-    targets: AnyArray
-    if tables.bounds is not None:
-        targets = texts_of(frame[tables.target])
-        if not private:
-            targets = _known_numbers(targets, tables.target)
-    else:
-        columns = [class_indices(frame, name, names, role=role) for name in tables.targets]
-        targets = np.column_stack(columns) % 2 if tables.labels else columns[0]
+    targets = targets_of(tables, frame, names, role=role, private=private)
     encoding = schema.encoding(frame, role=role)
     note_cells(tables, schema, TableCells.of(frame, encoding), public, watch, role=role)
     units = None
     if private and tables.unit is not None:
         units = unit_ids(frame, tables.unit, role=role)
     return LabelledTable(encoding.matrix, targets, units), frame
+
+
+def targets_of(
+    tables: RunTables, frame: pd.DataFrame, names: tuple[Any, ...], *, role: str, private: bool
+) -> AnyArray:
+    """Return the targets of a table: classes as indices, labels as 0 and 1, or numbers; private
+    numbers as they are written.
+
+    Raises
+    ------
+    DataError
+        If a cell is none; rows are named, cells not.
+    """
+    if tables.bounds is not None:
+        texts = texts_of(frame[tables.target])
+        return texts if private else _known_numbers(texts, tables.target)
+    columns = [class_indices(frame, name, names, role=role) for name in tables.targets]
+    return np.column_stack(columns) % 2 if tables.labels else columns[0]
 
 
 def _known_numbers(texts: ObjectArray, target: str) -> FloatArray:

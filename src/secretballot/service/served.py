@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -548,13 +549,11 @@ def _plan_document(path: Path) -> dict[str, Any]:
     DataError
         If it is none.
     """
-    from secretballot.runs.plan_files import read_plan
-
-    read_plan(path)  # refuses what is no plan
-    content = read_secret(path, largest=LARGEST_JSON)
-    if content is None:
-        raise DataError(f"There is no plan at {path}; give the path of one.")
-    document: dict[str, Any] = json.loads(content)
+    content, document = read_secret(path, largest=LARGEST_JSON), None
+    with suppress(ValueError):
+        document = None if content is None else json.loads(content)
+    if not isinstance(document, dict) or "task" not in document:
+        raise DataError(f"There is no plan at {path}; give the plan.json of a plan's folder.")
     return document
 
 

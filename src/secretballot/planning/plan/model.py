@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from secretballot._validation import (
@@ -17,11 +17,10 @@ from secretballot._validation import (
     shown,
 )
 from secretballot.accounting import PrivacyBudget
-from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.estimates import (
     Estimate,
     MomentsForecast,
-    RareForecast,
     check_within,
 )
 from secretballot.queries import STRATEGIES
@@ -215,6 +214,20 @@ class Setting:
                 f" is 'counts', and {self.mechanism} voting releases labels only; use 'labels'.",
             )
 
+    @property
+    def named(self) -> str:
+        """The mechanism with its settings, as `secretballot learn` has it."""
+        if self.mechanism == "gaussian":
+            return self.release
+        more = {
+            "release": "counts" if self.release == "counts" else None,
+            "max_abstentions": self.max_abstentions,
+            "threshold": self.threshold,
+            "max_answers": self.max_answers,
+        }
+        given = ",".join(f"{key}={value}" for key, value in more.items() if value is not None)
+        return f"{self.mechanism}:{given}" if given else self.mechanism
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -400,8 +413,8 @@ class Plan:
     >>> best = sb.planning.Candidate(setting, noise=40.0, expected=expected)
     >>> task = sb.planning.Task(20_000, 1000, n_classes=2, epsilon=1.0, delta=1e-6)
     >>> plan = sb.Plan(task, "curve", (), best, (best,), 0.5, (), (), seed=0)
-    >>> sb.Plan.from_json(plan.to_json()) == plan
-    True
+    >>> plan.settings()["n_teachers"]
+    250
     """
 
     task: Task
@@ -473,17 +486,18 @@ class Plan:
 
     @property
     def method(self) -> str:
-        """The recommended method of `secretballot learn`: "moments" or "votes".
+        """The recommended method of `secretballot learn`: "record-moments" or "pate".
 
         Moments, which have nothing to set, unless votes are better beyond the ranges, or are what
         was asked about: by a number of teachers, a mechanism or a learning curve.
         """
         if self.recommended is None:
-            return "moments"
+            return "record-moments"
         if self.moments is None:
-            return "moments" if self.source == "guess" and not self.votes_alone else "votes"
+            no_moments = self.source != "guess" or self.votes_alone
+            return "pate" if no_moments else "record-moments"
         theirs = self.recommended.expected.student_accuracy
-        return "votes" if theirs.low > self.moments.student_accuracy.high else "moments"
+        return "pate" if theirs.low > self.moments.student_accuracy.high else "record-moments"
 
     @property
     def teachers_given(self) -> bool:
@@ -498,70 +512,66 @@ class Plan:
     @property
     def student_accuracy(self) -> Estimate | None:
         """What the student of the recommended method should reach; None where it is not known."""
-        if self.moments is not None and self.method == "moments":
+        if self.moments is not None and self.method == "record-moments":
             return self.moments.student_accuracy
-        return None if self.method == "moments" else self.votes.expected.student_accuracy
+        return None if self.method == "record-moments" else self.votes.expected.student_accuracy
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values, from which `from_json` rebuilds it."""
+        """Return the plan as JSON values."""
         # through JSON and back: tuples become lists, and nan is refused here, not by a reader
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
         return {"format": FORMAT, "version": VERSION, **plain}
 
-    @classmethod
-    def from_json(cls, values: object) -> "Plan":
-        """Rebuild a plan.
+    def settings(self) -> dict[str, Any]:
+        """Return what the recommendation sets of a run, by the names of its settings; nothing that
+        has its usual value."""
+        task, setting = self.task, None if self.method == "record-moments" else self.votes.setting
+        found: dict[str, Any] = {
+            "method": self.method,
+            "epsilon": task.epsilon,
+            "delta": task.delta,
+            "n_records": task.n_records,
+            "classes": self.classes,
+            "student": None if task.student == "auto" else task.student,
+        }
+        if setting is None:
+            weight: object = task.class_weight
+            if isinstance(weight, Mapping):
+                weight = ",".join(f"{name}:{value:g}" for name, value in weight.items())
+            elif task.positive_rate is not None:  # which alone balances
+                weight = "none" if weight is None else None
+            found |= {"positive_rate": task.positive_rate, "class_weight": weight}
+        else:
+            found |= {
+                "teacher": None if task.teacher == "logistic" else task.teacher,
+                "n_teachers": setting.n_teachers,
+                "n_queries": setting.n_queries,
+                "mechanism": setting.named,
+                "strategy": None if setting.strategy == "passive" else setting.strategy,
+            }
+        return {name: value for name, value in found.items() if value is not None}
 
-        Raises
-        ------
-        DataError
-            If the values are no plan of this version, or one of them is missing, unknown or out of
-            its range.
-        """
-        if not isinstance(values, Mapping) or values.get("format") != FORMAT:
-            raise DataError(
-                "this is no plan; give the JSON that `secretballot plan --json` prints."
-            )
-        if values.get("version") != VERSION:
-            raise DataError(
-                f"the plan has version {shown(values.get('version'))}, not {VERSION}; plan again."
-            )
-        try:
-            return _plan_of(
-                {name: value for name, value in values.items() if name not in ("format", "version")}
-            )
-        # a value out of its range is a ParameterError for who builds a plan, bad data in a file
-        except SecretBallotError as problem:
-            raise DataError(f"{UNFIT}{problem}") from None
-
-
-def _plan_of(values: Mapping[str, Any]) -> Plan:
-    # plans that were written before moments could be forecast, or classes be kept, lack the fields
-    plain = _checked_fields(Plan, {"moments": None, "classes": None, **values})
-    assumptions = _checked_list("assumptions", plain["assumptions"])
-    if not all(isinstance(text, str) for text in assumptions):
-        raise DataError("assumptions must be sentences.")
-    return Plan(
-        task=Task(**_checked_fields(Task, plain["task"])),
-        source=plain["source"],
-        assumptions=tuple(assumptions),
-        recommended=(None if plain["recommended"] is None else _candidate_of(plain["recommended"])),
-        evaluated=tuple(
-            _candidate_of(each) for each in _checked_list("evaluated", plain["evaluated"])
-        ),
-        constant_accuracy=plain["constant_accuracy"],
-        frontier=tuple(
-            _frontier_point_of(each) for each in _checked_list("frontier", plain["frontier"])
-        ),
-        improvements=tuple(
-            _improvement_of(each) for each in _checked_list("improvements", plain["improvements"])
-        ),
-        seed=plain["seed"],
-        moments=None if plain["moments"] is None else _moments_of(plain["moments"]),
-        classes=(
-            None if plain["classes"] is None else tuple(_checked_list("classes", plain["classes"]))
-        ),
-    )
+    def forecast(self) -> dict[str, Any]:
+        """Return what the recommendation expects, each range as value, low and high; as the plan of
+        a run has it."""
+        found: dict[str, Any] = {"n_public": self.task.n_public}
+        if self.method == "record-moments":
+            tried = self.moments
+            if tried is not None:
+                found["student_accuracy"] = tried.student_accuracy
+            if tried is not None and tried.rare is not None:
+                found |= {
+                    "balanced_accuracy": tried.rare.balanced_accuracy,
+                    "recall": tried.rare.recall,
+                    "rare_class": tried.rare.place,
+                }
+        else:
+            expected = self.votes.expected
+            found |= {"answered": expected.answered, "student_accuracy": expected.student_accuracy}
+        return {
+            name: [one.value, one.low, one.high] if isinstance(one, Estimate) else one
+            for name, one in found.items()
+        }
 
 
 def _check_names(classes: tuple[str | int, ...], n_classes: int) -> None:
@@ -596,89 +606,3 @@ def check_weighted_names(weight: object, classes: Sequence[object]) -> None:
                 Parameter("class_weight"),
                 f" names {shown(name)}, which is none of the classes.",
             )
-
-
-def _moments_of(values: object) -> MomentsForecast:
-    plain = _checked_fields(MomentsForecast, values)
-    return MomentsForecast(
-        _estimate_of(plain["student_accuracy"]),
-        tuple(
-            (epsilon, _estimate_of(one))
-            for epsilon, one in _frontier_rows(plain["frontier"], "an epsilon and an estimate")
-        ),
-        plain["n_private"],
-        plain["n_pool"],
-        None if plain["rare"] is None else _rare_of(plain["rare"]),
-        plain["rare_share"],
-    )
-
-
-def _rare_of(values: object) -> RareForecast:
-    plain = _checked_fields(RareForecast, values)
-    rows = _frontier_rows(plain["frontier"], "an epsilon and two estimates", 3)
-    return RareForecast(
-        plain["place"],
-        _estimate_of(plain["balanced_accuracy"]),
-        _estimate_of(plain["recall"]),
-        tuple(
-            (epsilon, _estimate_of(balanced), _estimate_of(recall))
-            for epsilon, balanced, recall in rows
-        ),
-        plain["n_private"],
-        plain["n_scored"],
-    )
-
-
-def _frontier_rows(values: object, what: str, length: int = 2) -> list[list[Any]]:
-    """Return the points of a frontier, each of which is a list of `what`."""
-    rows = [
-        _checked_list("a point of the frontier", one) for one in _checked_list("frontier", values)
-    ]
-    if any(len(row) != length for row in rows):
-        raise DataError(f"a point of the frontier must be {what}.")
-    return rows
-
-
-def _candidate_of(values: object) -> Candidate:
-    plain = _checked_fields(Candidate, values)
-    expected = {
-        name: _estimate_of(each)
-        for name, each in _checked_fields(Expected, plain["expected"]).items()
-    }
-    return Candidate(
-        Setting(**_checked_fields(Setting, plain["setting"])),
-        plain["noise"],
-        Expected(**expected),
-    )
-
-
-def _estimate_of(values: object) -> Estimate:
-    return Estimate(**_checked_fields(Estimate, values))
-
-
-def _frontier_point_of(values: object) -> FrontierPoint:
-    plain = _checked_fields(FrontierPoint, values)
-    best = plain["candidate"]
-    return FrontierPoint(plain["epsilon"], None if best is None else _candidate_of(best))
-
-
-def _improvement_of(values: object) -> Improvement:
-    plain = _checked_fields(Improvement, values)
-    if not isinstance(plain["change"], str):
-        raise DataError("a change must be said in words.")
-    return Improvement(plain["change"], _estimate_of(plain["student_accuracy"]))
-
-
-def _checked_fields(kind: type, values: object) -> dict[str, Any]:
-    """Return the values if they are exactly the fields of a dataclass."""
-    names = [field.name for field in fields(kind)]
-    given = dict(values) if isinstance(values, Mapping) else {}
-    if sorted(map(str, given)) != sorted(names):
-        raise DataError(f"{kind.__name__} must have exactly the fields {', '.join(names)}.")
-    return given
-
-
-def _checked_list(name: str, values: object) -> list[Any]:
-    if not isinstance(values, list | tuple):
-        raise DataError(f"{name} must be a list.")
-    return list(values)

@@ -63,7 +63,7 @@ def draw_frontier(plan: Plan) -> Picture:
     forecast = plan.student_accuracy or plan.votes.expected.student_accuracy
     here = 100 * forecast.value
     moments = () if plan.moments is None else plan.moments.frontier
-    votes_alone = plan.method == "votes" and plan.moments is None
+    votes_alone = plan.method == "pate" and plan.moments is None
     name = "student, nine runs of ten" if votes_alone else "student of votes"
 
     mark = "this plan" if plan.student_accuracy is not None else "votes of this plan"

@@ -1,7 +1,5 @@
 """A plan about rare classes in words: of them accuracy is no figure."""
 
-import csv
-import io
 from collections.abc import Mapping
 
 from secretballot.exceptions import Parameter
@@ -38,25 +36,6 @@ def no_figure_sentences(plan: Plan) -> list[str]:
             for part in parts
         )
     ]
-
-
-def rare_options(task: Task) -> dict[str, str | None]:
-    """Return the options of `learn` that say of classes what a task says."""
-    rate, weight = task.positive_rate, task.class_weight
-    options: dict[str, str | None] = {
-        "positive-rate": None if rate is None else repr(rate),
-        "class-weight": None,
-    }
-    if isinstance(weight, Mapping):
-        line = io.StringIO()
-        words = [f"{name}:{value!r}".removesuffix(".0") for name, value in weight.items()]
-        csv.writer(line, lineterminator="").writerow(words)
-        options["class-weight"] = line.getvalue()
-    elif weight is None and rate is not None:
-        options["class-weight"] = "none"  # a stated rate alone balances
-    elif weight == BALANCED and rate is None:
-        options["class-weight"] = BALANCED
-    return options
 
 
 def stated_words(task: Task) -> str:

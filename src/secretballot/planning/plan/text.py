@@ -4,9 +4,8 @@ import csv
 import io
 import shlex
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from secretballot.planning.plan.model import (
     INTERACTIVE,
@@ -21,7 +20,6 @@ from secretballot.planning.plan.model import (
 from secretballot.planning.plan.rare_text import (
     no_figure_sentences,
     rare_budget_lines,
-    rare_options,
     rare_sentences,
     stated_words,
     student_words,
@@ -32,8 +30,17 @@ from secretballot.report.wording import count_text, number_text
 WIDTH = 100  # characters of a line
 WORTH_SAYING = 0.005  # half a point of accuracy: less is not worth a sentence
 MOST_RIVALS = 4
-# what `learn` does when nothing is said
-USUAL = {"strategy": "passive", "teacher": "logistic", "student": "auto"}
+#: Settings that have an option of their own; others are given by ``--set``.
+SHOWN = (
+    "epsilon",
+    "delta",
+    "method",
+    "student",
+    "teacher",
+    "n_teachers",
+    "classes",
+    "class_weight",
+)
 SOURCES = {
     "stand-in": "simulated on a labelled public table in the place of the private one",
     "curve": "computed from the learning curve that was given",
@@ -81,36 +88,15 @@ class Losses:
 def learn_options(plan: Plan) -> list[str]:
     """Return the options of ``secretballot learn`` that ask for the recommended method and
     setting."""
-    task = plan.task
-    if plan.method == "moments":
-        of_moments = {
-            "method": "moments",
-            "epsilon": _exact_number(task.epsilon),
-            "delta": _exact_number(task.delta),
-            "records": task.n_records,
-            "student": task.student,
-            "classes": _class_list(plan),
-            **rare_options(task),
-        }
-        return _shell_options(of_moments)
-    setting = plan.votes.setting
-    given = {
-        "epsilon": _exact_number(task.epsilon),
-        "delta": _exact_number(task.delta),
-        "records": task.n_records,
-        "teachers": setting.n_teachers,
-        "queries": setting.n_queries,
-        "mechanism": setting.mechanism,
-        "max-abstentions": setting.max_abstentions,
-        "threshold": setting.threshold,
-        "max-answers": setting.max_answers,
-        "release": setting.release,
-        "strategy": setting.strategy,
-        "teacher": task.teacher,
-        "student": task.student,
-        "classes": _class_list(plan),
-    }
-    return _shell_options(given)
+    options = []
+    for name, value in plan.settings().items():
+        if name == "classes":
+            text = _csv_line(value)
+        else:
+            text = _exact_number(value) if isinstance(value, float) else str(value)
+        given = shlex.quote(text if name in SHOWN else f"{name}={text}")
+        options.append(f"--{name.replace('_', '-')} {given}" if name in SHOWN else f"--set {given}")
+    return options
 
 
 def _exact_number(value: float) -> str:
@@ -119,21 +105,10 @@ def _exact_number(value: float) -> str:
     return brief if float(brief) == value else repr(value)
 
 
-def _shell_options(given: Mapping[str, Any]) -> list[str]:
-    """Return options as a shell takes them, without those that have their usual value or none."""
-    return [
-        f"--{name} {shlex.quote(str(value))}"
-        for name, value in given.items()
-        if value not in (None, USUAL.get(name))
-    ]
-
-
-def _class_list(plan: Plan) -> str | None:
-    """Return the classes by commas, as ``--classes`` reads them; None where they are not known."""
-    if plan.classes is None:
-        return None
+def _csv_line(words: Sequence[object]) -> str:
+    """Return words by commas, as options read them."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(plan.classes)
+    csv.writer(line, lineterminator="").writerow(words)
     return line.getvalue()
 
 
@@ -383,7 +358,7 @@ def plan_text(plan: Plan) -> str:
         _head_lines(plan),
         _bullet_list("Which method", _method_sentences(plan)),
         # told where moments are recommended too: silos and files of votes need votes
-        _bullet_list("Why" if plan.method == "votes" else "If you vote", reasons(plan)),
+        _bullet_list("Why" if plan.method == "pate" else "If you vote", reasons(plan)),
         _bullet_list("What would make it better", _improvement_lines(plan)),
         _bullet_list("At other budgets", [_budget_words(plan, point) for point in plan.frontier]),
         _bullet_list("Assumed", plan.assumptions),
@@ -407,7 +382,7 @@ def _method_sentences(plan: Plan) -> list[str]:
             "Record moments cannot be forecast without a labelled public table like the private"
             " one; give one with --like."
         )
-        if plan.method == "votes":
+        if plan.method == "pate":
             return [
                 "Votes were planned, by the learning curve of a teacher. " + cannot,
             ]
@@ -416,7 +391,7 @@ def _method_sentences(plan: Plan) -> list[str]:
             " they are usually the better method, the more so the smaller epsilon is; all records"
             " add to one noisy sum, and none is lost to a shard. " + cannot,
             f"Votes, at their best setting by a guess: student {share_range(votes)}. Take the"
-            " setting below with --method votes for black-box learners, silos and files of votes.",
+            " setting below with --method pate for black-box learners, silos and files of votes.",
         ]
     moments = plan.moments.student_accuracy
     sentences = no_figure_sentences(plan)
@@ -425,17 +400,17 @@ def _method_sentences(plan: Plan) -> list[str]:
         f"Record moments: student {share_range(moments)}. Votes, at their best setting: student"
         f" {share_range(votes)}. {'The ranges are apart.' if apart else 'The ranges overlap.'}"
     ]
-    if plan.method == "moments":
+    if plan.method == "record-moments":
         sentences.append(
             "Moments are recommended: they have nothing to set, all records add to one noisy sum,"
             " and none is lost to a shard. They need the records themselves. For black-box"
             " learners, silos and files of votes take the setting of votes below"
-            " (--method votes)."
+            " (--method pate)."
         )
     else:
         sentences.append(
             "Votes are recommended: their students do better here than a linear model in a public"
-            " basis. Moments have nothing to set (--method moments)."
+            " basis. Moments have nothing to set (--method record-moments)."
         )
     for epsilon, estimate in plan.moments.frontier:
         if epsilon != plan.task.epsilon:
@@ -485,7 +460,7 @@ def _head_lines(plan: Plan) -> str:
             f"{SOURCES[plan.source]}; {count_text(len(plan.evaluated), 'setting')} evaluated"
         ),
     }
-    if plan.method == "moments":
+    if plan.method == "record-moments":
         # these rows are about votes alone
         for name in ("recipe", "answers", "labels"):
             del rows[name]
@@ -506,7 +481,7 @@ def _student_words(plan: Plan) -> str:
 
 
 def _method_words(plan: Plan) -> str:
-    if plan.method == "moments":
+    if plan.method == "record-moments":
         return "record moments: noisy sums over all records"
     return "votes of teachers on shards"
 

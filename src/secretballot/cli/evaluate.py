@@ -1,4 +1,4 @@
-"""`secretballot compare`: releases side by side."""
+"""`secretballot evaluate`: models on a public labelled table, and releases side by side."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,52 +6,64 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secretballot.cli.metrics_lines import print_no_better, share_text
-from secretballot.cli.options import AsJson
+from secretballot.cli.metrics_lines import print_metrics, print_no_better, share_text
 from secretballot.cli.outcome import print_json, say
+from secretballot.cli.settings import AsJson
+from secretballot.runs.spec import words_of
 
 if TYPE_CHECKING:
     from secretballot.report.metrics import PairedDifference
-    from secretballot.runs.compare import ComparedRelease, Comparison
+    from secretballot.runs.evaluate import EvaluatedRelease, Evaluation
 
 
 _LABEL = 18  # columns of the words before the values
 
 
-def compare(
-    releases: Annotated[
+def evaluate(
+    paths: Annotated[
         list[Path],
-        typer.Argument(metavar="A B", help="Two or more release folders, or folders of runs."),
-    ],
-    evaluate: Annotated[
-        Path | None,
-        typer.Option(
-            "--evaluate", metavar="FILE", help="Public labelled records to measure students on."
+        typer.Argument(
+            metavar="RELEASE... [TABLE]",
+            help="Release folders, or folders of runs; last a public labelled table.",
         ),
-    ] = None,
+    ],
     target: Annotated[
-        str | None, typer.Option("--target", metavar="COL", help="Their column with the class.")
+        str | None,
+        typer.Option(
+            "--target", metavar="COL[,COL...]", help="Column of the table with the class or number."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare releases: prices and promises, sizes, and their students on public labelled records.
+    """Measure models on a public labelled table, and compare their releases.
 
     Every release is verified first. Students are compared with the first one row by row, so the
-    interval of a difference is narrower than the intervals of each suggest.
+    interval of a difference is narrower than the intervals of each suggest. Without a table prices
+    and guarantees alone are compared.
 
     \b
-    Example: secretballot compare first second --evaluate test.csv --target ill
+    Example: secretballot evaluate first second test.csv --target ill
     """
-    from secretballot.runs.compare import CompareRun, run_compare
+    from secretballot.cli.console import watching
+    from secretballot.runs.evaluate import evaluate as evaluate_releases
 
-    found = run_compare(CompareRun(tuple(releases), evaluate, target))
+    table = paths[-1] if target is not None else None
+    releases = paths[:-1] if target is not None else paths
+    with watching() as watch:
+        watch.step("Evaluating")
+        found = evaluate_releases(releases, table, words_of(target) if target else ())
     if as_json:
         print_json(found.to_json())
+    elif len(found.releases) == 1 and found.releases[0].metrics is not None:
+        print_no_better(found.releases[0].metrics)
+        print_metrics(found.releases[0].metrics)
+        if found.caution is not None:
+            say(f"caution: {found.caution}")
     else:
         _print_lines(found)
 
 
-def _print_lines(found: "Comparison") -> None:
+def _print_lines(found: "Evaluation") -> None:
     """Print the comparison for a person: a column for each release, by letters."""
     letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found.releases))]
     for letter, release in zip(letters, found.releases, strict=True):
@@ -82,14 +94,14 @@ def _difference_text(found: "PairedDifference") -> tuple[str, str]:
     return f"{found.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"
 
 
-def _price_text(release: "ComparedRelease") -> str:
+def _price_text(release: "EvaluatedRelease") -> str:
     from secretballot.report.certificate.plan_checks import total_price
 
     epsilon, delta = total_price(release.certificate)
     return f"{epsilon:g}, {delta:g}"
 
 
-def _spent_text(release: "ComparedRelease") -> str:
+def _spent_text(release: "EvaluatedRelease") -> str:
     account = release.certificate["composition"]
     spent, budget = (account.get(name) or {} for name in ("spent_after", "budget"))
     if "epsilon" not in spent or "epsilon" not in budget:
@@ -97,43 +109,37 @@ def _spent_text(release: "ComparedRelease") -> str:
     return f"epsilon {spent['epsilon']:g} of {budget['epsilon']:g}"
 
 
-def _size_text(release: "ComparedRelease") -> str:
+def _size_text(release: "EvaluatedRelease") -> str:
     size = release.student_bytes
     return "-" if size is None else f"{size:,} bytes"
 
 
-def _of_metrics(name: str) -> Callable[["ComparedRelease"], str]:
+def _of_metrics(name: str) -> Callable[["EvaluatedRelease"], str]:
     return lambda release: share_text(getattr(release.metrics, name))
 
 
-def _interval_text(release: "ComparedRelease") -> str:
+def _interval_text(release: "EvaluatedRelease") -> str:
     interval: Any = getattr(release.metrics, "accuracy_interval", None)
     return f"{interval.low:.4f} to {interval.high:.4f}"
 
 
-def _recall_text(release: "ComparedRelease") -> str:
+def _recall_text(release: "EvaluatedRelease") -> str:
     classes: Any = getattr(release.metrics, "classes", ())
     return " ".join(f"{one.name}: {share_text(one.recall)}" for one in classes[:4])
 
 
-_LINES: tuple[tuple[str, Callable[["ComparedRelease"], str]], ...] = (
+_LINES: tuple[tuple[str, Callable[["EvaluatedRelease"], str]], ...] = (
     ("epsilon, delta", _price_text),
     ("for each", lambda one: str(one.certificate["unit"])),
     ("relation", lambda one: str(one.certificate["relation"])),
     ("dataset", lambda one: str(one.certificate["composition"]["dataset"])),
     ("spent after it", _spent_text),
     ("method", lambda one: one.method),
-    ("teachers", lambda one: f"{one.certificate['released']['n_teachers'] or '-'}"),
-    (
-        "answers",
-        lambda one: (
-            f"{one.certificate['released']['answered']:,} of"
-            f" {one.certificate['released']['queries']:,}"
-        ),
-    ),
+    ("teachers", lambda one: f"{one.certificate['released'].get('n_teachers') or '-'}"),
+    ("answers", lambda one: f"{one.certificate['released'].get('answered') or '-'}"),
     ("student", _size_text),
 )
-_METRICS: tuple[tuple[str, Callable[["ComparedRelease"], str]], ...] = (
+_METRICS: tuple[tuple[str, Callable[["EvaluatedRelease"], str]], ...] = (
     ("accuracy", _of_metrics("accuracy")),
     ("  Wilson, 95 %", _interval_text),
     ("majority", _of_metrics("majority_accuracy")),

@@ -1,7 +1,7 @@
 """Releases side by side: what they promise and cost, and how good their students are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,33 +25,17 @@ from secretballot.report.metrics import (
     paired_balanced_difference,
     paired_difference,
 )
+from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
+from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES
 from secretballot.runs.student_file import StudentFile, read_student_file, release_of
 from secretballot.runs.table_match import TableCells, misfits
+from secretballot.runs.tables import RunTables, declared_names, targets_of
 
 ROLE = "labelled file"
 
 
 @dataclass(frozen=True)
-class CompareRun:
-    """Which releases to compare, and on what.
-
-    Attributes
-    ----------
-    releases : tuple of Path
-        Release folders or folders of runs, two or more.
-    evaluate : Path or None
-        Public labelled records, with the raw columns that every student reads.
-    target : str or None
-        Column of `evaluate` with the class.
-    """
-
-    releases: tuple[Path, ...]
-    evaluate: Path | None = None
-    target: str | None = None
-
-
-@dataclass(frozen=True)
-class ComparedRelease:
+class EvaluatedRelease:
     """What one release promises, and how good its student is.
 
     Attributes
@@ -68,21 +52,21 @@ class ComparedRelease:
     path: Path
     certificate: dict[str, Any]
     student_bytes: int | None
-    metrics: Metrics | None = None
+    metrics: Metrics | TableMetrics | None = None
 
     @property
     def method(self) -> str:
         """How private records became the model."""
         if has_moments(self.certificate):
-            return "moments"
+            return MOMENTS
         if is_by_record(self.certificate):
-            return "record-votes"
-        return "choice" if is_chosen(self.certificate) else "votes"
+            return RECORD_VOTES
+        return CHOICE if is_chosen(self.certificate) else PATE
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
         document, (epsilon, delta) = self.certificate, total_price(self.certificate)
-        account = document["composition"]
+        account, released = document["composition"], document["released"]
         return {
             "release": str(self.path),
             "epsilon": epsilon,
@@ -90,10 +74,10 @@ class ComparedRelease:
             "unit": document["unit"],
             "relation": document["relation"],
             "method": self.method,
-            "teachers": document["released"]["n_teachers"],
-            "queries": document["released"]["queries"],
-            "answered": document["released"]["answered"],
-            "classes": document["released"]["classes"],
+            **{
+                name: released.get(name)
+                for name in ("n_teachers", "queries", "answered", "classes")
+            },
             "ledger": {
                 name: account.get(name) for name in ("dataset", "kind", "budget", "spent_after")
             },
@@ -129,12 +113,12 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Evaluation:
     """What was compared.
 
     Attributes
     ----------
-    releases : tuple of ComparedRelease
+    releases : tuple of EvaluatedRelease
     differences : tuple of Difference
         Of each release but the first, less the first; empty without labelled records.
     caution : str or None
@@ -142,7 +126,7 @@ class Comparison:
         what most of a column of the labelled records says.
     """
 
-    releases: tuple[ComparedRelease, ...]
+    releases: tuple[EvaluatedRelease, ...]
     differences: tuple[Difference, ...]
     caution: str | None
 
@@ -155,63 +139,95 @@ class Comparison:
         }
 
 
-def run_compare(run: CompareRun) -> Comparison:
-    """Compare releases.
+def evaluate(
+    releases: Sequence[Path], table: Path | None = None, target: Sequence[str] = ()
+) -> Evaluation:
+    """Measure the students of releases on a public labelled table, and compare them.
 
     Parameters
     ----------
-    run : CompareRun
+    releases : sequence of Path
+        Release folders or folders of runs.
+    table : Path, optional
+        Public labelled records, with the raw columns that every student reads; without it promises
+        and prices alone are compared.
+    target : sequence of str
+        Column of the table with the class or the number; the columns of several labels.
 
     Raises
     ------
     ParameterError
-        If there are fewer than two, or labelled records without the name of their class column.
+        If there is nothing to do, or a table without its target.
     CertificateError
-        If a release does not verify: what it says of itself is then worth nothing.
+        If a release does not verify: what it says of itself is then worthless.
     DataError
         If a file cannot be read, or the students are of different classes.
     """
-    _refuse_unfit_settings(run)
-    releases = [_verified_release(path) for path in run.releases]
-    differences: tuple[Difference, ...] = ()
-    cautions = [_promises_caution(releases)]
-    if run.evaluate is not None and run.target is not None:
-        _check_classes(releases)
-        classes = releases[0].certificate["released"]["classes"]
-        frame = read_table(run.evaluate, role=ROLE)
-        truth = class_indices(frame, run.target, classes, role=ROLE)
-        students = [read_student_file(path) for path in run.releases]
-        measured = [_metrics_and_answers(student, frame, truth, classes) for student in students]
-        cautions += dict.fromkeys(_caution_of_columns(student, frame) for student in students)
-        releases = [
-            ComparedRelease(one.path, one.certificate, one.student_bytes, metrics)
-            for one, (metrics, _) in zip(releases, measured, strict=True)
-        ]
-        # all are compared with the first, on the same rows
-        first = measured[0][1] == truth
-        differences = tuple(
-            Difference(
-                path,
-                paired_difference(answers == truth, first),
-                paired_balanced_difference(answers == truth, first, truth),
+    if len(releases) < 2 and table is None:
+        raise ParameterError("Name a public labelled table, or two releases to compare.")
+    if (table is None) != (not target):
+        raise ParameterError("A labelled table and its target go together; give both, or none.")
+    found = [_verified_release(path) for path in releases]
+    cautions = [_promises_caution(found)]
+    if table is None:
+        return _evaluation(found, (), cautions)
+    frame = read_table(table, role=ROLE)
+    students = [read_student_file(path) for path in releases]
+    cautions += dict.fromkeys(_caution_of_columns(student, frame) for student in students)
+    if has_table(found[0].certificate):
+        if len(found) > 1:
+            raise ParameterError(
+                "Of numbers, or of several labels, one release is evaluated at a time; leave the"
+                " others out."
             )
-            for path, (_, answers) in zip(run.releases[1:], measured[1:], strict=True)
+        metrics = _metrics_of_table(found[0], students[0], frame, target)
+        return _evaluation([replace(found[0], metrics=metrics)], (), cautions)
+    _check_classes(found)
+    classes = found[0].certificate["released"]["classes"]
+    truth = class_indices(frame, target[0], classes, role=ROLE)
+    measured = [_metrics_and_answers(student, frame, truth, classes) for student in students]
+    found = [
+        replace(one, metrics=metrics) for one, (metrics, _) in zip(found, measured, strict=True)
+    ]
+    # all are compared with the first, on the same rows
+    first = measured[0][1] == truth
+    differences = tuple(
+        Difference(
+            path,
+            paired_difference(answers == truth, first),
+            paired_balanced_difference(answers == truth, first, truth),
         )
+        for path, (_, answers) in zip(releases[1:], measured[1:], strict=True)
+    )
+    return _evaluation(found, differences, cautions)
+
+
+def _evaluation(
+    releases: Sequence[EvaluatedRelease],
+    differences: tuple[Difference, ...],
+    cautions: Sequence[str | None],
+) -> Evaluation:
     caution = " ".join(one for one in cautions if one is not None)
-    return Comparison(tuple(releases), differences, caution or None)
+    return Evaluation(tuple(releases), differences, caution or None)
 
 
-def _refuse_unfit_settings(run: CompareRun) -> None:
-    if len(run.releases) < 2:
-        raise ParameterError("One release has nothing to be compared with; name two or more.")
-    if (run.evaluate is None) != (run.target is None):
-        raise ParameterError(
-            "Labelled records and the column of their classes go together; give both --evaluate"
-            " and --target."
-        )
+def _metrics_of_table(
+    release: EvaluatedRelease, student: StudentFile, frame: pd.DataFrame, target: Sequence[str]
+) -> TableMetrics:
+    """Return the metrics of a student of a number, or of several labels."""
+    student.check_columns(frame, role=ROLE)
+    X = student.schema.encode(frame, role=ROLE)
+    bounds = release.certificate["public"].get("bounds")
+    place = Path(release.path)
+    tables = RunTables(
+        place, place, target[0], bounds=bounds, labels=() if bounds else tuple(target)
+    )
+    names = declared_names(tables, student.schema)
+    truth = targets_of(tables, frame, names, role=ROLE, private=False)
+    return metrics_of_table_student(student.model, X, truth)
 
 
-def _verified_release(path: Path) -> ComparedRelease:
+def _verified_release(path: Path) -> EvaluatedRelease:
     folder = release_of(path)
     if not (folder / CERTIFICATE_FILE).is_file():
         raise DataError(
@@ -226,17 +242,12 @@ def _verified_release(path: Path) -> ComparedRelease:
             f" {failed[0].detail.rstrip('.')}); compare genuine ones."
         )
     certificate = read_certificate(folder / CERTIFICATE_FILE)
-    if has_table(certificate):
-        raise ParameterError(
-            f"The release {shown(str(path))} is of a number or of several labels, and classes are"
-            " compared here; leave it out."
-        )
     student = folder / "student.onnx"
     size = student.stat().st_size if student.is_file() else None
-    return ComparedRelease(path, certificate, size)
+    return EvaluatedRelease(path, certificate, size)
 
 
-def _check_classes(releases: Sequence[ComparedRelease]) -> None:
+def _check_classes(releases: Sequence[EvaluatedRelease]) -> None:
     """Refuse students of different classes, which cannot be right on the same rows."""
     first, *others = [set(map(str, one.certificate["released"]["classes"])) for one in releases]
     for release, classes in zip(releases[1:], others, strict=True):
@@ -244,7 +255,7 @@ def _check_classes(releases: Sequence[ComparedRelease]) -> None:
             raise DataError(
                 f"The release {str(release.path)!r} has other classes than"
                 f" {str(releases[0].path)!r}; compare students of the same classes, or leave"
-                " --evaluate out."
+                " the table out."
             )
 
 
@@ -269,7 +280,7 @@ def _caution_of_columns(student: StudentFile, frame: pd.DataFrame) -> str | None
     return None
 
 
-def _promises_caution(releases: Sequence[ComparedRelease]) -> str | None:
+def _promises_caution(releases: Sequence[EvaluatedRelease]) -> str | None:
     """Return why prices are no measure of each other: other units, or other relations."""
     promises = {(one.certificate["unit"], one.certificate["relation"]) for one in releases}
     if len(promises) == 1:

@@ -1,0 +1,313 @@
+"""One run, from settings to folders: read, check, quote, confirm, fit, publish.
+
+What can be refused comes before anything is paid, and what is published comes last, since it can be
+made again. A run that was interrupted goes on when it is repeated: what was drawn is kept in the
+ledger, and what was paid for is not paid again.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from secretballot._validation import shown
+from secretballot.core.ledger.urls import DatabasePlace
+from secretballot.data.schema import Schema
+from secretballot.data.stored import forget_table
+from secretballot.exceptions import CertificateError
+from secretballot.publishing.job import ReleaseJob
+from secretballot.publishing.process import start_publishing
+from secretballot.publishing.release import ReleaseFolder, check_parts, publish
+from secretballot.released import ReleasedTable
+from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.metrics import Metrics, metrics_of_student
+from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
+from secretballot.runs.account import (
+    ledger_of_run,
+    place_of_account,
+    question_of_total,
+    state_of_account,
+)
+from secretballot.runs.caution import cautions_of_price, check_confirmed, settle_questions
+from secretballot.runs.choice import chosen_words
+from secretballot.runs.folder import RunFolder
+from secretballot.runs.methods import Fitted, Method, VoteInputs, method_of
+from secretballot.runs.moments_spread import MomentsSpread
+from secretballot.runs.progress import Caution, Watch
+from secretballot.runs.quote import Quote
+from secretballot.runs.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to; `metrics` is about the evaluation table, not for publication by itself.
+
+    Attributes
+    ----------
+    method : str
+    certificate : dict
+    metrics : Metrics, TableMetrics or None
+        How good the student is on the rows of the evaluation table; None of a run that is repeated.
+    queries, answered : int
+        Public points asked, or labelled, and answered.
+    release, vault : Path
+    files : tuple of str
+        Names of the files in the release.
+    account : Path or DatabasePlace
+        Ledger that paid.
+    resumed : bool
+        Whether an interrupted run was taken up.
+    spread : MomentsSpread or None
+        How far the run might have come out otherwise, where record moments of few records say so.
+    chosen : str or None
+        Candidate, or hypothesis in words, of a choice.
+    candidates : int or None
+        How many there were.
+    """
+
+    method: str
+    certificate: dict[str, Any]
+    metrics: Metrics | TableMetrics | None
+    queries: int
+    answered: int
+    release: Path
+    vault: Path
+    files: tuple[str, ...]
+    account: Path | DatabasePlace
+    resumed: bool
+    spread: MomentsSpread | None = None
+    chosen: str | None = None
+    candidates: int | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the evaluation table's rows that the student got right."""
+        return getattr(self.metrics, "accuracy", None)
+
+
+def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
+    """Learn, choose or label, and write the folders of the run.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    reporter : Watch, optional
+        Told what happens, and asked what was not confirmed.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit; nothing was spent.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used.
+
+    Privacy
+    -------
+    Unit : one record with all its labels, or all records of one id of the unit column.
+    Relation : as the settings declare.
+    Price : the (epsilon, delta) of the settings, composed in the ledger with everything else
+        released from the dataset. Candidates of a choice may depend on these records by what the
+        same ledger paid for only: the caller's word, written on the certificate.
+    Messages : checks before the release are for the curator alone and never show a private value.
+    """
+    watch = reporter or Watch()
+    start_publishing()  # which takes seconds to be ready, and is wanted at the end
+    method, folder = _checked(spec)
+    spec = method.spec
+    if folder.finished:
+        return _outcome_again(spec, folder, watch)
+    with folder:
+        watch.step("Reading tables")
+        inputs = method.read(watch, folder.vault)
+        method.check_inputs(inputs, watch)
+        total = settle_questions(
+            _questions(method, inputs, folder, watch), spec.execution.confirm, watch
+        )
+        if total is not None:
+            spec = method.spec = spec.with_total(total)
+        # of an estimate that sets the queries the learner looks at the account before it trains
+        priced = getattr(method, "_estimate", None) is None
+        ledger = ledger_of_run(spec, folder, inputs.unit, watch, priced=priced)
+        _note_missing_words(spec, watch)
+        watch.step(method.step)
+        fitted = method.fit(inputs, folder, ledger, watch)
+        made = publish(
+            folder.release, _job(method, inputs, fitted), damaged=folder.damaged, say=watch.step
+        )
+        forget_table(folder.vault)
+    queries, answered = _counts(fitted)
+    return Outcome(
+        method=spec.method.name,
+        certificate=made.certificate,
+        metrics=_measured(made, inputs, watch),
+        queries=queries,
+        answered=answered,
+        release=folder.release,
+        vault=folder.vault,
+        files=tuple(made.files),
+        account=place_of_account(spec, folder),
+        resumed=folder.resumed,
+        spread=fitted.spread,
+        chosen=fitted.chosen,
+        candidates=fitted.n_candidates,
+    )
+
+
+def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
+    """Return what a run would cost and ask; it is checked as the run would be, and nothing is made,
+    trained or spent.
+
+    Raises
+    ------
+    ParameterError, DataError, LedgerError
+        As the run itself would raise them.
+    """
+    watch = reporter or Watch()
+    method, folder = _checked(spec)
+    inputs = method.read(watch, None)
+    method.check_inputs(inputs, watch)
+    return replace(
+        method.quote(method.sizes(inputs)),
+        cautions=tuple(dict.fromkeys(_questions(method, inputs, folder, watch))),
+        account=state_of_account(method.spec, folder, inputs.unit),
+    )
+
+
+def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
+    """Return the method and the folder of a run whose settings can be; no table was read."""
+    check_confirmed(spec.execution.confirm)
+    check_parts(spec.output.exclude)
+    method = method_of(spec)
+    method.check()
+    described = {**spec.identity(), **method.description()}
+    return method, RunFolder(spec.output.out, json.loads(json.dumps(described, default=str)))
+
+
+def _questions(method: Method, inputs: Any, folder: RunFolder, watch: Watch) -> Iterator[Caution]:
+    """Yield all that is to be asked before anything is spent."""
+    spec = method.spec
+    yield from cautions_of_price(spec.price, spec.data.n_records)
+    place = place_of_account(spec, folder)
+    yield from question_of_total(spec, place, own=place == folder.ledger)
+    yield from method.questions(inputs, watch)
+
+
+def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
+    """Return all that the release is made of: what was released, public inputs, and settings."""
+    spec = method.spec
+    job = ReleaseJob(
+        fitted.released,
+        fitted.student,
+        without=spec.output.exclude,
+        about=spec.about.on_certificate,
+        seed=spec.method.random_state,
+    )
+    if isinstance(inputs, VoteInputs):  # which have no public points
+        return job
+    classes = None if isinstance(fitted.released, ReleasedTable) else inputs.classes
+    return replace(
+        job,
+        X_public=inputs.X_public,
+        schema=replace(inputs.schema, classes=classes).to_json(),
+        asked=fitted.asked,
+        abstentions=method.abstentions,
+        raw_rows=inputs.raw_rows,
+        test=inputs.test_rows if spec.output.publish_metrics else None,
+    )
+
+
+def _counts(fitted: Fitted) -> tuple[int, int]:
+    released = fitted.released
+    if isinstance(released, ReleasedTable):
+        return len(released.rows), len(released.rows)
+    return len(released.queries), int(released.answered.sum())
+
+
+def _measured(made: ReleaseFolder, inputs: Any, watch: Watch) -> Metrics | TableMetrics | None:
+    """Return the metrics of the published student, and say so where it cannot be measured."""
+    test = getattr(inputs, "test_rows", None)
+    if test is None:
+        return None
+    if made.student is None:
+        watch.note(
+            "The student cannot be handed back by the process that fitted it, so it is not"
+            " measured.",
+            private=False,
+        )
+        return None
+    classes = inputs.classes
+    if not classes:
+        return metrics_of_table_student(made.student, *test)
+    points, index = test
+    return metrics_of_student(made.student, points, index, classes)
+
+
+def _note_missing_words(spec: RunSpec, watch: Watch) -> None:
+    """Tell the curator what a reader of the report will miss."""
+    if "report" in spec.output.exclude:
+        return
+    missing = [name for name, value in spec.about if value is None]
+    if missing:
+        watch.note(
+            f"The report has no {' and no '.join(missing)}; give {', '.join(missing)} under [about]"
+            " in a file of settings. All of it is public.",
+            private=True,  # for the curator, and no part of what machines read of the run
+        )
+
+
+def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
+    """Return what is in the release of a finished run, and say that nothing was done; the student
+    is not measured again.
+
+    Raises
+    ------
+    CertificateError
+        If the release is damaged.
+    """
+    # The file is as anybody may have changed it since, so its fields are checked like a stranger's.
+    certificate = read_certificate(folder.release / "certificate.json")
+    released, public = certificate.get("released"), certificate.get("public")
+    stated = released if isinstance(released, dict) else {}
+    queries, answered = stated.get("queries"), stated.get("answered")
+    rows, chosen, candidates, problem = stated.get("rows"), None, None, False
+    if isinstance(rows, list):  # the answers of a table stand on the certificate
+        queries = answered = len(rows)
+    try:
+        if isinstance(public, dict) and "n_candidates" in public:
+            candidates = int(public["n_candidates"])
+            schema = Schema.read(folder.release / "schema.json")
+            chosen = chosen_words(public, schema, stated["classes"])
+    except (LookupError, TypeError, ValueError, AttributeError):
+        problem = True
+    if problem or not (isinstance(queries, int) and isinstance(answered, int)):
+        raise CertificateError(
+            f"{shown(folder.release)} is damaged; see what `secretballot verify` says of it."
+        )
+    watch.note(
+        "This very run is finished already: nothing was done and nothing was spent. For another"
+        " one, give another folder.",
+        private=False,
+    )
+    # a crash may have come between the release and this
+    forget_table(folder.vault)
+    return Outcome(
+        method=spec.method.name,
+        certificate=certificate,
+        metrics=None,
+        queries=queries,
+        answered=answered,
+        release=folder.release,
+        vault=folder.vault,
+        files=tuple(sorted(found.name for found in folder.release.iterdir())),
+        account=place_of_account(spec, folder),
+        resumed=False,
+        chosen=chosen,
+        candidates=candidates,
+    )

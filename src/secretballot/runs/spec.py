@@ -1,0 +1,883 @@
+"""All settings of a run, each declared once: `RunSpec`.
+
+TOML files, the command line and Python keywords are three readers of it. Every field has a mark:
+*identity* (it shapes the release, and a run is resumed by the same identity), *execution* (how the
+work is done, and what was confirmed) or *place* (where files and accounts lie).
+"""
+
+import csv
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+
+from secretballot._naming import integers_or_words
+from secretballot._places import place_of, shown_place, table_name
+from secretballot._validation import Abstentions, HeaderLine, VotesKind, name_part, shown
+from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
+from secretballot.named_learners import imports_a_class
+
+if TYPE_CHECKING:
+    from secretballot.core.price import PrivacyBudget
+
+Mark = Literal["identity", "execution", "place"]
+MOMENTS, PATE, RECORD_VOTES, CHOICE = "record-moments", "pate", "record-votes", "semi-private"
+VOTES, STREAM = "votes", "stream"
+#: Methods of `learn`, the default first.
+METHODS = (MOMENTS, PATE, RECORD_VOTES, CHOICE)
+#: The account of a run alone, in its vault.
+OWN = "own"
+DEFAULT_OUT = Path("secretballot-out")
+LARGEST = 1 << 20  # bytes of a file of settings
+_LONGEST = 500  # characters of a text about a release
+_LEARNERS = (
+    "logistic, tree, forest, boosting, naive-bayes, knn, each with settings where wanted"
+    " (tree:max_depth=3), or module:Class"
+)
+
+
+def words_of(value: Any) -> Any:
+    """Return the words of a list by commas; a word with a comma in it is quoted as in CSV."""
+    if not isinstance(value, str):
+        return value
+    problem = ""
+    try:
+        value.encode()
+        return tuple(
+            word.strip() for row in csv.reader([value], skipinitialspace=True) for word in row
+        )
+    except UnicodeEncodeError:
+        problem = "is not UTF-8"
+    except csv.Error:
+        problem = "has a line break, or a quotation mark that is not closed"
+    raise ValueError(f" {problem}; give words by commas, on one line.")
+
+
+def _classes(value: Any) -> Any:
+    """Return classes as they are listed, as integers where all of them are."""
+    words = words_of(value)
+    return integers_or_words(words) if isinstance(value, str) else words
+
+
+def _two_numbers(value: Any) -> Any:
+    words = words_of(value)
+    return (words.epsilon, words.delta) if hasattr(words, "epsilon") else words
+
+
+def _weights(value: Any) -> Any:
+    """Return what decisions count each class for: a name, or weights by class (``no:1,yes:20``)."""
+    if not isinstance(value, str) or value in ("auto", "none", "balanced"):
+        return value
+    weights: dict[str, float] = {}
+    for number, word in enumerate(words_of(value), start=1):
+        name, _, weight = word.rpartition(":")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            name = ""
+        if not name or len(weights) < number:
+            raise ValueError(
+                f" has {shown(word)}; write auto, none, balanced, or class:weight pairs, each class"
+                " once, as in no:1,yes:20."
+            )
+    return weights
+
+
+def _number_or_name(value: Any) -> Any:
+    """Return an integer, or the name of what finds one, such as ``estimate:epsilon=0.1``."""
+    text = value.strip() if isinstance(value, str) else ""
+    return int(text) if text.lstrip("+-").isdigit() else value
+
+
+def _account(value: Any) -> Any:
+    from secretballot.core.ledger.urls import file_or_database
+
+    return value if value == OWN or not isinstance(value, str) else file_or_database(value)
+
+
+def _not_a_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f" is {value}; it must be a number.")
+    return value
+
+
+def _line(value: Any) -> Any:
+    if not (isinstance(value, str) and value.strip() and value.isprintable()):
+        raise ValueError(f" is {shown(value)}; give text on one line, or leave it out.")
+    if len(value) > _LONGEST:
+        raise ValueError(f" has {len(value):,} characters; give at most {_LONGEST}.")
+    return value
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(words_of)]
+Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
+Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
+Place = Annotated[Path | str, BeforeValidator(lambda value: place_of(os.fspath(value)))]
+# of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
+Account = Annotated[Any, BeforeValidator(_account)]
+Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
+Seed = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
+Number = Annotated[float, BeforeValidator(_not_a_truth)]
+Line = Annotated[str, BeforeValidator(_line)]
+Weights = Annotated[
+    Literal["auto", "none", "balanced"] | dict[str, float], BeforeValidator(_weights)
+]
+Queries = Annotated[Count | str, BeforeValidator(_number_or_name)]
+
+
+def setting(
+    default: Any,
+    text: str,
+    *,
+    mark: Mark = "identity",
+    metavar: str = "NAME",
+    panel: str | None = None,
+    **more: Any,
+) -> Any:
+    """Return a field: its default, what it means, its mark, how its value is called in a help text,
+    and the panel of the help that shows it; None leaves it to files and ``--set``."""
+    extra: dict[str, Any] = {"mark": mark, "metavar": metavar, "panel": panel}
+    return Field(default, description=text, json_schema_extra=extra, **more)
+
+
+DATA, PRIVACY, METHOD, RUN = "Data", "Privacy", "Method", "Run"
+
+
+class Part(BaseModel):
+    """A group of settings."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        arbitrary_types_allowed=True,
+        populate_by_name=True,
+    )
+
+    @classmethod
+    def only(cls, *names: str) -> "type[Part]":
+        """Return this group with some of its fields, for the options of a verb."""
+        fields: dict[str, Any] = {
+            name: (field.annotation, field)
+            for name, field in cls.model_fields.items()
+            if (field.alias or name) in names
+        }
+        return create_model(cls.__name__, __base__=Part, **fields)
+
+
+class DataSpec(Part):
+    """Which tables a run reads, and which of their columns have a duty."""
+
+    private: Place | None = setting(
+        None, "Private labelled table.", mark="place", metavar="PRIVATE"
+    )
+    public: Place | None = setting(
+        None, "Public table without labels.", mark="place", metavar="PUBLIC"
+    )
+    target: Words = setting(
+        (), "Column to learn; several are yes-or-no labels.", metavar="COL[,COL...]", panel=DATA
+    )
+    classes: Classes | None = setting(
+        None,
+        "All classes, from public knowledge; the last of two is the positive one.",
+        metavar="A,B",
+        panel=DATA,
+    )
+    bounds: Pair | None = setting(
+        None, "The target is a number within these public bounds.", metavar="LOW,HIGH", panel=DATA
+    )
+    unit: str | None = setting(
+        None,
+        "Protect all rows of one id together, such as a patient's.",
+        metavar="COL",
+        panel=DATA,
+    )
+    drop: Words = setting((), "Columns to ignore.", metavar="A,B", panel=DATA)
+    schema_file: Path | None = setting(
+        None,
+        "Column types, as `plan` writes them; by default those of PUBLIC.",
+        mark="place",
+        metavar="FILE",
+        panel=DATA,
+        alias="schema",
+    )
+    accept_unseen: Words = setting(
+        (),
+        "Columns to go on with though most of their cells do not fit the public ones.",
+        mark="execution",
+        metavar="A,B",
+    )
+    n_records: Count | None = setting(
+        None, "Public statement of the number of private records.", metavar="N"
+    )
+
+    @property
+    def kind(self) -> Literal["class", "number", "labels"]:
+        """What the target is: one of classes, a number, or several labels."""
+        if self.bounds is not None:
+            return "number"
+        return "labels" if len(self.target) > 1 else "class"
+
+
+class BudgetSpec(Part):
+    """What a release costs, and the account that pays."""
+
+    epsilon: Number | None = setting(
+        None,
+        "Price of this release; 1 is usual, above 4 is weak.",
+        metavar="E",
+        panel=PRIVACY,
+    )
+    delta: Number | None = setting(
+        None,
+        "Far below one over the number of units, such as 1e-6.",
+        metavar="D",
+        panel=PRIVACY,
+    )
+    relation: Literal["add-remove", "replace-one"] = setting(
+        "add-remove", "The change that is protected: a unit more or less, or a record replaced."
+    )
+    total: Pair | None = setting(
+        None,
+        "Limit of all releases; needed once, when the account is opened.",
+        mark="execution",
+        metavar="E,D",
+        panel=PRIVACY,
+    )
+    ledger: Account | None = setting(
+        None,
+        "Account: a file, a folder, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else"
+        " PRIVATE.ledger.",
+        mark="place",
+        metavar="PLACE",
+        panel=PRIVACY,
+    )
+    dataset: str | None = setting(
+        None, "Public name of the private data; by default that of its file.", panel=PRIVACY
+    )
+
+
+class MethodSpec(Part):
+    """What all methods have."""
+
+    random_state: Seed = setting(
+        0, "Seed of fits and of the choice of public points; never of the noise.", metavar="N"
+    )
+
+
+class StudentSpec(MethodSpec):
+    """What the methods with a student have."""
+
+    student: str = setting("auto", f"Model to publish: auto, boosted, {_LEARNERS}.", panel=METHOD)
+
+
+class MomentsSpec(StudentSpec):
+    """Noisy sums over all records."""
+
+    name: Literal["record-moments"] = "record-moments"
+    class_weight: Weights = setting(
+        "auto",
+        "none, balanced or A:W,B:W: what decisions count each class for; auto balances where"
+        " positive_rate is given.",
+        metavar="HOW",
+        panel=METHOD,
+    )
+    positive_rate: Number | None = setting(
+        None, "Public share of the last of two classes; a rare one is looked for.", gt=0, lt=1
+    )
+
+
+class PateSpec(StudentSpec):
+    """Teachers on disjoint shards vote on public points."""
+
+    name: Literal["pate"] = "pate"
+    teacher: str | None = setting(None, f"PATE: {_LEARNERS}; of numbers ridge.", panel=METHOD)
+    n_teachers: Count | None = setting(
+        None,
+        "PATE: number of teachers; by default 250, or by the stated number of records.",
+        metavar="K",
+        panel=METHOD,
+    )
+    mechanism: str = setting(
+        "auto",
+        "How votes become answers: auto, labels, counts, vote-table, laplace, sparse-vector,"
+        " abstention-table, confident, interactive; of numbers mean or quantile; of several labels"
+        " also sets.",
+    )
+    n_queries: Queries | None = setting(
+        None, "Public points to label, or estimate:epsilon=E.", metavar="L"
+    )
+    strategy: str = setting(
+        "passive",
+        "Which public points: passive, or in rounds disagreement, margin, entropy, committee,"
+        " k-center, cluster.",
+    )
+    abstentions: Abstentions = setting("drop", "What a student makes of queries without answer.")
+
+
+class RecordVotesSpec(StudentSpec):
+    """Every record votes at its nearest public points."""
+
+    name: Literal["record-votes"] = "record-votes"
+    votes_per_record: Count | None = setting(
+        None, "Public points that a record votes for; by default one in a hundred.", metavar="K"
+    )
+    n_queries: Count | None = setting(None, "Public points that take votes.", metavar="L")
+
+
+class ChoiceSpec(MethodSpec):
+    """The best of a class of hypotheses, or of saved students."""
+
+    name: Literal["semi-private"] = "semi-private"
+    hypotheses: Words = setting(
+        (), "stumps, thresholds or intervals; or student.onnx files to choose from.", metavar="A,B"
+    )
+    n_cover: Count | None = setting(
+        None, "Public points that make a class finite; by default all.", metavar="N"
+    )
+
+
+class VotesSpec(MethodSpec):
+    """Votes that were cast elsewhere."""
+
+    name: Literal["votes"] = "votes"
+    kind: VotesKind | None = setting(
+        None, "Columns are teachers (votes) or classes (counts).", panel=DATA
+    )
+    header: HeaderLine | None = setting(
+        None, "Whether the first line of a CSV file names its columns: yes or no.", panel=DATA
+    )
+    n_teachers: Count | None = setting(
+        None, "Number of teachers, where the file does not say it.", metavar="K", panel=METHOD
+    )
+    mechanism: str = setting(
+        "labels",
+        "How votes become answers: labels, counts, vote-table, laplace, sparse-vector,"
+        " abstention-table or confident.",
+        panel=METHOD,
+    )
+    n_queries: Count | None = setting(
+        None, "Rows to label; by default as many as the price allows.", metavar="L", panel=METHOD
+    )
+
+
+class StreamSpec(MethodSpec):
+    """Teachers that answer over HTTP, paid for beforehand."""
+
+    name: Literal["stream"] = "stream"
+    stream: str = setting("session", "Name of the stream, in addresses.", panel=METHOD)
+    n_queries: Count = setting(..., "Queries that may be asked.", metavar="L", panel=METHOD)
+    teacher: str = setting("logistic", f"Teacher: {_LEARNERS}.", panel=METHOD)
+    n_teachers: Count = setting(250, "Number of teachers.", metavar="K", panel=METHOD)
+    mechanism: Literal["labels", "counts"] = setting(
+        "labels", "What an answer holds: labels or counts.", panel=METHOD
+    )
+
+
+AnyMethod = Annotated[
+    MomentsSpec | PateSpec | RecordVotesSpec | ChoiceSpec | VotesSpec | StreamSpec,
+    Field(discriminator="name"),
+]
+METHOD_SPECS: dict[str, type[MethodSpec]] = {
+    spec.model_fields["name"].default: spec for spec in get_args(get_args(AnyMethod)[0])
+}
+
+
+class OutputSpec(Part):
+    """What is written, and where."""
+
+    out: Path = setting(DEFAULT_OUT, "Folder of the run.", mark="place", metavar="DIR", panel=RUN)
+    evaluate: Place | None = setting(
+        None,
+        "Public labelled table to measure the model on.",
+        mark="place",
+        metavar="FILE",
+        panel=DATA,
+    )
+    publish_metrics: bool = setting(
+        False, "Write these figures into the release.", mark="execution", metavar="true"
+    )
+    exclude: Words = setting(
+        (),
+        "Parts of the release to leave out: report, student.",
+        mark="execution",
+        metavar="PARTS",
+    )
+
+
+class ExecutionSpec(Part):
+    """How the work is done."""
+
+    n_jobs: Count = setting(1, "Worker processes of the teachers.", mark="execution", metavar="N")
+    executor: str = setting(
+        "local",
+        "Where teachers work: local, dask://HOST:PORT, ray, ray://HOST:PORT.",
+        mark="execution",
+        metavar="WHERE",
+    )
+    send_shards: bool = setting(
+        False, "Send shards that lie on disk to the workers.", mark="execution", metavar="true"
+    )
+    confirm: Words = setting(
+        (),
+        "Answer questions beforehand, such as epsilon,records.",
+        mark="execution",
+        metavar="NAMES",
+        panel=RUN,
+    )
+
+
+class AboutSpec(Part):
+    """What a reader of the release learns from the curator; all of it public."""
+
+    title: Line | None = setting(None, "What people call the data.", metavar="TEXT")
+    purpose: Line | None = setting(None, "Why the release is made.", metavar="TEXT")
+    controller: Line | None = setting(
+        None, "Person or body that answers for the data.", metavar="TEXT"
+    )
+    contact: Line | None = setting(None, "How to reach somebody.", metavar="TEXT")
+
+    @property
+    def on_certificate(self) -> dict[str, str]:
+        """What is written when the release is; the purpose is there since the payment."""
+        named = {"title": self.title, "controller": self.controller, "contact": self.contact}
+        return {key: value for key, value in named.items() if value is not None}
+
+
+class ForecastSpec(Part):
+    """What a plan expects of the run, each range as value, low and high; no setting."""
+
+    n_public: int
+    student_accuracy: tuple[float, float, float] | None = None
+    answered: tuple[float, float, float] | None = None
+    balanced_accuracy: tuple[float, float, float] | None = None
+    recall: tuple[float, float, float] | None = None
+    rare_class: int | None = None
+
+
+class RunSpec(Part):
+    """All settings of a run.
+
+    Examples
+    --------
+    >>> spec = sb.RunSpec.read(
+    ...     private="patients.csv", public="public.csv", target="ill", classes="no,yes",
+    ...     epsilon=1, delta=1e-6)
+    >>> spec.method.name, spec.data.classes
+    ('record-moments', ('no', 'yes'))
+    >>> print(spec.totoml_value().splitlines()[0])
+    [data]
+    """
+
+    data: DataSpec = DataSpec()
+    budget: BudgetSpec = BudgetSpec()
+    method: AnyMethod = MomentsSpec()
+    output: OutputSpec = OutputSpec()
+    execution: ExecutionSpec = ExecutionSpec()
+    about: AboutSpec = AboutSpec()
+    forecast: ForecastSpec | None = None
+
+    @model_validator(mode="after")
+    def _price_is_complete(self) -> Self:
+        budget = self.budget
+        for name in ("epsilon", "delta"):
+            if getattr(budget, name) is None and not self._is_pure(name):
+                raise ParameterError(
+                    Parameter(name),
+                    " is missing; give the price of the release, such as epsilon 1 and delta 1e-6.",
+                )
+        if self.method.name == CHOICE and budget.delta:
+            raise ParameterError(
+                Parameter("delta"),
+                f" is {budget.delta:g}, and method {CHOICE} needs none; leave it out.",
+            )
+        _ = self.price, self.total  # made for their errors
+        return self
+
+    def _is_pure(self, name: str) -> bool:
+        return name == "delta" and self.method.name == CHOICE
+
+    @classmethod
+    def read(cls, *files: str | os.PathLike[str], **fields: Any) -> Self:
+        """Return the settings of TOML files, in their order, and of keywords.
+
+        Parameters
+        ----------
+        *files : path
+            A plan among them binds: no other source may change what it sets.
+        **fields
+            By the names of the fields, which differ in all groups; `method` names the method.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If a file cannot be read, or a setting is unknown or cannot be.
+        """
+        return cls.of_tree(Sources(files, fields).tree())
+
+    @classmethod
+    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
+        """Return the settings of nested tables."""
+        try:
+            return cls.model_validate(tree)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+        raise _refusal(problem)
+
+    @property
+    def price(self) -> "PrivacyBudget":
+        """The price of the release."""
+        from secretballot.core.price import PrivacyBudget
+
+        return PrivacyBudget(self.budget.epsilon or 0.0, self.budget.delta or 0.0)
+
+    def with_total(self, total: object) -> Self:
+        """Return these settings with the limit of all releases of the account."""
+        budget = self.budget.model_dump() | {"total": total}
+        return type(self).of_tree({**dict(self), "budget": budget})
+
+    @property
+    def total(self) -> "PrivacyBudget | None":
+        """What all releases of the account may cost."""
+        from secretballot.core.price import PrivacyBudget
+
+        return None if self.budget.total is None else PrivacyBudget(*self.budget.total)
+
+    @property
+    def private(self) -> Path | str:
+        """The private file."""
+        if self.data.private is None:
+            raise ParameterError(Parameter("private"), " is missing; name the private table.")
+        return self.data.private
+
+    @property
+    def dataset_name(self) -> str:
+        """The public name of the private data."""
+        return self.budget.dataset or table_name(self.private)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings that shape the release, as JSON values."""
+        return _plain(
+            {
+                name: getattr(part, field)
+                for part, field, name, mark in self._leaves()
+                if mark == "identity"
+            }
+        )
+
+    def to_toml(self) -> str:
+        """Return all settings that are not their defaults, as a file that `read` takes."""
+        lines = []
+        for group, part in self:
+            if group == "forecast":
+                continue
+            given = {
+                (field.alias or name): getattr(part, name)
+                for name, field in type(part).model_fields.items()
+                if name == "name" or getattr(part, name) != field.default
+            }
+            if given:
+                values = _plain(given).items()
+                lines += [
+                    f"[{group}]",
+                    *(f"{key} = {toml_value(value)}" for key, value in values),
+                    "",
+                ]
+        return "\n".join(lines)
+
+    def _leaves(self) -> Iterator[tuple[Part, str, str, str]]:
+        for group, part in self:
+            if group == "forecast":
+                continue
+            for name, field in type(part).model_fields.items():
+                extra: Any = field.json_schema_extra or {"mark": "identity"}
+                yield part, name, "method" if name == "name" else field.alias or name, extra["mark"]
+
+
+@cache
+def groups() -> dict[str, str]:
+    """Return the group of every setting, by its name."""
+    found = {"method": "method"}
+    for group, field in RunSpec.model_fields.items():
+        models: Any = METHOD_SPECS.values() if group == "method" else [field.annotation]
+        for model in models if group != "forecast" else ():
+            found |= {(one.alias or key): group for key, one in model.model_fields.items()}
+    return {name: group for name, group in found.items() if name != "name"}
+
+
+@cache
+def methods_of(name: str) -> tuple[str, ...]:
+    """Return the methods of `learn` that have a setting."""
+    return tuple(one for one in METHODS if name in METHOD_SPECS[one].model_fields)
+
+
+class Sources:
+    """Where the settings of a run come from: files first, then fields.
+
+    Attributes
+    ----------
+    given : dict
+        Every setting that was given, by its name.
+    forecast : mapping or None
+        What a plan among the files expects.
+    """
+
+    def __init__(
+        self, files: Any = (), fields: Mapping[str, Any] | None = None, *, method: str | None = None
+    ) -> None:
+        self.given: dict[str, Any] = {}
+        self.forecast: dict[str, Any] | None = None
+        self._planned: dict[str, Any] = {}
+        self._named = frozenset(fields or ())
+        self.why = ""
+        self._fixed = method
+        for file in files:
+            self._add_file(Path(file))
+        self.add(fields or {})
+
+    def add(self, fields: Mapping[str, Any]) -> None:
+        """Add settings, which may not contradict a plan."""
+        for name, value in fields.items():
+            if name not in groups():
+                raise ParameterError(f"There is no setting {shown(name)}{_nearest(name)}")
+            if name in self._planned and not _same(name, value, self._planned[name]):
+                raise ParameterError(
+                    name_part(name),
+                    f" is {shown(_text(value))} and the plan has"
+                    f" {shown(_text(self._planned[name]))}; leave one of the two out.",
+                )
+            self.given[name] = value
+
+    def _add_file(self, file: Path) -> None:
+        document = _read_toml(file)
+        forecast = document.pop("forecast", None)
+        fields: dict[str, Any] = {}
+        for group, values in document.items():
+            if group not in RunSpec.model_fields or not isinstance(values, dict):
+                raise DataError(
+                    f"{str(file)!r} has {shown(group)}, and its tables are"
+                    f" {', '.join(RunSpec.model_fields)}."
+                )
+            for key, value in values.items():
+                name = "method" if (group, key) == ("method", "name") else key
+                if groups().get(name) != group:
+                    raise ParameterError(
+                        f"{str(file)!r} sets {shown(f'{group}.{key}')}, which is no setting"
+                        f"{_nearest(key)}"
+                    )
+                fields[name] = value
+        self.add(fields)
+        if isinstance(forecast, dict):
+            self.forecast, self._planned = forecast, self._planned | fields
+
+    def tree(self, begun: str | None = None) -> dict[str, Any]:
+        """Return all settings in their groups, with the method settled.
+
+        Parameters
+        ----------
+        begun : str or None
+            Method of the run that was begun in the folder.
+
+        Raises
+        ------
+        ParameterError
+            If a setting of another method was given.
+        """
+        method, self.why = self._settled(begun)
+        self._refuse_code_of_a_plan()
+        tree: dict[str, Any] = {} if self.forecast is None else {"forecast": self.forecast}
+        for name, value in self.given.items():
+            group = groups()[name]
+            if group != "method":
+                tree.setdefault(group, {})[name] = value
+            elif name != "method":
+                if name not in METHOD_SPECS[method].model_fields:
+                    owners = methods_of(name)
+                    whose = f" belongs to {' and '.join(owners)}" if owners else " is of no method"
+                    raise ParameterError(
+                        name_part(name), f"{whose}, and the method is {method}; drop one."
+                    )
+                tree.setdefault(group, {})[name] = value
+        tree.setdefault("method", {})["name"] = method
+        return tree
+
+    def _refuse_code_of_a_plan(self) -> None:
+        """Refuse a plan that alone would have a class imported: plans pass from hand to hand."""
+        for name in ("teacher", "student"):
+            planned = self._planned.get(name)
+            if planned is not None and imports_a_class(str(planned)) and name not in self._named:
+                raise ParameterError(
+                    name_part(name),
+                    f" is {shown(planned)} by the plan, and a plan alone must not have code"
+                    f" imported; give the same {name} beside the plan if you trust it.",
+                )
+
+    def _settled(self, begun: str | None) -> tuple[str, str]:
+        """Return the method, and why it is that one: as asked, begun, planned, or implied by a
+        setting that it alone has."""
+        if self._fixed is not None:
+            return self._fixed, "as asked"
+        if "method" in self.given:
+            asked = str(self.given["method"])
+            if asked not in METHODS:
+                raise ParameterError(
+                    Parameter("method"),
+                    f" is {shown(asked)}; it must be one of {', '.join(METHODS)}.",
+                )
+            return asked, "the plan has it" if "method" in self._planned else "as asked"
+        if begun in METHODS:
+            return str(begun), "the run in this folder was begun so"
+        own = {name: methods_of(name) for name in self.given if groups()[name] == "method"}
+        fitting = [
+            one for one in METHODS if all(one in methods for methods in own.values() if methods)
+        ]
+        telling = min(own, key=lambda name: len(own[name]), default=None)
+        if own and not fitting:
+            first, second = next(
+                (a, b) for a in own for b in own if own[a] and not set(own[a]) & set(own[b])
+            )
+            raise ParameterError(
+                name_part(first),
+                f" belongs to {' and '.join(own[first])}, and ",
+                name_part(second),
+                f" to {' and '.join(own[second])}; drop one.",
+            )
+        if telling is not None and MOMENTS not in fitting:
+            return fitting[0], f"{telling} is a setting of {fitting[0]}"
+        bounds, target = self.given.get("bounds"), words_of(self.given.get("target", ()))
+        if bounds is not None or len(target) > 1:
+            return PATE, f"the target is {'a number' if bounds is not None else 'several labels'}"
+        return MOMENTS, "the default for tables"
+
+
+def _nearest(name: str) -> str:
+    near = difflib.get_close_matches(name, groups(), 1)
+    return f"; did you mean {near[0]}?" if near else "."
+
+
+def _same(name: str, one: Any, other: Any) -> bool:
+    """Return whether two values of a setting mean the same, however they are written."""
+    return bool(_text(one) == _text(other)) or _as_number(one) == _as_number(other) is not None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def _as_number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    problem = ""
+    try:
+        if file.stat().st_size > LARGEST:
+            problem = f"has more than {LARGEST:,} bytes, so it holds no settings"
+        else:
+            return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:  # also of text that is not UTF-8
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        problem = f"cannot be read as TOML ({reason})"
+    raise DataError(f"The settings {str(file)!r} {problem}; give a file of settings, or a plan.")
+
+
+def _refusal(problem: Any) -> SecretBallotError:
+    """Return our sentence for what a model refused."""
+    inner = problem.get("ctx", {}).get("error")
+    if isinstance(inner, SecretBallotError):
+        return inner
+    place = [part for part in problem["loc"] if isinstance(part, str) and part not in METHOD_SPECS]
+    name = next((part for part in reversed(place) if part in groups()), "method")
+    given, kind, context = problem.get("input"), problem["type"], problem.get("ctx", {})
+    if kind == "value_error" and str(inner).startswith(" "):
+        return ParameterError(name_part(name), str(inner))
+    if kind == "missing":
+        return ParameterError(name_part(name), " is missing; give it.")
+    rules = {
+        "int_parsing": "an integer, such as 3",
+        "int_type": "an integer, such as 3",
+        "int_from_float": "an integer, such as 3",
+        "float_parsing": "a number, such as 0.5",
+        "float_type": "a number, such as 0.5",
+        "bool_parsing": "true or false",
+        "greater_than_equal": f"at least {context.get('ge')}",
+        "greater_than": f"above {context.get('gt')}",
+        "less_than": f"below {context.get('lt')}",
+        "literal_error": f"one of {str(context.get('expected', '')).replace(chr(39), '')}",
+        "too_short": "two numbers by a comma, as in 0,40",
+        "too_long": "two numbers by a comma, as in 0,40",
+        "tuple_type": "a list",
+    }
+    rule = rules.get(kind, "a value of another kind")
+    return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as JSON values; places without passwords."""
+
+    def plain(value: Any) -> Any:
+        return shown_place(value) if isinstance(value, str | Path) else str(value)
+
+    document: dict[str, Any] = json.loads(json.dumps(values, default=plain))
+    return {name: value for name, value in document.items() if value is not None}
+
+
+def toml_value(value: Any) -> str:
+    """Return a JSON value as one of TOML."""
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(key)} = {toml_value(one)}" for key, one in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def shown_fields(*models: type[Part]) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the fields of groups that a help text shows, each name once."""
+    seen = set()
+    for model in models:
+        for name, field in model.model_fields.items():
+            extra: Any = field.json_schema_extra or {}
+            key = field.alias or name
+            if extra.get("panel") and key not in seen:
+                seen.add(key)
+                yield key, field
+
+
+def named(text: str) -> tuple[str, dict[str, int | float | str]]:
+    """Return the name and the settings of ``NAME:key=value,...``.
+
+    Raises
+    ------
+    ValueError
+        If it is not written so.
+    """
+    name, _, rest = text.partition(":")
+    settings: dict[str, int | float | str] = {}
+    for pair in filter(None, rest.split(",")):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not (equals and key.isidentifier() and value):
+            raise ValueError(f" is {shown(text)}; write NAME:key=value,key=value.")
+        number = _as_number(value)
+        settings[key] = value if number is None else int(number) if value.isdigit() else number
+    return name, settings
