@@ -971,6 +971,12 @@ def _note_forecast(spec: RunSpec, inputs: Any, watch: Watch) -> None:
     if spec.forecast is None:
         return
     n_public, planned = len(inputs.X_public), spec.forecast.n_public
+    n_classes, expected = len(inputs.classes), spec.forecast.n_classes
+    if n_classes and expected not in (None, n_classes):
+        raise DataError(
+            f"The plan is about {expected} classes and the run has {n_classes}; plan again, or"
+            " declare the right ones."
+        )
     if n_public != planned:
         watch.note(
             f"The plan was made for {planned} public points and the public file has {n_public}, so"

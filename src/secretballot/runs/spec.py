@@ -463,6 +463,7 @@ class ForecastSpec(Part):
     """What a plan expects of the run, each range as value, low and high; no setting."""
 
     n_public: int
+    n_classes: int | None = None
     student_accuracy: tuple[float, float, float] | None = None
     answered: tuple[float, float, float] | None = None
     balanced_accuracy: tuple[float, float, float] | None = None

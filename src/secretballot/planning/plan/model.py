@@ -554,7 +554,10 @@ class Plan:
     def forecast(self) -> dict[str, Any]:
         """Return what the recommendation expects, each range as value, low and high; as the plan of
         a run has it."""
-        found: dict[str, Any] = {"n_public": self.task.n_public}
+        found: dict[str, Any] = {
+            "n_public": self.task.n_public,
+            "n_classes": self.task.n_classes,
+        }
         if self.method == "record-moments":
             tried = self.moments
             if tried is not None:
