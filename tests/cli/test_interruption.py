@@ -46,19 +46,8 @@ def command(tmp_path: Path) -> list[str]:
         "a,b\n" + "\n".join(f"{a},{b}" for a, b in points[1200:]) + "\n"
     )
     words = [sys.executable, "-m", "secretballot", "learn", "private.csv", "public.csv"]
-    words += ["--target", "y"]
-    words += [
-        "--classes",
-        "0,1",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-5",
-        "--total",
-        "20,1e-2",
-        "--n-teachers",
-        str(TEACHERS),
-    ]
+    words += ["--target", "y", "--classes", "0,1", "--epsilon", "2", "--delta", "1e-5"]
+    words += ["--total", "20,1e-2", "--n-teachers", str(TEACHERS)]
     words += ["--set", "exclude=report,student"]
     return [*words, "--teacher", "slow:Slow", "--out", "out", "--json"]
 
@@ -79,10 +68,12 @@ def fitted_by(folder: Path) -> list[int]:
 def test_ctrl_c_leaves_a_run_that_goes_on(
     tmp_path: Path, command: list[str], jobs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command += ["--set", f"n_jobs={jobs}"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     run = subprocess.Popen(
-        command, env=environment(tmp_path, PAUSE, HELD), start_new_session=True, **pipes
+        [*command, "--set", f"n_jobs={jobs}"],
+        env=environment(tmp_path, PAUSE, HELD),
+        start_new_session=True,
+        **pipes,
     )  # type: ignore[call-overload]
     deadline = time.monotonic() + LONG
     while not any((tmp_path / "out" / "vault" / "teachers").glob("*.teachers")):

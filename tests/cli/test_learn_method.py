@@ -13,8 +13,6 @@ from typer.testing import CliRunner, Result
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.exceptions import ParameterError
-from secretballot.runs.methods import method_of_run
 from secretballot_verify.__main__ import main as independent_verifier
 
 N_PRIVATE = 900
@@ -42,10 +40,10 @@ def certificate_in(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_without_options_of_voting_a_run_is_of_moments(files: Path) -> None:
+def test_by_default_a_run_is_of_record_moments(files: Path) -> None:
     document = document_of(learn(files, "--evaluate", str(files / "test.csv"), "--json"))
-    assert document["method"] == "moments"
-    assert "no option of voting" in document["method_reason"]
+    assert document["method"] == "record-moments"
+    assert document["method_reason"] == "the default for tables"
     # in 60 runs .89 to .92 (mean .907, deviation .007); one class for all is right for .52
     assert document["accuracy"] > 0.85
     assert (document["epsilon"], document["delta"]) == (2.0, 1e-5)
@@ -56,13 +54,13 @@ def test_without_options_of_voting_a_run_is_of_moments(files: Path) -> None:
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert independent_verifier([str(release)]) == 0
     stored = json.loads((files / "out" / "vault" / "run.json").read_text())
-    assert stored["description"]["method"] == "moments"
+    assert stored["description"]["method"] == "record-moments"
 
 
 def test_persons_relation_records_and_ledger(files: Path) -> None:
     more = ["--ledger", str(files / "l.sqlite"), "--dataset", "registry", "--set", "n_records=900"]
     document = document_of(learn(files, *more, "--json", "--set", "exclude=report", unit=True))
-    assert document["method"] == "moments"
+    assert document["method"] == "record-moments"
     certificate = json.loads((files / "out/release/certificate.json").read_text())
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient")
     assert certificate["public"]["n_records"] is None  # the sums count them
@@ -75,52 +73,15 @@ def test_persons_relation_records_and_ledger(files: Path) -> None:
     assert (wrong.exit_code, (files / "three").exists()) == (2, False)
 
 
-OPTIONS = [
-    *("teachers", "mechanism", "max_abstentions", "estimate_epsilon", "release"),
-    *("strategy", "round_size", "teacher", "abstentions", "jobs"),
-]
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_an_option_of_voting_takes_votes_and_contradicts_moments(tmp_path: Path, name: str) -> None:
-    method, why = method_of_run("auto", {"epsilon", name}, 1e-5, tmp_path)
-    assert method == "votes"
-    assert f"--{name.replace('_', '-')} is an option of voting" == why
-    assert method_of_run("votes", {name}, 1e-5, tmp_path) == ("votes", "as asked")
-    with pytest.raises(ParameterError, match=f"{name} goes with --method votes alone"):
-        method_of_run("moments", {name}, 1e-5, tmp_path)
-
-
-def test_a_plan_says_which_method(tmp_path: Path) -> None:
-    said = "the plan recommends it"
-    for planned in ("moments", "votes"):
-        for given in ({"plan"}, {"plan", "epsilon", "seed"}):
-            assert method_of_run("auto", given, 1e-5, tmp_path, planned) == (planned, said)
-        assert method_of_run("moments", {"plan"}, 1e-5, tmp_path, planned)[0] == "moments"
-        assert method_of_run("votes", {"plan"}, 1e-5, tmp_path, planned)[0] == "votes"
-        # an option of voting beside it takes votes, whatever is recommended
-        assert method_of_run("auto", {"plan", "jobs"}, 1e-5, tmp_path, planned)[0] == "votes"
-        with pytest.raises(ParameterError, match="plan goes with --method moments or votes alone"):
-            method_of_run("record-votes", {"plan"}, 1e-5, tmp_path, planned)
-
-
-def test_a_method_that_was_asked_for_is_taken_or_refused(tmp_path: Path, files: Path) -> None:
-    assert method_of_run("auto", (), 0.0, tmp_path)[0] == "votes"
-    assert method_of_run("auto", ("student", "records", "seed"), 1e-5, tmp_path)[0] == "moments"
-    with pytest.raises(ParameterError, match="method is 'vote'; it must be one of"):
-        method_of_run("vote", (), 1e-5, tmp_path)
+def test_a_method_that_was_asked_for_is_taken_or_refused(files: Path) -> None:
     refused = learn(files, "--method", "record-moments", "--n-teachers", "20")
     assert refused.exit_code == 2
     assert refused.stderr == (
-        "secretballot: --teachers goes with --method votes alone, and --method moments was asked"
-        " for; leave one of the two out.\n"
+        "secretballot: --n-teachers belongs to pate, and the method is record-moments; drop one.\n"
     )
     assert not (files / "out").exists()
     voted = document_of(learn(files, "--n-teachers", "20", "--json", "--set", "exclude=report"))
-    assert (voted["method"], voted["method_reason"]) == (
-        "votes",
-        "--teachers is an option of voting",
-    )
+    assert (voted["method"], voted["method_reason"]) == ("pate", "n_teachers is a setting of pate")
 
 
 @pytest.mark.parametrize("stage", [0, 2])
@@ -170,7 +131,7 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     changed(files, *BAD_TABLES[name])
     test = ["--evaluate", str(files / "test.csv"), "--set", "exclude=report", "--json"]
     document = document_of(learn(files, *test, "--confirm", "records"))
-    assert document["method"] == "moments"
+    assert document["method"] == "record-moments"
     assert 0 <= document["accuracy"] <= 1
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
 

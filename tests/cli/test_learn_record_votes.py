@@ -74,11 +74,12 @@ def test_a_run_of_votes_of_records_is_whole_and_both_verifiers_confirm_it(files:
     assert np.allclose(shares, predicted.iloc[:, 2:].astype(float), atol=1e-9)
 
 
-def test_settings_of_the_votes_are_taken_and_auto_follows_them(files: Path) -> None:
-    more = ["--method", "auto", "--set", "votes_per_record=3", "--set", "n_queries=120", "--json"]
-    document = document_of(learn(files, *more, "--student", "tree", "--set", "exclude=report"))
+def test_settings_of_record_votes_are_taken_and_imply_the_method(files: Path) -> None:
+    more = ["--set", "votes_per_record=3", "--set", "n_queries=120", "--set", "exclude=report"]
+    words = words_of_run(files, *more, "--student", "tree", "--json")
+    document = document_of(CliRunner().invoke(app, words))
     assert document["method"] == "record-votes"
-    assert document["method_reason"] == "--votes-per-record is an option of votes of records"
+    assert document["method_reason"] == "votes_per_record is a setting of record-votes"
     mechanism = stated(certificate_in(files))
     assert (mechanism["votes_per_record"], mechanism["n_queries"]) == (3, 120)
     student = sb.load_student(files / "out" / "release" / "student.onnx")
@@ -119,7 +120,7 @@ def test_an_interrupted_run_is_taken_up_and_pays_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.records.publish", interrupt)
+        broken.setattr("secretballot.runs.run.publish", interrupt)
         assert learn(files).exit_code == 130
     ledger = Ledger.open_existing(files / "private.csv.ledger")
     (paid,) = ledger.history()
@@ -140,12 +141,8 @@ def test_an_interrupted_run_is_taken_up_and_pays_once(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signal 9")
 def test_a_run_that_is_killed_between_purchase_and_publication_pays_once(files: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "secretballot",
-        *words_of_votes(files, "--set", "exclude=report"),
-    ]
+    words = words_of_votes(files, "--set", "exclude=report")
+    command = [sys.executable, "-m", "secretballot", *words]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     place, end = files / "private.csv.ledger", time.monotonic() + 300
     while not (place.exists() and committed_in(place)) and process.poll() is None:
