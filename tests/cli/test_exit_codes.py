@@ -92,11 +92,11 @@ def found_by_audit(folder: Path, _: pytest.MonkeyPatch) -> Result:
 
 
 def failed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr("secretballot.publishing.release.move_into_place", refuse)
+        broken.setattr("secretballot.runs.run.publish", refuse)
         result = label(folder)
     assert label(folder).exit_code == 0  # charged once: the account admits one such run
     return result

@@ -93,14 +93,14 @@ def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
     [
         (("--delta", "0"), "--delta is 0.*mechanism laplace"),
         (("--n-queries", "201"), "201 queries"),
-        (("--n-teachers", "99"), "n-teachers is 99"),
+        (("--n-teachers", "99"), "a sum that is not the number of teachers"),
         (("--mechanism", "sparse-vector:release=counts"), "sparse-vector has no setting 'release'"),
         (("--mechanism", "confident:threshold=500"), "threshold is 500, more votes than"),
         (("--mechanism", "interactive"), "votes from a file have none"),
         (("--mechanism", "labels:threshold=50"), "labels has no setting 'threshold'; it has none"),
         (("--mechanism", "auto:threshold"), "write NAME:key=value"),
         (("--epsilon", "0.1", "--mechanism", "sparse-vector"), "at least|smaller max_abstentions"),
-        (("--kind", "ballots"), "--kind is 'ballots'; it must be one of votes, counts"),
+        (("--kind", "ballots"), "--kind is 'ballots'; it must be one of votes or counts"),
         (("--epsilon", "0.001"), r"1 question before .* \[--confirm noise\]"),
     ],
 )

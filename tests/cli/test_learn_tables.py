@@ -220,7 +220,7 @@ REFUSED = [
     ("number", ["--classes", "0,1"], "the target is a number"),
     ("number", ["--bounds", "4,2"], "--bounds is 4 to 2; its first number must be below"),
     ("labels", ["--classes", "a,b,c"], "of several labels give two spellings"),
-    ("labels", ["--target", "fever,fever"], "--target is 'fever,fever'; name each column"),
+    ("labels", ["--target", "fever,fever"], "--target is 'fever,fever'; name each column once"),
     ("labels", ["--target", "fever,nothing"], "has no column 'nothing'"),
     ("number", ["--set", "relation=replace-one", "--unit", "patient"], "add-remove only"),
 ]

@@ -66,22 +66,6 @@ def learn(folder: Path, *more: str) -> Result:
     return CliRunner().invoke(app, command(folder, *more))
 
 
-def test_a_run_writes_a_release_and_a_closed_vault(files: Path) -> None:
-    result = learn(files, "--evaluate", str(files / "test.csv"), "--json")
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
-    # 0.86 at least in 25 trial runs; the mean is 6.6 standard deviations above
-    assert document["accuracy"] > 0.75
-    assert (document["epsilon"], document["delta"]) == (4.0, 1e-5)
-    assert document["queries"] == document["answered"] == N_PUBLIC
-    release, vault = files / "out" / "release", files / "out" / "vault"
-    assert stat.S_IMODE(vault.stat().st_mode) == 0o700
-    for name in ("certificate.json", "labels.csv", "README.txt", "report.html", "schema.json"):
-        assert (release / name).is_file(), name
-    assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == pytest.approx(4.0)
-    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
-
-
 @pytest.mark.parametrize("same", ["path", "link", "bytes"])
 def test_no_student_is_measured_on_the_private_file(files: Path, same: str) -> None:
     path = files / ("private.csv" if same == "path" else "copy.csv")
@@ -98,41 +82,15 @@ def test_no_student_is_measured_on_the_private_file(files: Path, same: str) -> N
 def test_for_a_person_the_outcome_is_printed_in_lines(files: Path) -> None:
     result = learn(files, "--evaluate", str(files / "test.csv"))
     assert result.exit_code == 0, result.stderr
-    assert re.search(r"^accuracy +[01]\.\d{3} \(", result.stdout, re.MULTILINE)
+    accuracy = re.search(r"^accuracy +([01]\.\d{3}) \(", result.stdout, re.MULTILINE)
+    assert accuracy is not None
+    # 0.86 at least in 25 trial runs; the mean is 6.6 standard deviations above
+    assert float(accuracy[1]) > 0.75
     assert "price      epsilon 4, delta 1e-05 for each record" in result.stdout
     assert f"publish    {files / 'out' / 'release'}   read README.txt first" in result.stdout
     assert f"secret     {files / 'out' / 'vault'}" in result.stdout
-
-
-def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None:
-    lines = (files / "private.csv").read_text().splitlines()
-    with_ids = ["person," + lines[0], *(f"p{n // 3},{line}" for n, line in enumerate(lines[1:]))]
-    (files / "private.csv").write_text("\n".join(with_ids) + "\n")
-    result = learn(files, "--unit", "person")
-    assert result.exit_code == 0, result.stderr
-    certificate = json.loads((files / "out" / "release" / "certificate.json").read_text())
-    assert (certificate["unit"], certificate["unit_column"]) == ("user", "person")
-    account = Ledger.open_existing(files / "private.csv.ledger")
-    assert (account.unit, account.relation) == ("user", "add-remove")
-    shared = ["--ledger", str(account.path), "--dataset", account.dataset]
-    shared += ["--out", str(files / "second")]
-    result = learn(files, "--drop", "person", *shared)
-    assert result.exit_code == 2
-    assert "would promise neither" in result.stderr
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        ("n_queries=100", "abstentions=random", "random_state=3", "mechanism=counts"),
-        ("n_jobs=2", "teacher=sklearn.linear_model:RidgeClassifier"),
-    ],
-    ids=lambda more: more[0],
-)
-def test_choices_go_through(files: Path, more: tuple[str, ...]) -> None:
-    result = learn(files, *(word for one in more for word in ("--set", one)), "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["release"] == str(files / "out" / "release")
+    assert stat.S_IMODE((files / "out" / "vault").stat().st_mode) == 0o700
+    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
 
 
 def account_of(folder: Path, total: str, dataset: str = "registry") -> list[str]:
@@ -274,11 +232,6 @@ def test_a_careless_delta_is_warned_of_where_the_number_is_private(files: Path) 
     assert result.exit_code == 0, result.stderr
     assert "curator only: delta 0.001" in result.stderr
     assert not any("random" in note for note in json.loads(result.stdout)["notes"])
-
-
-def test_private_rows_of_one_class_are_no_error(files: Path) -> None:
-    edit("private.csv", lambda text: re.sub(r"(yes|no)\n", "no\n", text))(files)
-    assert learn(files).exit_code == 0
 
 
 # --- broken off and taken up ---

@@ -248,7 +248,7 @@ def test_an_account_that_moved_with_its_file_is_known_again_and_no_other(tmp_pat
     open_ledger(tmp_path / "q.ledger", dataset="d", total=PrivacyBudget(2.0, 1e-5), **PROMISE)
     folder = RunFolder(tmp_path / "out", {})
     with pytest.raises(LedgerError, match="put it back in its place"), folder:
-        ledger_of_run(paid(tmp_path / "q"), folder, "record", Watch())
+        ledger_of_run(paid(tmp_path / "q", total=None), folder, "record", Watch())
     with RunFolder(tmp_path / "out", {}) as folder:
         run = paid(tmp_path / "new" / "p")
         ledger = ledger_of_run(run, folder, "record", Watch())

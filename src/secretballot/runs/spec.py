@@ -236,6 +236,20 @@ class DataSpec(Part):
         None, "Public statement of the number of private records.", metavar="N"
     )
 
+    @model_validator(mode="after")
+    def _target_is_of_one_kind(self) -> Self:
+        if len(set(self.target)) < len(self.target):
+            raise ParameterError(
+                Parameter("target"), f" is {shown(','.join(self.target))}; name each column once."
+            )
+        if self.bounds is not None and (self.classes is not None or len(self.target) > 1):
+            raise ParameterError(
+                Parameter("bounds"),
+                " is given, so the target is a number: one column, without classes; leave one of"
+                " the two out.",
+            )
+        return self
+
     @property
     def kind(self) -> Literal["class", "number", "labels"]:
         """What the target is: one of classes, a number, or several labels."""
