@@ -3,6 +3,7 @@ on."""
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -97,7 +98,16 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     done = CliRunner().invoke(app, [*command[3:], "--set", "n_jobs=1"])
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
-    assert 0 < fitted_by(tmp_path).count(os.getpid()) < TEACHERS  # some were kept
+    # none that was kept was trained again
+    files = sorted((tmp_path / "out" / "vault" / "teachers").glob("*.teachers"))
+    assert len(files) > 1
+    kept = [number for path in files for number in teachers_in(path)]
+    assert sorted(kept) == list(range(TEACHERS))
+
+
+def teachers_in(path: Path) -> dict[int, bytes]:
+    found: dict[int, bytes] = pickle.loads(path.read_bytes().split(b"\n", 1)[1])
+    return found
 
 
 def children_of(process: int) -> list[int]:

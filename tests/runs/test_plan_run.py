@@ -23,7 +23,7 @@ from secretballot.planning.plan.model import (
 from secretballot.runs import plan as plan_run
 from secretballot.runs.methods import mechanism_settings, method_of
 from secretballot.runs.plan import classifier_by_plan, run_plan
-from secretballot.runs.plan_files import write_plan
+from secretballot.runs.plan_files import plan_toml, write_plan
 from secretballot.runs.progress import Watch
 from secretballot.runs.spec import RunSpec, Sources
 from secretballot.runs.tables import read_inputs
@@ -52,21 +52,18 @@ def plan_for(setting: Setting = COUNTS, **task: Any) -> Plan:
 # --- reading and writing ---
 
 
+def spec_of(folder: Path, plan: Plan) -> RunSpec:
+    """Return the settings that a run reads of a plan."""
+    (folder / "plan.toml").write_text(plan_toml(plan))
+    return RunSpec.read(folder / "plan.toml")
+
+
 @pytest.mark.parametrize(
     "setting", SETTINGS, ids=lambda setting: setting.mechanism + setting.strategy
 )
-def test_a_plan_on_disk_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> None:
-    made, folder = plan_for(setting), tmp_path / "deep" / "plan"
-    files = write_plan(made, folder)
-    names = {path.name for path in files}
-    assert names == {"plan.toml", "plan.json", "plan.txt"} | {
-        f"{name}.{kind}"
-        for name in ("frontier", "candidates", "teachers")
-        for kind in ("svg", "png")
-    }
-    assert {path.name for path in folder.iterdir()} == names
-    assert write_plan(made, folder) == files  # the same again is no harm
-    spec = RunSpec.read(folder / "plan.toml")
+def test_a_plan_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> None:
+    made = plan_for(setting)
+    spec = spec_of(tmp_path, made)
     assert spec.identity().items() >= made.settings().items()
     assert (spec.method.name, spec.method.random_state) == ("pate", 0)
     assert spec.forecast is not None
@@ -82,19 +79,30 @@ def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
     otherwise."""
     plan = plan_for()
     expects = replace(plan.votes, expected=replace(plan.votes.expected, answered=HALF))
-    others = [
-        plan,
+    same = [
         replace(plan, seed=5, assumptions=()),
         replace(plan, recommended=expects, evaluated=(expects,)),
+    ]
+    others = [
         *(plan_for(SETTINGS[1]), plan_for(epsilon=2.0), plan_for(n_records=599)),
         plan_for(teacher="tree"),
     ]
-    found = []
-    for number, one in enumerate(others):
-        write_plan(one, tmp_path / str(number))
-        found.append(RunSpec.read(tmp_path / str(number) / "plan.toml").identity())
-    assert found[0] == found[1] == found[2]
-    assert all(one != found[0] for one in found[3:])
+    known = spec_of(tmp_path, plan).identity()
+    assert all(spec_of(tmp_path, one).identity() == known for one in same)
+    assert all(spec_of(tmp_path, one).identity() != known for one in others)
+
+
+def test_a_plan_is_written_with_its_text_and_pictures(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "plan"
+    files = write_plan(plan_for(), folder)
+    names = {path.name for path in files}
+    assert names == {"plan.toml", "plan.json", "plan.txt"} | {
+        f"{name}.{kind}"
+        for name in ("frontier", "candidates", "teachers")
+        for kind in ("svg", "png")
+    }
+    assert {path.name for path in folder.iterdir()} == names
+    assert write_plan(plan_for(), folder) == files  # the same again is no harm
 
 
 def test_another_plan_is_not_overwritten(tmp_path: Path) -> None:
