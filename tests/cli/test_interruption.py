@@ -3,6 +3,7 @@ on."""
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -46,19 +47,8 @@ def command(tmp_path: Path) -> list[str]:
         "a,b\n" + "\n".join(f"{a},{b}" for a, b in points[1200:]) + "\n"
     )
     words = [sys.executable, "-m", "secretballot", "learn", "private.csv", "public.csv"]
-    words += ["--target", "y"]
-    words += [
-        "--classes",
-        "0,1",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-5",
-        "--total",
-        "20,1e-2",
-        "--n-teachers",
-        str(TEACHERS),
-    ]
+    words += ["--target", "y", "--classes", "0,1", "--epsilon", "2", "--delta", "1e-5"]
+    words += ["--total", "20,1e-2", "--n-teachers", str(TEACHERS)]
     words += ["--set", "exclude=report,student"]
     return [*words, "--teacher", "slow:Slow", "--out", "out", "--json"]
 
@@ -79,10 +69,12 @@ def fitted_by(folder: Path) -> list[int]:
 def test_ctrl_c_leaves_a_run_that_goes_on(
     tmp_path: Path, command: list[str], jobs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command += ["--set", f"n_jobs={jobs}"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     run = subprocess.Popen(
-        command, env=environment(tmp_path, PAUSE, HELD), start_new_session=True, **pipes
+        [*command, "--set", f"n_jobs={jobs}"],
+        env=environment(tmp_path, PAUSE, HELD),
+        start_new_session=True,
+        **pipes,
     )  # type: ignore[call-overload]
     deadline = time.monotonic() + LONG
     while not any((tmp_path / "out" / "vault" / "teachers").glob("*.teachers")):
@@ -106,7 +98,16 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     done = CliRunner().invoke(app, [*command[3:], "--set", "n_jobs=1"])
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
-    assert len(fitted_by(tmp_path)) < TEACHERS  # some were kept
+    # none that was kept was trained again
+    files = sorted((tmp_path / "out" / "vault" / "teachers").glob("*.teachers"))
+    assert len(files) > 1
+    kept = [number for path in files for number in teachers_in(path)]
+    assert sorted(kept) == list(range(TEACHERS))
+
+
+def teachers_in(path: Path) -> dict[int, bytes]:
+    found: dict[int, bytes] = pickle.loads(path.read_bytes().split(b"\n", 1)[1])
+    return found
 
 
 def children_of(process: int) -> list[int]:

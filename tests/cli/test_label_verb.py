@@ -30,18 +30,16 @@ def write_counts(path: Path, n_classes: int) -> Path:
 
 def label(votes: Path, *more: str) -> Result:
     words = ["label", str(votes), "--kind", "counts", "--classes", "a,b"]
-    words += ["--epsilon", "3"]
-    return CliRunner().invoke(
-        app, [*words, "--delta", "1e-5", "--out", str(votes.parent / "out"), *more]
-    )
+    words += ["--epsilon", "3", "--delta", "1e-5", "--ledger", "own"]
+    return CliRunner().invoke(app, [*words, "--out", str(votes.parent / "out"), *more])
 
 
 def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
-    result = label(counts, "--set", "n_queries=40", "--json")
+    result = label(counts, "--n-queries", "40", "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert (document["queries"], document["answered"]) == (40, 40)
-    lines = Path(document["labels"]).read_text().splitlines()
+    lines = (counts.parent / "out" / "release" / "labels.csv").read_text().splitlines()
     assert lines[0] == "query,label,abstained"
     truth = np.load(counts).argmax(axis=1)
     answers = [line.split(",") for line in lines[1:]]
@@ -52,18 +50,7 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
 
 
 def test_laplace_labels_need_no_delta(counts: Path) -> None:
-    result = label(
-        counts,
-        "--delta",
-        "0",
-        "--total",
-        "20,1e-2",
-        "--epsilon",
-        "4",
-        "--json",
-        "--set",
-        "mechanism=laplace",
-    )
+    result = label(counts, "--delta", "0", "--epsilon", "4", "--mechanism", "laplace")
     assert result.exit_code == 0, result.stderr
     found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
     assert (found["delta"], found["events"][0]["kind"]) == (0, "pure")
@@ -72,13 +59,13 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
 def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
     votes, path = np.tile([[4, 96], [95, 5]], (50, 1)), tmp_path / "counts.npy"
     np.save(path, votes)
-    table = ("--json", "--set", "mechanism=vote-table")
+    table = ("--mechanism", "vote-table")
     three = label(write_counts(tmp_path / "three.npy", 3), *table, "--classes", "a,b,c")
     assert re.search(r"n_classes is 3.*is for two", three.stderr)
     refused = label(path, *table, "--delta", "0")
     assert refused.exit_code != 0
-    assert re.search("delta is 0.*--mechanism laplace", refused.stderr)
-    result = label(path, *table, "--set", "n_queries=30")
+    assert re.search("delta is 0.*mechanism laplace", refused.stderr)
+    result = label(path, *table, "--n-queries", "30")
     assert result.exit_code == 0, result.stderr
     folder = tmp_path / "out" / "release"
     found = json.loads((folder / "certificate.json").read_text())
@@ -90,43 +77,31 @@ def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
 
 
 def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
+    mechanism = "confident:threshold=60,max_answers=12"
     result = label(
-        counts,
-        *("--epsilon", "4", "--json", "--set", "mechanism=confident"),
-        *("--set", "n_queries=90", "--set", "mechanism=auto:threshold=60,max_answers=12"),
+        counts, "--epsilon", "4", "--json", "--n-queries", "90", "--mechanism", mechanism
     )
     assert result.exit_code == 0, result.stderr
     found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
-    mechanism = stated(found)
-    assert (mechanism["threshold"], mechanism["max_answers"], mechanism["n_queries"]) == (
-        60,
-        12,
-        90,
-    )
+    terms = stated(found)
+    assert (terms["threshold"], terms["max_answers"], terms["n_queries"]) == (60, 12, 90)
     assert 0 < json.loads(result.stdout)["answered"] <= 12
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--delta", "0"), "delta is 0.*use --mechanism laplace"),
-        (("--set", "n_queries=201"), "201 queries"),
-        (("--n-teachers", "99"), "."),
-        (
-            ("--set", "mechanism=sparse-vector:release=counts"),
-            "gaussian and the laplace mechanism only",
-        ),
-        (("--set", "mechanism=confident:threshold=500"), "threshold is 500, more votes than"),
-        (("--set", "mechanism=interactive"), "votes from a file have none"),
-        (
-            ("--set", "mechanism=auto:threshold=50"),
-            "--threshold is 50, and the gaussian mechanism has none",
-        ),
-        (
-            ("--epsilon", "0.1", "--set", "mechanism=sparse-vector"),
-            "at least|smaller --max-abstentions",
-        ),
-        (("--votes", "/dev/null"), "."),
+        (("--delta", "0"), "--delta is 0.*mechanism laplace"),
+        (("--n-queries", "201"), "201 queries"),
+        (("--n-teachers", "99"), "a sum that is not the number of teachers"),
+        (("--mechanism", "sparse-vector:release=counts"), "sparse-vector has no setting 'release'"),
+        (("--mechanism", "confident:threshold=500"), "threshold is 500, more votes than"),
+        (("--mechanism", "interactive"), "votes from a file have none"),
+        (("--mechanism", "labels:threshold=50"), "labels has no setting 'threshold'; it has none"),
+        (("--mechanism", "auto:threshold"), "write NAME:key=value"),
+        (("--epsilon", "0.1", "--mechanism", "sparse-vector"), "at least|smaller max_abstentions"),
+        (("--kind", "ballots"), "--kind is 'ballots'; it must be one of votes or counts"),
+        (("--epsilon", "0.001"), r"1 question before .* \[--confirm noise\]"),
     ],
 )
 def test_bad_input_is_one_sentence_that_costs_nothing(

@@ -1,5 +1,5 @@
-"""`secretballot learn --engine`: the cluster trains and votes, and nothing of it reaches the
-release."""
+"""`secretballot learn` with an executor: a cluster trains and votes, and the release has nothing of
+it."""
 
 import pickle
 from pathlib import Path
@@ -11,16 +11,7 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 
-VOTES = (
-    "--method",
-    "pate",
-    "--set",
-    "n_queries=30",
-    "--n-teachers",
-    "40",
-    "--set",
-    "mechanism=labels",
-)
+VOTES = ["--n-teachers", "40", "--set", "n_queries=30", "--set", "mechanism=labels"]
 
 
 @pytest.fixture

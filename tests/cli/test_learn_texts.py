@@ -35,28 +35,8 @@ def test_free_text_is_learned_released_and_read_again(tmp_path: Path) -> None:
     kinds = {"note": hashed, "memo": {"kind": "text", "encoding": "tfidf", "width": 6}}
     (tmp_path / "schema.json").write_text(json.dumps({"columns": kinds}))
     tables = (tmp_path / "private", tmp_path / "public.csv", "--schema", tmp_path / "schema.json")
-    price = (
-        "--target",
-        "ill",
-        "--classes",
-        "no,yes",
-        "--epsilon",
-        10,
-        "--delta",
-        1e-5,
-        "--total",
-        "20,1e-2",
-    )
-    of_votes = (
-        "--method",
-        "pate",
-        "--n-teachers",
-        15,
-        "--ledger",
-        "own",
-        "--out",
-        tmp_path / "out",
-    )
+    price = ("--target", "ill", "--classes", "no,yes", "--epsilon", 10, "--delta", 1e-5)
+    of_votes = ("--n-teachers", 15, "--ledger", "own", "--out", tmp_path / "out")
     result = run("learn", *tables, *price, *of_votes, "--set", "exclude=report")
     assert result.exit_code == 0, result.stderr
     assert SECRET not in result.stdout + result.stderr

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from ledger_answers import answer
 from made_events import counts_event
@@ -24,36 +24,45 @@ def ledger(tmp_path: Path) -> Path:
     return path
 
 
-def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
-    words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "registry", "--epsilon", "2"]
-    words += ["--delta", "1e-5"]
-    result = CliRunner().invoke(
-        app, [*words, "--unit-kind", "user", "--set", "relation=replace-one"]
-    )
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(app, ["ledger", *words])
+
+
+def test_create_fixes_what_the_total_guarantees(tmp_path: Path) -> None:
+    place = str(tmp_path / "l")
+    words = ["create", place, "--dataset", "registry", "--total", "2,1e-5"]
+    result = invoke(*words, "--unit", "user", "--relation", "replace-one")
     assert result.exit_code == 0, result.stderr
-    assert "for each user, under replace-one" in result.stdout
-    document = json.loads(
-        CliRunner().invoke(app, ["ledger", "show", str(tmp_path / "l"), "--json"]).stdout
-    )
+    assert result.stdout.startswith("registry: each user, replace-one, basic composition\n")
+    assert "left   epsilon 2          delta 1e-05" in result.stdout
+    assert "Nothing was paid for yet." in result.stdout
+    document = json.loads(invoke("show", place, "--json").stdout)
     assert (document["unit"], document["relation"]) == ("user", "replace-one")
+    assert document["total"] == document["left"] == {"epsilon": 2.0, "delta": 1e-5}
+    assert invoke(*words).exit_code == 2  # an account is made once
 
 
-def test_history_lists_releases_and_not_their_bytes(ledger: Path) -> None:
-    result = CliRunner().invoke(app, ["ledger", "history", str(ledger)])
+@pytest.mark.parametrize("total", ["2", "0,0", "2,1", "nan,1e-5", "two,1e-5"])
+def test_a_total_that_cannot_be_leaves_no_file(tmp_path: Path, total: str) -> None:
+    result = invoke("create", str(tmp_path / "l"), "--dataset", "d", f"--total={total}")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_show_lists_releases_and_not_their_bytes(ledger: Path) -> None:
+    result = invoke("show", str(ledger))
     assert result.exit_code == 0
-    assert "committed" in result.stdout
-    document = json.loads(
-        CliRunner().invoke(app, ["ledger", "history", str(ledger), "--json"]).stdout
-    )
-    (entry,) = document["releases"]
-    assert entry["state"] == "committed"
-    assert entry["events"][0]["kind"] == "counts"
-    assert "public answer" not in result.stdout
+    assert "epsilon 0.5        delta 1e-06      learn  1 answers  committed" in result.stdout
+    shown = invoke("show", str(ledger), "--json").stdout
+    (entry,) = json.loads(shown)["releases"]
+    assert (entry["state"], entry["events"][0]["kind"]) == ("committed", "counts")
+    assert "public answer" not in result.stdout + shown
 
 
-@pytest.mark.parametrize("verb", ["show", "history"])
+@pytest.mark.parametrize("verb", ["show", "check"])
 def test_reading_never_makes_a_file(tmp_path: Path, verb: str) -> None:
-    result = CliRunner().invoke(app, ["ledger", verb, str(tmp_path / "none")])
+    result = invoke(verb, str(tmp_path / "none"))
     assert result.exit_code == 2
     assert "There is no ledger" in result.stderr
     assert list(tmp_path.iterdir()) == []
@@ -63,7 +72,7 @@ def test_reading_never_makes_a_file(tmp_path: Path, verb: str) -> None:
 def test_files_that_are_no_ledger_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     for path in (tmp_path / "file", tmp_path):
-        result = CliRunner().invoke(app, ["ledger", "show", str(path)])
+        result = invoke("show", str(path))
         assert result.exit_code == 2
         assert result.stderr.startswith("secretballot: ")
         assert result.stderr.count("\n") == 1

@@ -14,7 +14,8 @@ from secretballot.runs.caution import (
     cautions_of_noise,
     cautions_of_price,
     cautions_of_records,
-    settle_cautions,
+    check_confirmed,
+    settle_questions,
 )
 from secretballot.runs.progress import Caution, Watch, public_warnings_noted
 
@@ -81,22 +82,37 @@ def test_a_sparse_vector_that_would_hardly_answer_is_asked_about() -> None:
     assert not [*cautions_of_noise(priced(mechanism, 1000, many, budget=USUAL))]
 
 
-def test_no_answer_is_a_no_and_each_name_answers_its_own_question() -> None:
-    cautions = [Caution("epsilon", "epsilon is large."), Caution("records", "few.", private=True)]
-    for force in ((), ("delta",), ("epsilon",), ("records",)):
-        watch = Watch()
-        with pytest.raises(ParameterError, match="Nothing was spent") as raised:
-            settle_cautions(cautions, force, watch)
-        left = [caution.name for caution in cautions if caution.name not in force]
-        assert f"give force {','.join(left)}." in str(raised.value)
-        assert raised.value.parameter == "force"
-    for force in (("epsilon", "records"), ("all",)):
-        watch = Watch()
-        settle_cautions(cautions, force, watch)
-        assert [(note.text, note.private) for note in watch.notes] == [
-            ("epsilon is large.", False),
-            ("few.", True),
-        ]
+LARGE, FEW = Caution("epsilon", "epsilon is large."), Caution("records", "few.", private=True)
+TOTAL = Caution("total", "no account exists.")
+
+
+@pytest.mark.parametrize("confirm", [(), ("delta",), ("epsilon",), ("records",)])
+def test_all_open_questions_come_in_one_list_and_each_name_answers_its_own(
+    confirm: tuple[str, ...],
+) -> None:
+    left = [one for one in (LARGE, FEW) if one.name not in confirm]
+    with pytest.raises(ParameterError) as raised:
+        settle_questions([LARGE, FEW, LARGE], confirm, Watch())
+    text = str(raised.value)
+    count = "2 questions" if len(left) == 2 else "1 question"
+    assert text.startswith(f"{count} before anything is spent: ")
+    assert text.endswith(". Nothing was spent.")
+    for one in (LARGE, FEW):
+        assert (f"{one.text.rstrip('.')} [confirm {one.name}]" in text) == (one in left)
+
+
+def test_what_is_confirmed_is_noted_and_a_total_is_no_yes() -> None:
+    watch = Watch()
+    assert settle_questions([LARGE, FEW], ("epsilon", "records"), watch) is None
+    assert [(note.text, note.private) for note in watch.notes] == [
+        ("epsilon is large.", False),
+        ("few.", True),
+    ]
+    with pytest.raises(ParameterError, match=r"no account exists \[total E,D\]"):
+        settle_questions([TOTAL], ("total",), Watch(ask=lambda _: True))
+    assert settle_questions([TOTAL], (), Watch(ask_total=lambda _: "4,1e-5")) == "4,1e-5"
+    with pytest.raises(ParameterError, match="confirm is 'total'; it must be one of epsilon"):
+        check_confirmed(("epsilon", "total"))
 
 
 def test_somebody_who_is_there_is_asked_once_for_each() -> None:
@@ -106,11 +122,9 @@ def test_somebody_who_is_there_is_asked_once_for_each() -> None:
         heard.append(caution.name)
         return caution.name == "epsilon"
 
-    watch = Watch(ask=answer)
-    settle_cautions([Caution("epsilon", "large.")], (), watch)
-    with pytest.raises(ParameterError, match="give force delta"):
-        settle_cautions([Caution("epsilon", "large."), Caution("delta", "too.")], (), watch)
-    assert heard == ["epsilon", "epsilon", "delta"]
+    with pytest.raises(ParameterError, match=r"^1 question before .* \[confirm records\]"):
+        settle_questions([LARGE, FEW, LARGE], (), Watch(ask=answer))
+    assert heard == ["epsilon", "records"]
 
 
 def test_a_loud_learner_s_warnings_are_no_public_notes() -> None:

@@ -1,7 +1,6 @@
 """Planning from files, plans on disk, and the runs and learners that plans supply."""
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from secretballot.runs.plan_agreement import check_settings
-from sklearn.naive_bayes import GaussianNB
 
 from secretballot.cli.settings import settings_of
 from secretballot.exceptions import DataError, ParameterError
@@ -24,11 +21,12 @@ from secretballot.planning.plan.model import (
     Task,
 )
 from secretballot.runs import plan as plan_run
-from secretballot.runs.plan import PlanRun, classifier_by_plan, run_by_plan, run_plan
-from secretballot.runs.plan_files import read_plan, write_plan
+from secretballot.runs.methods import mechanism_settings, method_of
+from secretballot.runs.plan import classifier_by_plan, run_plan
+from secretballot.runs.plan_files import plan_toml, write_plan
 from secretballot.runs.progress import Watch
-from secretballot.runs.stand_in_table import StandInTable
-from secretballot.runs.tables import RunTables, read_inputs
+from secretballot.runs.spec import RunSpec, Sources
+from secretballot.runs.tables import read_inputs
 
 HALF = Estimate(0.5, 0.4, 0.6)
 COUNTS = Setting(20, "gaussian", "counts", 50)
@@ -37,6 +35,7 @@ SETTINGS = (
     Setting(20, "gaussian", "labels", 40, strategy="margin"),
     Setting(30, "sparse-vector", "labels", 50, max_abstentions=2),
 )
+PUBLIC_NUMBERS = {"n_records": 600, "public": "50", "epsilon": 4.0, "delta": 1e-5}
 
 
 def plan_for(setting: Setting = COUNTS, **task: Any) -> Plan:
@@ -50,33 +49,68 @@ def plan_for(setting: Setting = COUNTS, **task: Any) -> Plan:
     )
 
 
-def tables(folder: Path) -> RunTables:
-    return RunTables(folder / "private.csv", folder / "public.csv", "ill", ("no", "yes"))
-
-
 # --- reading and writing ---
 
 
-def test_a_plan_comes_back_from_its_folder(tmp_path: Path) -> None:
-    made = plan_for(SETTINGS[2])
-    files = write_plan(made, tmp_path / "deep" / "plan")
+def spec_of(folder: Path, plan: Plan) -> RunSpec:
+    """Return the settings that a run reads of a plan."""
+    (folder / "plan.toml").write_text(plan_toml(plan))
+    return RunSpec.read(folder / "plan.toml")
+
+
+@pytest.mark.parametrize(
+    "setting", SETTINGS, ids=lambda setting: setting.mechanism + setting.strategy
+)
+def test_a_plan_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> None:
+    made = plan_for(setting)
+    spec = spec_of(tmp_path, made)
+    assert spec.identity().items() >= made.settings().items()
+    assert (spec.method.name, spec.method.random_state) == ("pate", 0)
+    assert spec.forecast is not None
+    assert spec.forecast.student_accuracy == (0.5, 0.4, 0.6)
+    learner = mechanism_settings(made.settings()["mechanism"], "class")
+    assert learner["mechanism"] == setting.mechanism
+    assert learner["release"] in (setting.release, "auto")
+    assert learner.get("max_abstentions") == setting.max_abstentions
+
+
+def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
+    """Another plan is another run where it changes a setting, and the same where it only expects
+    otherwise."""
+    plan = plan_for()
+    expects = replace(plan.votes, expected=replace(plan.votes.expected, answered=HALF))
+    same = [
+        replace(plan, seed=5, assumptions=()),
+        replace(plan, recommended=expects, evaluated=(expects,)),
+    ]
+    others = [
+        *(plan_for(SETTINGS[1]), plan_for(epsilon=2.0), plan_for(n_records=599)),
+        plan_for(teacher="tree"),
+    ]
+    known = spec_of(tmp_path, plan).identity()
+    assert all(spec_of(tmp_path, one).identity() == known for one in same)
+    assert all(spec_of(tmp_path, one).identity() != known for one in others)
+
+
+def test_a_plan_is_written_with_its_text_and_pictures(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "plan"
+    files = write_plan(plan_for(), folder)
     names = {path.name for path in files}
-    assert names == {"plan.json", "plan.txt"} | {
+    assert names == {"plan.toml", "plan.json", "plan.txt"} | {
         f"{name}.{kind}"
         for name in ("frontier", "candidates", "teachers")
         for kind in ("svg", "png")
     }
-    assert {path.name for path in (tmp_path / "deep" / "plan").iterdir()} == names
-    assert read_plan(tmp_path / "deep" / "plan" / "plan.json") == made
-    assert write_plan(made, tmp_path / "deep" / "plan") == files  # the same again is no harm
+    assert {path.name for path in folder.iterdir()} == names
+    assert write_plan(plan_for(), folder) == files  # the same again is no harm
 
 
 def test_another_plan_is_not_overwritten(tmp_path: Path) -> None:
     write_plan(plan_for(), tmp_path)
-    before = (tmp_path / "plan.json").read_bytes()
+    before = (tmp_path / "plan.toml").read_bytes()
     with pytest.raises(DataError, match=r"holds another plan; give a new one with --out\.$"):
         write_plan(plan_for(epsilon=2.0), tmp_path)
-    assert (tmp_path / "plan.json").read_bytes() == before
+    assert (tmp_path / "plan.toml").read_bytes() == before
 
 
 def thesis(folder: Path) -> Path:
@@ -122,7 +156,7 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
     folder = place(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(DataError, match=message):
-        run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=2, out=folder))
+        run_plan(Sources(fields=PUBLIC_NUMBERS | {"classes": "2"}), out=folder)
     with pytest.raises(DataError, match=message):
         write_plan(plan_for(), folder)
     assert sorted(tmp_path.rglob("*")) == before
@@ -134,122 +168,7 @@ def test_what_a_killed_command_left_is_swept_by_the_same_command(tmp_path: Path)
     assert len(write_plan(plan_for(), tmp_path)) == len(list(tmp_path.iterdir()))
 
 
-def spoilt(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    values = plan_for().to_json()
-    change(values)
-    path.write_text(json.dumps(values))
-
-
-BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "huge": (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "more than any plan has"),
-    "no JSON": (lambda path: path.write_text("plan: good"), "is no JSON text"),
-    "deep": (lambda path: path.write_text("[" * 10**5), "is no JSON text"),
-    "NaN": (
-        lambda path: spoilt(path, lambda v: v.update(constant_accuracy=float("nan"))),
-        "is no JSON text",
-    ),
-    "a field less": (
-        lambda path: spoilt(path, lambda v: v["task"].pop("delta")),
-        "exactly the fields",
-    ),
-    "recommended is not weighed": (
-        lambda path: spoilt(path, lambda v: v.update(evaluated=[])),
-        "not among those",
-    ),
-    "a strategy of nobody's": (
-        lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(strategy="rm -rf")),
-        "^[^:]*cannot be used: strategy is 'rm -rf'; it must be one of passive",
-    ),
-    "less than no answers": (
-        lambda path: spoilt(
-            path,
-            lambda v: v["recommended"]["expected"].update(
-                answered={"value": 7, "low": -6, "high": 8}
-            ),
-        ),
-        "answered has the range -6 to 8; it must not be negative",
-    ),
-}
-
-
-@pytest.mark.parametrize(("spoil", "message"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_a_file_that_is_no_plan_is_one_sentence(
-    tmp_path: Path, spoil: Callable[[Path], object], message: str
-) -> None:
-    path = tmp_path / "plan.json"
-    spoil(path)
-    with pytest.raises(DataError, match=message) as caught:
-        read_plan(path)
-    assert str(caught.value).startswith(f"The plan {str(path)!r} ")
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).count("cannot be used") <= 1
-
-
 # --- what a plan supplies ---
-
-
-@pytest.mark.parametrize(
-    "setting", SETTINGS, ids=lambda setting: setting.mechanism + setting.strategy
-)
-def test_a_run_by_a_plan_has_its_settings(tmp_path: Path, setting: Setting) -> None:
-    plan = plan_for(setting)
-    run = run_by_plan(plan, tables(tmp_path), tmp_path / "out", seed=3, teachers=setting.n_teachers)
-    assert {name: getattr(run, name) for name in settings_of(plan)} == settings_of(plan)
-    assert (run.epsilon, run.records, run.queries, run.seed) == (4.0, 600, setting.n_queries, 3)
-    check_settings(plan, vars(run))
-
-
-@pytest.mark.parametrize("name", [*settings_of(plan_for()), "estimate_epsilon"])
-def test_every_setting_that_contradicts_is_named_with_both_values(
-    tmp_path: Path, name: str
-) -> None:
-    plan = plan_for(SETTINGS[2])
-    given: Any = {str: "tree", int: 7, float: 0.5, type(None): 0.5}[
-        type(settings_of(plan).get(name))
-    ]
-    run = run_by_plan(plan, tables(tmp_path), tmp_path / "out", **{name: given})
-    with pytest.raises(ParameterError, match=f"^{name} .*leave one of the two out\\.$") as caught:
-        check_settings(plan, vars(run))
-    if name in settings_of(plan):
-        assert repr(given) in str(caught.value)
-        planned = settings_of(plan)[name]
-        assert ("none" if planned is None else repr(planned)) in str(caught.value)
-
-
-def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
-    """Another plan is another run where it changes a setting, and the same where it only expects
-    otherwise."""
-    for name in ("private.csv", "public.csv"):
-        (tmp_path / name).write_text(f"a,ill\n1,{name}\n")
-
-    def described(plan: Plan) -> dict[str, Any]:
-        return run_by_plan(plan, tables(tmp_path), tmp_path / "out").description()
-
-    plan = plan_for()
-    assert described(replace(plan, seed=5, assumptions=())) == described(plan)
-    for other in (
-        plan_for(SETTINGS[1]),
-        plan_for(epsilon=2.0),
-        plan_for(n_records=599),
-        plan_for(teacher="tree"),
-    ):
-        assert described(other) != described(plan)
-
-
-def test_a_plan_alone_has_no_code_imported(tmp_path: Path) -> None:
-    plan = plan_for(teacher="antigravity:fly")
-    for make in (
-        lambda: run_by_plan(plan, tables(tmp_path), tmp_path / "out"),
-        lambda: classifier_by_plan(plan),
-    ):
-        with pytest.raises(
-            ParameterError,
-            match="'antigravity:fly' by the plan, and a plan alone must not have code",
-        ):
-            make()
-    assert classifier_by_plan(plan, teacher=GaussianNB()).n_teachers == 20
-    run = run_by_plan(plan, tables(tmp_path), tmp_path / "out", teacher="antigravity:fly")
-    assert run.teacher == "antigravity:fly"
 
 
 @pytest.mark.parametrize(
@@ -305,30 +224,28 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[s
 TABLE = "person,age,ward,ill\n1,20,a,yes\n2,30,b,no\n3,45,a,no\n4,?,b,yes\n"
 
 
-def stand_in(folder: Path, text: str = TABLE, **settings: Any) -> StandInTable:
-    (folder / "like.csv").write_text(text)
-    return StandInTable(folder / "like.csv", **{"target": "ill", "drop": ("person",), **settings})
-
-
 @pytest.mark.parametrize("with_schema", [False, True])
 def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(
     asked: list[Any], tmp_path: Path, with_schema: bool
 ) -> None:
-    schema = None
+    fields: dict[str, Any] = {"target": "ill", "drop": "person"}
     if with_schema:
-        schema = tmp_path / "schema.json"
-        schema.write_text(
+        fields["schema"] = tmp_path / "schema.json"
+        fields["schema"].write_text(
             json.dumps(
                 {"columns": {"age": "numeric", "ward": ["a", "b", "c"]}, "classes": ["no", "yes"]}
             )
         )
-    run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=None, like=stand_in(tmp_path, schema=schema)))
-    X, index = asked[0][1]["like"]
-    (tmp_path / "private.csv").write_text(TABLE)
+    for name in ("like.csv", "private.csv"):
+        (tmp_path / name).write_text(TABLE)
     (tmp_path / "public.csv").write_text(
         "\n".join(line.rsplit(",", 1)[0] for line in TABLE.splitlines())
     )
-    inputs = read_inputs(replace(tables(tmp_path), drop=("person",), schema=schema), Watch())
+    run_plan(Sources(fields=PUBLIC_NUMBERS | fields), like=tmp_path / "like.csv")
+    X, index = asked[0][1]["like"]
+    places = {name: tmp_path / f"{name}.csv" for name in ("private", "public")}
+    spec = RunSpec.read(**fields, **places, classes="no,yes", epsilon=4, delta=1e-5)
+    inputs = read_inputs(method_of(spec).tables, Watch())
     assert (X == inputs.private.X).all()
     assert index.tolist() == inputs.private.targets.tolist() == [1, 0, 0, 1]
     assert asked[0][1]["n_classes"] == 2

@@ -17,7 +17,7 @@ from secretballot.exceptions import DataError, LedgerError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.folder import RunFolder
 
-DESCRIPTION = {"verb": "learn", "epsilon": 1.0, "private file": "00ff"}
+DESCRIPTION = {"method": "pate", "epsilon": 1.0, "private file": "00ff"}
 BUDGET = PrivacyBudget(1.0, 1e-6)
 
 
@@ -42,7 +42,7 @@ def test_a_new_run_makes_a_closed_vault_and_says_what_it_does(tmp_path: Path) ->
 def test_keys_are_random_so_that_they_tell_nothing_of_the_files(tmp_path: Path) -> None:
     one, other = RunFolder(tmp_path / "1", DESCRIPTION), RunFolder(tmp_path / "2", DESCRIPTION)
     assert one.request != other.request
-    assert one.request.startswith("learn-")
+    assert one.request.startswith("pate-")
 
 
 def test_an_interrupted_run_is_taken_up_under_its_key(tmp_path: Path) -> None:

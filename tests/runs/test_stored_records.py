@@ -2,16 +2,12 @@
 
 import itertools
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from secretballot.runs.choose import ChooseRun, run_choose
-from secretballot.runs.learn import LearnRun, run_learn
-from secretballot.runs.records import RecordsRun, run_records
 
 import secretballot as sb
 from secretballot.data.columns import OddCells
@@ -22,11 +18,13 @@ from secretballot.runs import tables as run_tables
 from secretballot.runs.account import place_of_account
 from secretballot.runs.check import check_tables_of_run
 from secretballot.runs.folder import RunFolder
+from secretballot.runs.methods import method_of
 from secretballot.runs.progress import Watch
-from secretballot.runs.quote import quote_of_run
-from secretballot.runs.stored_records import _UnitCount
+from secretballot.runs.run import quote, run
+from secretballot.runs.spec import RunSpec
+from secretballot.runs.stored_records import StoredRecords, _UnitCount
 from secretballot.runs.table_match import TableCells
-from secretballot.runs.tables import RunTables, read_inputs
+from secretballot.runs.tables import read_inputs
 from secretballot.teachers.ensemble import TeacherEnsemble
 
 N, SECRET = 900, "s3cr3t"
@@ -45,38 +43,45 @@ def people(n: int = N, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"age": age, "ward": ward, "person": np.arange(n) // 3, "ill": ill})
 
 
-def tables(folder: Path, private: pd.DataFrame | None = None, **more: Any) -> RunTables:
-    (people() if private is None else private).to_csv(folder / "private.csv", index=False)
+def spec_of(folder: Path, records: pd.DataFrame | None = None, **more: Any) -> RunSpec:
+    """Write the tables, and return a run of its own account, by record moments."""
+    (people() if records is None else records).to_csv(folder / "private.csv", index=False)
     people(300, 1)[["age", "ward"]].to_csv(folder / "public.csv", index=False)
     people(500, 2).drop(columns="person").to_csv(folder / "test.csv", index=False)
-    settings = {"target": "ill", "classes": ("no", "yes"), "drop": ("person",), **more}
-    if settings.get("unit") is not None:
-        settings.pop("drop")
-    return RunTables(folder / "private.csv", folder / "public.csv", **settings)
+    fields: dict[str, Any] = {
+        **{name: folder / f"{name}.csv" for name in ("private", "public")},
+        "target": "ill",
+        "classes": "no,yes",
+        "out": folder / "out",
+        "ledger": "own",
+        "epsilon": 1,
+        "delta": 1e-5,
+        **({} if more.get("unit") else {"drop": "person"}),
+    }
+    return RunSpec.read(**fields | {key: one for key, one in more.items() if one is not None})
 
 
 # every method and either unit at each commit, and every pair of them in slow runs
-QUICK = [("moments", None), ("record-votes", "person"), ("votes", "person"), ("rounds", None)]
-PAIRS = itertools.product(["moments", "record-votes", "votes", "rounds"], [None, "person"])
+VOTING = {"n_teachers": 20, "n_queries": 60, "teacher": "tree"}
+WAYS: dict[str, dict[str, Any]] = {
+    "record-moments": {},
+    "record-votes": {"method": "record-votes"},
+    "pate": VOTING,
+    "rounds": {**VOTING, "strategy": "margin"},
+}
+QUICK = [("record-moments", None), ("record-votes", "person"), ("pate", "person"), ("rounds", None)]
+PAIRS = itertools.product(WAYS, [None, "person"])
 
 
 @pytest.mark.parametrize(
-    ("method", "unit"),
+    ("way", "unit"),
     [pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow) for one in PAIRS],
 )
 def test_a_run_from_disk_learns_and_leaves_no_record_behind(
-    tmp_path: Path, method: str, unit: str | None
+    tmp_path: Path, way: str, unit: str | None
 ) -> None:
-    given = tables(tmp_path, unit=unit, evaluate=tmp_path / "test.csv")
-    settings: dict[str, Any] = {"epsilon": 5.0, "delta": 1e-5, "out": tmp_path / "out"}
-    settings["own_ledger"] = True
-    if method in ("moments", "record-votes"):
-        made = run_records(RecordsRun(given, method=method, **settings))
-    else:
-        strategy = "margin" if method == "rounds" else "passive"
-        made = run_learn(
-            LearnRun(given, teachers=20, queries=60, teacher="tree", strategy=strategy, **settings)
-        )
+    test = tmp_path / "test.csv"
+    made = run(spec_of(tmp_path, epsilon=5, unit=unit, evaluate=test, **WAYS[way]))
     # fourteen runs of each: means .90 to .93; rounds vary most, by .03, with .79 at least
     assert made.accuracy is not None
     assert made.accuracy > 0.65
@@ -94,7 +99,7 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
     private.loc[[5, 450], "ward"] = [SECRET, ""]
     private["age"] = private["age"].astype(object)
     private.loc[[7, 801], "age"] = SECRET
-    given = tables(tmp_path, private, unit="person")
+    given = method_of(spec_of(tmp_path, private, unit="person")).tables
     watch, plain = Watch(), Watch()
     found = read_inputs(given, watch, tmp_path / "vault")
     monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 1)
@@ -135,29 +140,26 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
 def test_a_table_that_does_not_fit_is_refused_and_nothing_is_left(
     tmp_path: Path, spoil: Any, words: str
 ) -> None:
-    given = tables(tmp_path, spoil(people()), unit="person")
-    run = RecordsRun(given, 1.0, 1e-6, tmp_path / "out")
+    spec = spec_of(tmp_path, spoil(people()), unit="person")
     with pytest.raises(DataError, match=words) as refused:
-        run_records(run)
+        run(spec)
     assert SECRET not in str(refused.value)
     assert sorted(os.listdir(tmp_path)) == ["private.csv", "public.csv", "test.csv"]
 
 
 def test_a_dry_run_looks_at_the_whole_table_and_keeps_nothing(tmp_path: Path) -> None:
-    given = tables(tmp_path)
-    quote_of_run(RecordsRun(given, 1.0, 1e-6, tmp_path / "out"), Watch())
+    quote(spec_of(tmp_path))
     spoilt = people()
     spoilt.loc[800:, "ill"] = "maybe"
-    given = tables(tmp_path, spoilt)
     with pytest.raises(DataError, match="100 rows whose label"):
-        quote_of_run(RecordsRun(given, 1.0, 1e-6, tmp_path / "out"), Watch())
+        quote(spec_of(tmp_path, spoilt))
     assert not (tmp_path / "out").exists()
 
 
 def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = RecordsRun(tables(tmp_path), 1.0, 1e-6, tmp_path / "out", own_ledger=True)
+    spec = spec_of(tmp_path)
 
     class Killed(BaseException):
         """Like a signal, which nobody catches."""
@@ -167,39 +169,39 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
 
     for place in (
         "secretballot.data.stored.TableWriter.finish",
-        "secretballot.runs.records._fitted_learner",
+        "secretballot.runs.methods._fit_labels",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, die)
             with pytest.raises(Killed):
-                run_records(run)
+                run(spec)
         assert (tmp_path / "out" / "vault" / "table").exists()
     # the table lies there whole: its rows are not read again
     monkeypatch.setattr("secretballot.runs.stored_records.table_blocks", die)
-    made = run_records(run)
+    made = run(spec)
     assert made.resumed
     assert not (tmp_path / "out" / "vault" / "table").exists()
 
 
 def test_what_a_crash_left_of_a_finished_run_goes_when_it_is_looked_at(tmp_path: Path) -> None:
-    run = RecordsRun(tables(tmp_path), 1.0, 1e-6, tmp_path / "out", own_ledger=True)
-    run_records(run)
+    spec = spec_of(tmp_path)
+    run(spec)
     place = tmp_path / "out" / "vault" / "table"
     place.mkdir()
     (place / "rows").write_text(SECRET)
-    run_records(run)
+    run(spec)
     assert not place.exists()
 
 
 def test_candidates_are_chosen_by_a_table_on_disk(tmp_path: Path) -> None:
-    given = tables(tmp_path, people(300), drop=("person",))
+    account = {"ledger": str(tmp_path / "account"), "total": (9, 1e-4)}
+    private = people(300)
     for name, epsilon in (("a", 5.0), ("b", 1.0)):
-        run_records(RecordsRun(given, epsilon, 1e-5, tmp_path / name, ledger=tmp_path / "account"))
-    places = tuple(tmp_path / name / "release" / "student.onnx" for name in "ab")
-    account = tmp_path / "account2"
-    run = ChooseRun(given, 1.0, tmp_path / "chosen", candidates=places, ledger=account)
-    chosen = run_choose(replace(run, force=("all",)))
-    assert chosen.n_candidates == 2
+        run(spec_of(tmp_path, private, epsilon=epsilon, out=tmp_path / name, **account))
+    places = ",".join(str(tmp_path / name / "release" / "student.onnx") for name in "ab")
+    choice = {"hypotheses": places, "delta": 0, "out": tmp_path / "chosen", **account}
+    chosen = run(spec_of(tmp_path, private, **choice))
+    assert chosen.candidates == 2
     assert not (tmp_path / "chosen" / "vault" / "table").exists()
 
 
@@ -250,20 +252,20 @@ def test_the_identity_of_a_table_is_that_of_the_files_that_were_read(tmp_path: P
 
 
 def test_what_a_folder_cannot_do_is_refused_before_an_account_is_opened(tmp_path: Path) -> None:
-    given, folder = tables(tmp_path), tmp_path / "all"
-    for ward, part in people().drop(columns="person").groupby("ward"):
+    folder, whole = tmp_path / "all", people().drop(columns="person")
+    for ward, part in whole.groupby("ward"):
         (folder / f"ward={ward}").mkdir(parents=True)
         part.drop(columns="ward").to_parquet(folder / f"ward={ward}" / "a.parquet", index=False)
-    given = replace(given, private=folder, drop=())
-    learn = LearnRun(given, 1.0, 1e-6, tmp_path / "out", relation="replace-one", records=N)
-    for run in (run_learn, lambda run: quote_of_run(run, Watch())):
+    spec = spec_of(
+        tmp_path, whole, private=folder, drop="", method="pate", relation="replace-one", n_records=N
+    )
+    for perform in (run, quote):
         with pytest.raises(ParameterError, match="give one file that is not sorted by content"):
-            run(learn)
-    choose = ChooseRun(given, 1.0, tmp_path / "out", hypotheses="stumps")
-    large = replace(choose, tables=replace(tables(tmp_path), private=tmp_path / "private.csv"))
-    for run in (choose, large):
+            perform(spec)
+    for place in (folder, tmp_path / "private.csv"):
+        spec = spec_of(tmp_path, whole, private=place, drop="", hypotheses="stumps", delta=0)
         with pytest.raises(DataError, match="a class of hypotheses is chosen from in memory"):
-            run_choose(run)
+            run(spec)
     assert not [*tmp_path.glob("*.ledger"), *tmp_path.glob("out")]
 
 
@@ -272,42 +274,39 @@ def test_what_a_folder_cannot_do_is_refused_before_an_account_is_opened(tmp_path
 def test_a_private_file_is_no_public_one_by_whatever_name(
     tmp_path: Path, part: str, url: bool
 ) -> None:
-    given = tables(tmp_path, publish_metrics=True, evaluate=tmp_path / "test.csv")
     (tmp_path / "all").mkdir()
     for number in range(2):
         people(seed=number + 5).to_parquet(tmp_path / "all" / f"{number}.parquet", index=False)
     one = tmp_path / "all" / "1.parquet"
     private = f"file://{tmp_path}/all" if url else tmp_path / "all"
-    other = replace(given, **{"private": private, part: one})
-    run = RecordsRun(other, 1.0, 1e-6, tmp_path / "out", ledger=tmp_path / "l.ledger")
+    places = {"evaluate": tmp_path / "test.csv", "private": private, part: one}
+    spec = spec_of(tmp_path, publish_metrics=True, **places)
     with pytest.raises(DataError, match=r"are the same|is the private file"):
-        run_records(run)
+        run(spec)
     assert not (tmp_path / "out").exists()
-    found = check_tables_of_run(other)
+    found = check_tables_of_run(method_of(spec).tables)
     assert any("is the private file" in str(error) for error in found.stopping)
 
 
 def test_a_folder_without_a_name_of_its_own_has_an_account_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = tables(tmp_path)
     (tmp_path / "all").mkdir()
     people().to_parquet(tmp_path / "all" / "a.parquet", index=False)
     monkeypatch.chdir(tmp_path / "all")
     for place in (Path("."), Path("../all"), tmp_path / "all" / ".." / "all"):
-        run = RecordsRun(replace(given, private=place), 1.0, 1e-6, tmp_path / "out")
-        account = place_of_account(run, RunFolder(tmp_path / "out", {}))
+        spec = RunSpec.read(private=place, epsilon=1, delta=1e-6)
+        account = place_of_account(spec, RunFolder(tmp_path / "out", {}))
+        assert isinstance(account, Path)
         assert account.resolve() == tmp_path / "all.ledger"
-        assert run.dataset_name == "all"
+        assert spec.dataset_name == "all"
 
 
 @pytest.mark.parametrize("unit", [None, "person"])
 def test_an_interrupted_run_finds_its_shards_and_teachers_again(
     tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings: dict[str, Any] = {"teachers": 20, "teacher": "tree", "queries": 60}
-    given = tables(tmp_path, unit=unit)
-    run = LearnRun(given, 5.0, 1e-5, tmp_path / "out", own_ledger=True, **settings)
+    spec = spec_of(tmp_path, epsilon=5, unit=unit, **VOTING)
     fitted: list[int] = []
 
     def killed(*args: object, **more: object) -> None:
@@ -316,31 +315,31 @@ def test_an_interrupted_run_finds_its_shards_and_teachers_again(
     with monkeypatch.context() as patch:
         patch.setattr(TeacherEnsemble, "vote_counts", killed)
         with pytest.raises(KeyboardInterrupt):
-            run_learn(run)
+            run(spec)
     monkeypatch.setattr(
         "secretballot.teachers.ensemble.trained",
         lambda recipe, source, waiting, workers, **more: (fitted.append(one) for one in waiting),
     )
-    assert run_learn(run).resumed
+    assert run(spec).resumed
     assert fitted == []
 
 
 def test_a_table_that_is_read_into_memory_at_last_is_not_left_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = RecordsRun(tables(tmp_path), 1.0, 1e-6, tmp_path / "out", own_ledger=True)
+    spec = spec_of(tmp_path)
 
     def killed(*args: object, **more: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("secretballot.runs.records._fitted_learner", killed)
+        patch.setattr("secretballot.runs.methods._fit_labels", killed)
         with pytest.raises(KeyboardInterrupt):
-            run_records(run)
+            run(spec)
     vault = tmp_path / "out" / "vault"
     (vault / "persons-left").mkdir()
     monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 1)
-    assert run_records(run).resumed
+    assert run(spec).resumed
     assert not {"table", "persons-left"} & {path.name for path in vault.iterdir()}
 
 

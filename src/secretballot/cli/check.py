@@ -7,7 +7,7 @@ import typer
 from secretballot.cli.outcome import BAD_INPUT, as_options, print_json, say
 from secretballot.cli.settings import AsJson, settings_of
 from secretballot.exceptions import DataError
-from secretballot.runs.spec import DATA, DataSpec, RunSpec, Sources
+from secretballot.runs.spec import DATA, DataSpec, RunSpec, Sources, groups
 
 if TYPE_CHECKING:
     from secretballot.runs.check import CheckedColumn, TableCheck
@@ -32,7 +32,8 @@ def check(sources: Sources, evaluate: Evaluated = None, as_json: AsJson = False)
     from secretballot.runs.check import check_tables_of_run
     from secretballot.runs.methods import Method
 
-    fields = {**sources.given, "epsilon": 1, "delta": 1e-6}  # which are not looked at
+    fields = {name: one for name, one in sources.given.items() if groups()[name] == "data"}
+    fields |= {"epsilon": 1, "delta": 1e-6}  # which are not looked at
     fields |= {} if evaluate is None else {"evaluate": evaluate}
     spec = RunSpec.of_tree(Sources(fields=fields).tree())
     with watching() as watch:

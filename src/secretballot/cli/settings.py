@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from secretballot._places import shown_place
+from secretballot._validation import shown
 from secretballot.exceptions import ParameterError
 from secretballot.runs.spec import (
     METHOD_SPECS,
@@ -166,7 +168,10 @@ def _pairs(pairs: Any) -> dict[str, Any]:
         key, equals, value = pair.partition("=")
         group, dot, name = key.strip().rpartition(".")
         if not equals or (dot and groups().get(name) != group) or name in found:
-            raise ParameterError(f"--set {pair} is no new setting; write KEY=VALUE, each key once.")
+            raise ParameterError(
+                f"--set {shown(shown_place(key))} is no new setting; write KEY=VALUE, each key"
+                " once."
+            )
         found[name] = value.strip()
     return found
 

@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from secretballot._naming import integers_or_words
-from secretballot._places import place_of, shown_place, table_name
+from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import Abstentions, HeaderLine, VotesKind, name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
 from secretballot.named_learners import imports_a_class
@@ -104,10 +104,20 @@ def _number_or_name(value: Any) -> Any:
     return int(text) if text.lstrip("+-").isdigit() else value
 
 
-def _account(value: Any) -> Any:
-    from secretballot.core.ledger.urls import file_or_database
+def _place(value: Any) -> Any:
+    if not isinstance(value, str | os.PathLike):
+        raise ValueError(f" is {shown(value)}; it must be a path, or a URL.")
+    return place_of(os.fspath(value))
 
-    return value if value == OWN or not isinstance(value, str) else file_or_database(value)
+
+def _account(value: Any) -> Any:
+    from secretballot.core.ledger.urls import DatabasePlace, file_or_database
+
+    if value == OWN or isinstance(value, DatabasePlace):
+        return value
+    if not isinstance(value, str | os.PathLike):
+        raise ValueError(f" is {shown(value)}; it must be a path, a database's URL, or own.")
+    return file_or_database(os.fspath(value))
 
 
 def _not_a_truth(value: Any) -> Any:
@@ -127,7 +137,7 @@ def _line(value: Any) -> Any:
 Words = Annotated[tuple[str, ...], BeforeValidator(words_of)]
 Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
 Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
-Place = Annotated[Path | str, BeforeValidator(lambda value: place_of(os.fspath(value)))]
+Place = Annotated[Path | str, BeforeValidator(_place)]
 # of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
 Account = Annotated[Any, BeforeValidator(_account)]
 Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
@@ -225,6 +235,20 @@ class DataSpec(Part):
     n_records: Count | None = setting(
         None, "Public statement of the number of private records.", metavar="N"
     )
+
+    @model_validator(mode="after")
+    def _target_is_of_one_kind(self) -> Self:
+        if len(set(self.target)) < len(self.target):
+            raise ParameterError(
+                Parameter("target"), f" is {shown(','.join(self.target))}; name each column once."
+            )
+        if self.bounds is not None and (self.classes is not None or len(self.target) > 1):
+            raise ParameterError(
+                Parameter("bounds"),
+                " is given, so the target is a number: one column, without classes; leave one of"
+                " the two out.",
+            )
+        return self
 
     @property
     def kind(self) -> Literal["class", "number", "labels"]:
@@ -481,7 +505,7 @@ class RunSpec(Part):
     ...     epsilon=1, delta=1e-6)
     >>> spec.method.name, spec.data.classes
     ('record-moments', ('no', 'yes'))
-    >>> print(spec.totoml_value().splitlines()[0])
+    >>> print(spec.to_toml().splitlines()[0])
     [data]
     """
 
@@ -659,14 +683,15 @@ class Sources:
             if name in self._planned and not _same(name, value, self._planned[name]):
                 raise ParameterError(
                     name_part(name),
-                    f" is {shown(_text(value))} and the plan has"
-                    f" {shown(_text(self._planned[name]))}; leave one of the two out.",
+                    f" is {shown(shown_place(_text(value)))} and the plan has"
+                    f" {shown(shown_place(_text(self._planned[name])))}; leave one of the two out.",
                 )
             self.given[name] = value
 
     def _add_file(self, file: Path) -> None:
         document = _read_toml(file)
-        forecast = document.pop("forecast", None)
+        is_plan = isinstance(document.get("forecast"), dict)
+        forecast = document.pop("forecast") if is_plan else None
         fields: dict[str, Any] = {}
         for group, values in document.items():
             if group not in RunSpec.model_fields or not isinstance(values, dict):
@@ -683,7 +708,7 @@ class Sources:
                     )
                 fields[name] = value
         self.add(fields)
-        if isinstance(forecast, dict):
+        if is_plan:
             self.forecast, self._planned = forecast, self._planned | fields
 
     def tree(self, begun: str | None = None) -> dict[str, Any]:
@@ -808,11 +833,11 @@ def _refusal(problem: Any) -> SecretBallotError:
     if isinstance(inner, SecretBallotError):
         return inner
     place = [part for part in problem["loc"] if isinstance(part, str) and part not in METHOD_SPECS]
-    name = next((part for part in reversed(place) if part in groups()), "method")
+    name = next((part for part in reversed(place) if part in groups()), place[-1])
     given, kind, context = problem.get("input"), problem["type"], problem.get("ctx", {})
     if kind == "value_error" and str(inner).startswith(" "):
         return ParameterError(name_part(name), str(inner))
-    if kind == "missing":
+    if kind == "missing" and not isinstance(problem["loc"][-1], int):
         return ParameterError(name_part(name), " is missing; give it.")
     rules = {
         "int_parsing": "an integer, such as 3",
@@ -825,6 +850,7 @@ def _refusal(problem: Any) -> SecretBallotError:
         "greater_than": f"above {context.get('gt')}",
         "less_than": f"below {context.get('lt')}",
         "literal_error": f"one of {str(context.get('expected', '')).replace(chr(39), '')}",
+        "missing": "two numbers by a comma, as in 0,40",
         "too_short": "two numbers by a comma, as in 0,40",
         "too_long": "two numbers by a comma, as in 0,40",
         "tuple_type": "a list",
@@ -836,10 +862,8 @@ def _refusal(problem: Any) -> SecretBallotError:
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as JSON values; places without passwords."""
 
-    def plain(value: Any) -> Any:
-        return shown_place(value) if isinstance(value, str | Path) else str(value)
-
-    document: dict[str, Any] = json.loads(json.dumps(values, default=plain))
+    shown_values = {key: shown_place(one) if is_url(one) else one for key, one in values.items()}
+    document: dict[str, Any] = json.loads(json.dumps(shown_values, default=str))
     return {name: value for name, value in document.items() if value is not None}
 
 

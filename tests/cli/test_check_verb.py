@@ -1,4 +1,4 @@
-"""`--check` and `--accept-unseen`: what the curator sees before anything is spent."""
+"""`check` and `accept_unseen`: what the curator sees before anything is spent."""
 
 from pathlib import Path
 
@@ -21,22 +21,10 @@ def other_wards(folder: Path) -> None:
     private.to_csv(folder / "private.csv", index=False)
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        ("--method", "record-moments"),
-        ("--method", "pate", "--n-teachers", "5"),
-        ("--method", "record-votes"),
-    ],
-    ids=lambda method: method[1],
-)
-def test_a_run_stops_before_it_pays_and_leaves_nothing(
-    folder: Path, method: tuple[str, ...]
-) -> None:
+def test_a_run_stops_before_it_pays_and_leaves_nothing(folder: Path) -> None:
     other_wards(folder)
     before = sorted(folder.iterdir())
-    words = [*words_of_run(folder), *method, "--ledger", str(folder / "own.ledger")]
-    result = CliRunner().invoke(app, words)
+    result = CliRunner().invoke(app, words_of_run(folder, "--ledger", str(folder / "l.ledger")))
     assert result.exit_code == 2
     assert "column 'ward', 100 %" in result.stderr
     assert "if upper and lower case were not told apart" in result.stderr
@@ -56,8 +44,9 @@ def test_an_accepted_column_lets_the_run_go_on(folder: Path) -> None:
 def test_labels_are_no_ids_of_persons(folder: Path) -> None:
     words = words_of_run(folder, "--unit", "ill")
     before = sorted(folder.iterdir())
-    for more in ((), ("--check",)):
-        result = CliRunner().invoke(app, [*words, *more])
+    check = ["check", *words[1:3], "--target", "ill", "--classes", "no,yes", "--unit", "ill"]
+    for one in (words, check):
+        result = CliRunner().invoke(app, one)
         assert result.exit_code == 2
         assert "The column of unit ids, 'ill', is the one with the labels" in result.output
     assert sorted(folder.iterdir()) == before

@@ -1,4 +1,4 @@
-"""`secretballot compare`: prices, promises and students of releases, side by side."""
+"""`secretballot evaluate`: prices, guarantees and students of releases, side by side."""
 
 import json
 import re
@@ -34,8 +34,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = "\n".join(["age,ward,ill", *lines(count, seed)])
         (folder / f"{name}.csv").write_text(text + "\n")
     ledger = str(folder / "l.ledger")
-    promise = ["--epsilon", "8", "--delta", "1e-4", "--total", "20,1e-2"]
-    words = ["ledger", "create", ledger, "--dataset", "registry", *promise]
+    words = ["ledger", "create", ledger, "--dataset", "registry", "--total", "8,1e-4"]
     assert CliRunner().invoke(app, words).exit_code == 0
     for name, epsilon, more in (("good", "2", ()), ("poor", "1", ("--drop", "age"))):
         words = ["learn", str(folder / "private.csv"), str(folder / "public.csv")]
@@ -47,13 +46,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compare(*words: object) -> Result:
+def evaluate(*words: object) -> Result:
     return CliRunner().invoke(app, ["evaluate", *map(str, words)])
 
 
 def test_students_are_compared_on_the_same_rows(world: Path) -> None:
-    test = ("--evaluate", world / "test.csv", "--target", "ill")
-    result = compare(world / "good", world / "poor", *test, "--json")
+    test = (world / "test.csv", "--target", "ill")
+    result = evaluate(world / "good", world / "poor", *test, "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     frame = read_table(world / "test.csv")
@@ -69,7 +68,7 @@ def test_students_are_compared_on_the_same_rows(world: Path) -> None:
     assert difference["accuracy"]["difference"] == pytest.approx(found[1] - found[0])
     assert difference["accuracy"]["interval"]["high"] < 0  # far apart
     assert difference["balanced_accuracy"]["interval"]["high"] < 0
-    done = compare(world / "good", world / "poor", *test)
+    done = evaluate(world / "good", world / "poor", *test)
     assert done.exit_code == 0, done.stderr
     text = done.stdout
     assert re.match(r"B is no better than the majority: accuracy 0\.\d{4}, and 0\.\d{4} ", text)
@@ -83,14 +82,14 @@ def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Pat
     (tmp_path / "empty").mkdir()
     good, test = world / "good", world / "test.csv"
     cases = [
-        (2, "nothing to be compared with", (good,)),
-        (2, "go together", (good, good, "--evaluate", test)),
+        (2, "Name a public labelled table, or two releases", (good,)),
+        (2, "holds no certificate.json", (good, test)),
         (2, "There is no", (good, tmp_path / "nothing")),
         (2, "holds no certificate.json", (good, tmp_path / "empty")),
         (4, "does not verify (", (good, tmp_path / "forged")),
-        (2, "has no column 'sick'", (good, good, "--evaluate", test, "--target", "sick")),
+        (2, "has no column 'sick'", (good, good, test, "--target", "sick")),
     ]
     for code, words, given in cases:
-        result = compare(*given)
+        result = evaluate(*given)
         assert (result.exit_code, len(result.stderr.splitlines())) == (code, 1), result.stderr
         assert words in result.stderr

@@ -1,4 +1,4 @@
-"""`secretballot choose`: candidates or a class in, one model out, with its certificate."""
+"""`secretballot learn` by choice: candidates or a class in, one model out, with its certificate."""
 
 import json
 import re
@@ -10,9 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner, Result
 
-import secretballot as sb
 from secretballot.cli import app
-from secretballot.core.ledger import Ledger
 from secretballot.report.student.export import dump_student
 from secretballot.report.student.load import load_student
 
@@ -23,8 +21,7 @@ def world(tmp_path: Path) -> Path:
     right."""
     rng = np.random.default_rng(0)
     x = rng.random(400)
-    who = np.arange(400) // 2
-    pd.DataFrame({"x": x, "ill": np.where(x > 0.6, "yes", "no"), "who": who}).to_csv(
+    pd.DataFrame({"x": x, "ill": np.where(x > 0.6, "yes", "no")}).to_csv(
         tmp_path / "private.csv", index=False
     )
     pd.DataFrame({"x": rng.random(120)}).to_csv(tmp_path / "public.csv", index=False)
@@ -38,7 +35,7 @@ def world(tmp_path: Path) -> Path:
 def choose(world: Path, *more: str) -> Result:
     files = [str(world / "private.csv"), str(world / "public.csv")]
     words = ["learn", *files, "--target", "ill", "--classes", "no,yes"]
-    words += ["--out", str(world / "out"), "--drop", "who"]
+    words += ["--out", str(world / "out"), "--total", "20,1e-2"]
     return CliRunner().invoke(app, [*words, "--epsilon", "2", *more])
 
 
@@ -57,7 +54,8 @@ def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> No
     result = choose(world, *both(world), "--json", "--evaluate", str(labelled_points(world)))
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
-    assert (document["candidates"], document["delta"], document["epsilon"]) == (2, 0.0, 2.0)
+    assert (document["method"], document["candidates"]) == ("semi-private", 2)
+    assert (document["delta"], document["epsilon"]) == (0.0, 2.0)
     # the other one is wrong on 123 records more: drawn once in e^123 times
     assert document["chosen"].startswith("high ")
     assert document["accuracy"] > 0.9
@@ -90,34 +88,14 @@ def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> N
     ("name", "share"), [("stumps", 0.95), ("thresholds", 0.95), ("intervals", 0.9)]
 )
 def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, share: float) -> None:
-    result = choose(
-        world,
-        "--set",
-        f"hypotheses={name}",
-        "--evaluate",
-        str(labelled_points(world)),
-        "--set",
-        "n_cover=60",
-    )
+    settings = ["--set", f"hypotheses={name}", "--set", "n_cover=60"]
+    result = choose(world, *settings, "--evaluate", str(labelled_points(world)))
     assert result.exit_code == 0, result.stderr
     # 20 mistakes, or 40 of an interval: such a candidate, of some hundred or 2000, is drawn once in
     # e^20 or e^40 times; in 60 runs there were 3 at most
-    assert float(result.stdout.split()[1]) > share
-    assert "guarantee    epsilon 2, delta 0 for each record" in result.stdout
+    accuracy = re.search(r"^accuracy +([01]\.\d+)", result.stdout, re.MULTILINE)
+    assert accuracy is not None
+    assert float(accuracy[1]) > share
+    assert "price      epsilon 2, delta 0 for each record" in result.stdout
+    assert re.search(r"^chosen +yes where x|^chosen +\{", result.stdout, re.MULTILINE)
     assert CliRunner().invoke(app, ["verify", str(world / "out")]).exit_code == 0
-
-
-def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
-    account = world / "registry.ledger"
-    words = ["--set", "hypotheses=stumps", "--ledger", str(account), "--dataset", "registry"]
-    words += ["--unit", "who"]
-    files = [str(world / "private.csv"), str(world / "public.csv")]
-    base = ["learn", *files, "--target", "ill", "--classes", "no,yes", "--epsilon", "2"]
-    Ledger(account, dataset="registry", budget=sb.PrivacyBudget(2.0, 0.0), unit="user")
-    result = CliRunner().invoke(app, [*base, *words, "--out", str(world / "a")])
-    assert result.exit_code == 0, result.stderr
-    assert "for each user" in result.stdout
-    assert Ledger.open_existing(account).spent().epsilon == 2.0
-    again = CliRunner().invoke(app, [*base, *words, "--out", str(world / "b")])
-    assert again.exit_code == 3
-    assert "Nothing was spent" in again.stderr
