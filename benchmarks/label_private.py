@@ -6,7 +6,7 @@ Adult and MNIST.
 Private: the labels of adult.data and of MNIST's training images. Public: their features; of MNIST
 the first fifty principal components, found over all training images, since they are public. The
 customary tests are only scored. Nothing was chosen on them: the number of teachers follows from
-public numbers by the rule of `learn --records`, everything else is the default.
+public numbers by the rule of `learn --set n_records=N`, everything else is the default.
 
 The peer is randomised response: of C classes, every label is kept with probability e^epsilon /
 (e^epsilon + C - 1), else another one is drawn, which is epsilon-differentially private for labels

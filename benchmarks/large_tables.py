@@ -1,6 +1,6 @@
 """Private tables of any size: time, memory and disk of `secretballot learn`.
 
-    python benchmarks/large_tables.py [n_rows ...] [--methods moments ...] [--where disk ...]
+    python benchmarks/large_tables.py [n_rows ...] [--methods record-moments ...] [--where disk ...]
 
 20 columns of Parquet, written here in files of a million rows: ten of normal numbers, six of
 categories, two of dates, a truth value and the class; 5,000 public points, 20,000 rows to score on,
@@ -42,7 +42,7 @@ FILE_ROWS = 1_000_000
 FOLDER = Path("build/large-tables")
 LETTERS = np.array([f"c{i}" for i in range(12)])
 
-METHODS = ("moments", "votes")
+METHODS = ("record-moments", "pate")
 ON_CLUSTERS = ("dask-1", "dask-2", "ray-1", "ray-2")  # an engine and its workers
 
 
@@ -95,30 +95,32 @@ def bytes_under(folder: Path) -> int:
 
 def learn(method: str, where: str, private: str, out: str) -> None:
     """Learn in this process; print accuracy, seconds and the most memory it held."""
-    from secretballot.runs.learn import LearnRun, run_learn
-    from secretballot.runs.records import RecordsRun, run_records
-
     import secretballot.runs.tables as tables
-    from secretballot.runs.tables import RunTables
+    from secretballot.runs.run import run
+    from secretballot.runs.spec import RunSpec
 
     folder = Path(private).parent
     tables.MOST_IN_MEMORY = 10**9
-    given = RunTables(
-        folder / "whole.parquet" if where == "memory" else Path(private),
-        folder / "public.parquet",
-        "ill",
-        ("no", "yes"),
-        evaluate=folder / "test.parquet",
-    )
-    settings = {"epsilon": 1.0, "delta": 1e-9, "out": Path(out), "own_ledger": True}
     engine, _, workers = where.partition("-")
+    how: dict[str, object] = {"method": method}
+    if method == "pate":
+        how |= {"n_teachers": 250, **({"executor": engine} if workers else {"n_jobs": 2})}
+    spec = RunSpec.read(
+        private=folder / "whole.parquet" if where == "memory" else Path(private),
+        public=folder / "public.parquet",
+        target="ill",
+        classes=("no", "yes"),
+        evaluate=folder / "test.parquet",
+        epsilon=1.0,
+        delta=1e-9,
+        ledger="own",
+        out=Path(out),
+        exclude=("report",),
+        **how,
+    )
     with running(engine if workers else "local", int(workers or 2)):
         started = time.monotonic()
-        if method == "moments":
-            made = run_records(RecordsRun(given, without=("report",), **settings))
-        else:
-            how = {"engine": engine} if workers else {"jobs": 2}
-            made = run_learn(LearnRun(given, teachers=250, without=("report",), **how, **settings))
+        made = run(spec)
         seconds = time.monotonic() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"accuracy": made.accuracy, "seconds": seconds, "peak": peak}))
@@ -148,7 +150,7 @@ def measured(method: str, where: str, private: Path) -> dict[str, float]:
 def places(method: str, n_rows: int) -> tuple[str, ...]:
     """Return where a table of this size can lie, or be learned from, by this method."""
     here = ("memory", "disk") if n_rows <= MOST_IN_MEMORY else ("disk",)
-    return here if method == "moments" else (*here, *ON_CLUSTERS)
+    return here if method == "record-moments" else (*here, *ON_CLUSTERS)
 
 
 def main() -> None:

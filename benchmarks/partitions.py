@@ -47,7 +47,7 @@ from strangers_day import Files, cut_adult, cut_mushrooms
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 N_RECORDS = 300
-TEACHERS = (10, 30, 100, 250)  # 30 is what `--records 300` takes, 250 what is taken without it
+TEACHERS = (10, 30, 100, 250)  # 30 is what `n_records=300` takes, 250 what is taken without it
 PARTITIONS = (1, 3, 10)
 TABLES: dict[str, Callable[[int, int], Files]] = {
     "300 mushrooms": cut_mushrooms,

@@ -3,7 +3,7 @@
     python benchmarks/rare_positives.py [n_runs]
     python benchmarks/rare_positives.py [n_runs] plan
 
-The second command puts what `plan --positive-rate` forecasts, by adult.test as it is, beside real
+The second command puts what `plan --set positive_rate=R` forecasts, by adult.test as it is, beside real
 runs on Adult. Two tables, delta 1e-5, every run with a partition, a pool and test rows of its own:
 
 - Adult: 20,000 rows of adult.data private, 2,500 the pool, one in a hundred of either above 50K by
@@ -12,7 +12,7 @@ runs on Adult. Two tables, delta 1e-5, every run with a partition, a pool and te
   the pool, 20,000 scored; 0.8 % are positive.
 
 Learners: record moments as they are; with balanced decisions; with balanced decisions and the
-stated share (`--positive-rate`); and voting by 200 balanced logistic teachers, whose labels of 200
+stated share (`positive_rate`); and voting by 200 balanced logistic teachers, whose labels of 200
 points are asked by margin (`--teacher logistic:class_weight=balanced --strategy margin`).
 """
 

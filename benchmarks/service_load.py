@@ -237,8 +237,8 @@ def main(seconds: float, ledger_at: str | None) -> None:
                 **given,
             )  # fmt: skip
         key = prepare(folder, ledger_at)
-        command = [sys.executable, "-m", "secretballot", "serve", "--config"]
-        command += [str(folder / "service.toml"), "--port", "0"]
+        command = [sys.executable, "-m", "secretballot", "serve", "start"]
+        command += ["--config", str(folder / "service.toml"), "--port", "0"]
         for workers in (1, 2):
             with serving([*command, "--workers", str(workers)]) as port:
                 own = {"seconds": seconds}

@@ -5,7 +5,7 @@
 Each run is the command line in a process of its own, `secretballot learn PRIVATE PUBLIC --target
 COL --classes ... --epsilon 1 --delta 1e-5 --evaluate TEST`, on a cut of its own. Beside it the same
 with `--method votes`, the default before there were record moments, and for rare positives also
-with `--positive-rate`. Delta is 1e-7 with two million rows.
+with the share stated (`positive_rate`). Delta is 1e-7 with two million rows.
 
 | table | private | public | scored | target |
 |---|---|---|---|---|
@@ -102,7 +102,7 @@ def cut_rare(run: int) -> Files:
     left = most.iloc[n_private - kept :].iloc[: 2_500 - shown]
     public = pd.concat([left, few.iloc[kept : kept + shown]])
     classes = sorted(set(table[ADULT_TARGET].astype(str)))
-    also = {"--positive-rate": ["--positive-rate", str(RATE)]}
+    also = {"positive_rate": ["--set", f"positive_rate={RATE}"]}
     return Files(private, public, test, ADULT_TARGET, classes, also=also)
 
 
@@ -147,7 +147,7 @@ def outcome(files: Files, folder: Path, more: Sequence[str]) -> tuple[dict[str, 
     words = [
         *("learn", "private.csv", "public.csv", "--target", files.target),
         *("--classes", ",".join(files.classes), "--epsilon", "1", "--delta", repr(files.delta)),
-        *("--evaluate", "test.csv", "--own-ledger", "--yes", "--json"),
+        *("--evaluate", "test.csv", "--ledger", "own", "--confirm", "records", "--json"),
         *("--out", f"out-{len(list(folder.iterdir()))}", *more),
     ]
     began = time.monotonic()

@@ -22,24 +22,16 @@ JOBS = str(min(2, os.cpu_count() or 1))
 # of each line, so that a sound program passes all of them but once in a hundred standing audits
 CONFIDENCE = "0.999"
 PRICE = ("--epsilon", "0.5", "--delta", "1e-6")
-TABLES = (
-    "private.csv",
-    "public.csv",
-    "--target",
-    "ill",
-    "--classes",
-    "no,yes",
-    *PRICE,
-    "--teachers",
-    "10",
-)
-LEARN = ("learn", *TABLES, "--queries", "20", "--yes")  # few records: asked about
+TABLES = ("private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
+OWN = (*PRICE, "--ledger", "own", "--confirm", "records,noise")  # few records: asked about
+LEARN = ("learn", *TABLES, *OWN, "--n-teachers", "10", "--set", "n_queries=20")
+LABELS = ("--set", "mechanism=labels")
 # At this price the threshold is about 150 votes: only a crowd of teachers that agree answers
 # anything.
 SPARSE_VECTOR = (
-    *("learn", "crowd.csv", "crowd-public.csv", *TABLES[2:-1], "400", "--teacher", "naive-bayes"),
-    *("--queries", "20", "--mechanism", "sparse-vector", "--release", "labels"),
-    *("--max-abstentions", "1"),
+    *("learn", "crowd.csv", "crowd-public.csv", *TABLES[2:], *OWN, "--n-teachers", "400"),
+    *("--teacher", "naive-bayes", "--set", "n_queries=20"),
+    *("--set", "mechanism=sparse-vector:max_abstentions=1"),
 )
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "audit" / "real_programs.py"
 
@@ -48,24 +40,27 @@ RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "learn, counts, a record with a missing value more": (("--change", "add-missing"), LEARN),
     "learn, labels, a record more": (
         ("--change", "add"),
-        (*LEARN, "--release", "labels", "--student", "forest"),
+        (*LEARN, *LABELS, "--student", "forest"),
     ),
     "choose, a record more": (
         ("--change", "add"),
-        ("choose", *TABLES[:6], "--epsilon", "0.5", "--hypotheses", "stumps", "--points", "20"),
+        (
+            *("learn", *TABLES, "--epsilon", "0.5", "--ledger", "own"),
+            *("--set", "hypotheses=stumps", "--set", "n_cover=20"),
+        ),
     ),
     "label, one teacher's votes changed": (
         ("--neighbour", "votes-neighbour.csv"),
-        ("label", "--votes", "votes.csv", "--kind", "votes", "--classes", "no,yes", *PRICE),
+        ("label", "votes.csv", "--kind", "votes", "--classes", "no,yes", *OWN),
     ),
     "learn, labels, a record replaced": (
         ("--change", "replace"),
-        (*LEARN, "--release", "labels", "--relation", "replace-one"),
+        (*LEARN, *LABELS, "--set", "relation=replace-one"),
     ),
     "learn, sparse vector, a record less": (("--change", "drop"), SPARSE_VECTOR),
     "learn, rounds by margin, a record more": (
         ("--change", "add"),
-        (*LEARN, "--strategy", "margin", "--round-size", "10", "--release", "labels"),
+        (*LEARN, *LABELS, "--set", "strategy=margin:round_size=10"),
     ),
     "Python, seeded script, a record with a missing value more": (
         ("--neighbour", "rows-neighbour.json"),
@@ -127,7 +122,7 @@ def write_tables(folder: Path) -> None:
 
 def lines_of(runs: str) -> dict[str, list[str]]:
     """Return the words of every line of the audit after `secretballot audit`."""
-    same = ["--confidence", CONFIDENCE, "--jobs", JOBS, "--runs", runs, "--json"]
+    same = ["--confidence", CONFIDENCE, "--n-jobs", JOBS, "--runs", runs, "--json"]
     lines = {}
     for name, (options, command) in RELEASES.items():
         private = next(word for word in command if word.endswith((".csv", ".json")))

@@ -115,48 +115,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-LEARN = ("learn", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
-LEARN += (
-    "--epsilon",
-    "4",
-    "--delta",
-    "1e-4",
-    "--total",
-    "20,1e-2",
-    "--n-teachers",
-    str(TEACHERS),
-    "--unit",
-    "id",
-)
-LEARN += ("--set", "n_queries=20", "--student", "tree", "--set", "exclude=report", "--out", "out")
-MOMENTS = (
-    *LEARN[:5],
-    "--method",
-    "record-moments",
-    "--epsilon",
-    "4",
-    "--delta",
-    "1e-4",
-    "--total",
-    "20,1e-2",
-    "--unit",
-    "id",
-)
-MOMENTS += ("--classes", "no,yes", "--set", "exclude=report", "--out", "out")
-CHOOSE = ("learn", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
-CHOOSE += ("--epsilon", "4", "--set", "hypotheses=stumps", "--drop", "id,ward", "--out", "out")
-PLAN = (
-    "plan",
-    "200",
-    "--n-records",
-    "1000",
-    "--epsilon",
-    "1",
-    "--delta",
-    "1e-5",
-    "--total",
-    "20,1e-2",
-)
+TABLES = ("private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
+PRICE = ("--epsilon", "4", "--delta", "1e-4", "--total", "20,1e-2")
+ANYWAY = ("--confirm", "records,teachers,noise")
+MOMENTS = ("learn", *TABLES, *PRICE, *ANYWAY, "--unit", "id", "--set", "exclude=report")
+MOMENTS += ("--out", "out")
+LEARN = (*MOMENTS, "--n-teachers", str(TEACHERS), "--set", "n_queries=20", "--student", "tree")
+CHOOSE = ("learn", *TABLES, "--epsilon", "4", "--total", "20,1e-2", "--drop", "id,ward")
+CHOOSE += ("--set", "hypotheses=stumps", "--out", "out")
+PLAN = ("plan", "200", "--n-records", "1000", "--epsilon", "1", "--delta", "1e-5")
 PLAN += ("--like", "like.csv", "--target", "ill", "--classes", "no,yes", "--out", "out")
 
 
@@ -219,7 +186,7 @@ def test_a_check_tells_no_cell_and_writes_nothing(
     CELLS[name][0](rows)
     (folder / "private.csv").write_bytes(table(HEADER, rows))
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    code, seen = told(("check", *more), folder, caplog)
+    code, seen = told(("check", *TABLES, "--unit", "id", *more), folder, caplog)
     assert code in (0, 2)
     refuse_marks(seen)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -297,27 +264,14 @@ def test_no_vote_is_told(
     kind: str, form: str, place: tuple[int, int], folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cells = votes() if kind == "votes" else counts()
-    words = (
-        "label",
-        "--kind",
-        kind,
-        "--classes",
-        "no,yes",
-        "--epsilon",
-        "4",
-        "--delta",
-        "1e-4",
-        "--total",
-        "20,1e-2",
-    )
-    words += ("--set", "exclude=report,student", "--out", "out")
+    words = ("--kind", kind, "--classes", "no,yes", *PRICE, *ANYWAY, "--out", "out")
     odd: list[Any] = [MARK, str(NUMBER)] if kind == "votes" else [NUMBER, NUMBER + 0.5]
     for mark in odd:
         cells[place[0]][place[1]] = mark
         if form == "parquet" and kind == "counts":
             cells = [[float(cell) for cell in row] for row in cells]
         name = vote_file(folder, form, cells)
-        code, seen = told((*words, "--votes", name), folder, caplog)
+        code, seen = told(("label", name, *words), folder, caplog)
         assert code == 2, seen[:2000]
         refuse_marks(seen)
 

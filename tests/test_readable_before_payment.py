@@ -332,16 +332,8 @@ def test_the_command_line_releases_many_labels_that_both_verify(tmp_path: Path) 
     table.loc[700:760, ["a", "b"]].to_csv(tmp_path / "public.csv", index=False)
     out = tmp_path / "out"
     words = ["learn", *(str(tmp_path / f"{one}.csv") for one in ("private", "public"))]
-    words += [
-        "--target",
-        ",".join(names),
-        "--epsilon",
-        "4",
-        "--delta",
-        "1e-5",
-        "--total",
-        "20,1e-2",
-    ]
+    words += ["--target", ",".join(names), "--epsilon", "4", "--delta", "1e-5"]
+    words += ["--total", "4,1e-5", "--confirm", "records,teachers,noise,target"]
     runner = CliRunner()
     learnt = runner.invoke(app, [*words, "--n-teachers", "20", "--out", str(out)])
     assert learnt.exit_code == 0, learnt.output

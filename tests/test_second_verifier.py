@@ -482,7 +482,7 @@ def test_no_delta_of_zero_is_confirmed_where_floats_end(
     event: Event, may: bool, epsilon: float
 ) -> None:
     part = {"events": [json_of(event)], "epsilon": epsilon, "delta": 0.0}
-    assert (second.priced("plan", part).verdict == second.CONFIRMED) == may
+    assert (second.priced("price", part).verdict == second.CONFIRMED) == may
 
 
 def test_a_line_says_that_a_game_follows(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -499,9 +499,9 @@ def test_a_game_that_takes_too_long_is_left_out_and_minutes_play_it(
     weights = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), 50, 60).weights
     event = table_event(weights, 50, 60)
     part = {"events": [json_of(event)], "epsilon": 1.0, "delta": 1e-6}
-    assert second.priced("plan", part).verdict == second.CONFIRMED
+    assert second.priced("price", part).verdict == second.CONFIRMED
     monkeypatch.setattr(games, "minutes_allowed", ContextVar("minutes", default=1e-4))
-    left = second.priced("plan", part)
+    left = second.priced("price", part)
     assert left.verdict == second.UNDECIDED
     assert left.detail.endswith(
         "Games of more than 0.0001 minutes (--minutes gives it more) were not played."
@@ -509,7 +509,9 @@ def test_a_game_that_takes_too_long_is_left_out_and_minutes_play_it(
 
 
 def test_verdicts_have_exit_codes_of_their_own() -> None:
-    found = {verdict: second.Finding("plan", verdict, "") for verdict in ("ok", "unsure", "FAILED")}
+    found = {
+        verdict: second.Finding("price", verdict, "") for verdict in ("ok", "unsure", "FAILED")
+    }
     assert second.exit_code([found["ok"]]) == 0
     assert second.exit_code([found["ok"], found["unsure"]]) == 5
     assert second.exit_code([found["FAILED"], found["unsure"], found["ok"]]) == 4
@@ -520,9 +522,9 @@ def test_a_promise_within_the_error_is_neither_confirmed_nor_refused() -> None:
     bounds = second.price_of(json_of(event), 0.5)
     middle = (bounds.lower + bounds.upper) / 2
     part = {"events": [json_of(event)], "epsilon": 0.5, "delta": middle}
-    assert second.priced("plan", part).verdict == second.UNDECIDED
-    assert second.priced("plan", part | {"delta": bounds.upper}).verdict == second.CONFIRMED
-    assert second.priced("plan", part | {"delta": bounds.lower / 2}).verdict == second.REFUSED
+    assert second.priced("price", part).verdict == second.UNDECIDED
+    assert second.priced("price", part | {"delta": bounds.upper}).verdict == second.CONFIRMED
+    assert second.priced("price", part | {"delta": bounds.lower / 2}).verdict == second.REFUSED
 
 
 @pytest.fixture(scope="module")

@@ -363,19 +363,14 @@ def _write_npy(folder: Path, genuine: np.ndarray, found: Any) -> None:
 
 def _genuine_release(folder: Path) -> Any:
     """Make a genuine release of votes and return its certificate."""
-    from secretballot.runs.label import LabelRun, run_label
+    from secretballot.runs.run import run
+    from secretballot.runs.spec import VOTES, RunSpec, Sources
 
     np.save(folder / "votes.npy", _genuine_counts(folder))
-    run = LabelRun(
-        folder / "votes.npy",
-        2.0,
-        1e-5,
-        folder / "run",
-        kind="counts",
-        classes=("no", "yes"),
-        queries=10,
-    )
-    run_label(run)
+    fields = {"private": folder / "votes.npy", "kind": "counts", "classes": "no,yes"}
+    fields |= {"epsilon": 2.0, "delta": 1e-5, "ledger": "own", "confirm": ("noise",)}
+    fields |= {"n_queries": 10, "out": folder / "run"}
+    run(RunSpec.of_tree(Sources(fields=fields, method=VOTES).tree()))
     shutil.copytree(folder / "run" / "release", folder / "genuine")
     return json.loads((folder / "genuine" / "certificate.json").read_text())
 
@@ -455,14 +450,19 @@ def _read_release(folder: Path) -> str:
     return _words_of_verifier(folder / "release")
 
 
-def _genuine_plan(folder: Path) -> Any:
+def _genuine_plan(folder: Path) -> bytes:
+    from secretballot.runs.plan_files import plan_toml
     from tests.planning.made_plan import made_plan
 
-    return made_plan().to_json()
+    return plan_toml(made_plan()).encode()
+
+
+def _write_plan(folder: Path, content: bytes, found: Any) -> None:
+    (folder / "plan.toml").write_bytes(edits.edited_bytes(content, found))
 
 
 def _read_plan(folder: Path) -> None:
-    sb.read_plan(folder / "plan.json")
+    sb.RunSpec.read(folder / "plan.toml")
 
 
 def _run_json(folder: Path) -> Any:
@@ -647,70 +647,18 @@ def _read_student(folder: Path) -> None:
 
 # The command line
 
-_VERBS = ("learn", "label", "choose", "plan", "verify", "ledger", "nonsense")
+_VERBS = ("learn", "label", "evaluate", "plan", "verify", "ledger", "nonsense")
 _OPTIONS = (
-    *(
-        "--epsilon",
-        "--delta",
-        "--classes",
-        "--target",
-        "--teachers",
-        "--queries",
-        "--out",
-        "--ledger",
-        "--dataset",
-    ),
-    *(
-        "--votes",
-        "--kind",
-        "--public",
-        "--records",
-        "--curve",
-        "--plan",
-        "--schema",
-        "--drop",
-        "--unit",
-        "--seed",
-    ),
-    *(
-        "--jobs",
-        "--mechanism",
-        "--release",
-        "--student",
-        "--teacher",
-        "--json",
-        "--hypotheses",
-        "--header",
-        "--x",
-    ),
+    *("--epsilon", "--delta", "--total", "--classes", "--target", "--n-teachers", "--set"),
+    *("--out", "--ledger", "--dataset", "--kind", "--curve", "--config", "--schema", "--drop"),
+    *("--unit", "--n-queries", "--mechanism", "--student", "--teacher", "--json", "--header"),
+    *("--bounds", "--confirm", "--x"),
 )
 _WORDS = (
-    *(
-        "private.csv",
-        "public.csv",
-        "schema.json",
-        "votes.npy",
-        "genuine",
-        "genuine/certificate.json",
-        "missing.csv",
-    ),
-    *(
-        "1",
-        "0",
-        "-1",
-        "1e-5",
-        "1e400",
-        "nan",
-        "no,yes",
-        "a,a",
-        "ill",
-        "gaussian",
-        "counts",
-        "stumps",
-        "show",
-        "create",
-    ),
-    *("history", "20:0.8", "north=1,1e-5", "north=1", "/dev/null", ".", "", "out"),
+    *("private.csv", "public.csv", "schema.json", "votes.npy", "genuine", "missing.csv"),
+    *("genuine/certificate.json", "1", "0", "-1", "1e-5", "1e400", "nan", "no,yes", "a,a", "ill"),
+    *("n_queries=5", "hypotheses=stumps", "mechanism=x:y=1", "a=b", "counts", "show", "create"),
+    *("20:0.8", "north=1,1e-5", "north=1", "/dev/null", ".", "", "out"),
 )
 _TABLES = ("private.csv", "public.csv", "--target", "ill")
 _PRICE = ("--epsilon", "1", "--delta", "1e-5")
@@ -718,65 +666,24 @@ _PRICE = ("--epsilon", "1", "--delta", "1e-5")
 #: is refused.
 _LINES = (
     (
-        "learn",
-        "private.csv",
-        "missing.csv",
-        *_TABLES[2:],
-        "--classes",
-        "no,yes",
-        *_PRICE,
-        "--teachers",
-        "10",
+        *("learn", "private.csv", "missing.csv", *_TABLES[2:], "--classes", "no,yes", *_PRICE),
+        *("--n-teachers", "10"),
     ),
     (
-        "learn",
-        *_TABLES,
-        "--classes",
-        "no,maybe",
-        *_PRICE,
-        "--schema",
-        "schema.json",
-        "--unit",
-        "person",
+        *("learn", *_TABLES, "--classes", "no,maybe", *_PRICE, "--schema", "schema.json"),
+        *("--unit", "person"),
     ),
-    (
-        "learn",
-        *_TABLES,
-        "--classes",
-        "no,maybe",
-    ),
-    (
-        "label",
-        "--votes",
-        "votes.npy",
-        "--kind",
-        "counts",
-        "--classes",
-        "no,yes,maybe",
-        *_PRICE,
-        "--queries",
-        "5",
-    ),
-    ("choose", *_TABLES, "--classes", "no,maybe", *_PRICE[:2], "--hypotheses", "stumps"),
-    ("plan", "--records", "1000", "--public", "30", "--classes", "no,no", *_PRICE),
-    (
-        "plan",
-        "--records",
-        "1000",
-        "--public",
-        "30",
-        "--curve",
-        "20:0.8,10:x",
-        "--classes",
-        "3",
-        *_PRICE,
-    ),
+    ("learn", *_TABLES, "--classes", "no,maybe"),
+    ("label", "votes.npy", *_PRICE, "--kind", "counts", "--classes", "a,b,c", "--n-queries", "5"),
+    ("learn", *_TABLES, "--classes", "no,maybe", *_PRICE[:2], "--set", "hypotheses=stumps"),
+    ("plan", "30", "--n-records", "1000", "--classes", "no,no", *_PRICE),
+    ("plan", "30", "--n-records", "1000", "--curve", "20:0.8,10:x", "--classes", "3", *_PRICE),
     ("verify", "genuine"),
     ("verify", "genuine/certificate.json", "--json"),
     ("verify", "--independent", "genuine"),
     ("ledger", "show", "ledger.sqlite"),
-    ("ledger", "history", "ledger.sqlite", "--json"),
-    ("ledger", "create", "ledger.sqlite", "--dataset", "registry", *_PRICE),
+    ("ledger", "show", "ledger.sqlite", "--json"),
+    ("ledger", "create", "ledger.sqlite", "--dataset", "registry", "--total", "1,1e-5"),
 )
 _words = st.one_of(
     st.sampled_from(_VERBS),
@@ -881,7 +788,7 @@ TARGETS: dict[str, Target] = {
     "release": Target(
         _genuine_release, _folder_edits, _write_release, _read_release, (DONE, NOT_VERIFIED)
     ),
-    "plan": Target(_genuine_plan, _json_edits, _write_json("plan.json"), _read_plan),
+    "plan": Target(_genuine_plan, edits.byte_edits, _write_plan, _read_plan),
     "run": Target(_run_json, _json_edits, _write_json("run/vault/run.json"), _read_run),
     "session": Target(
         _genuine_session,

@@ -36,7 +36,7 @@ def _all_jobs(
     yield (
         "kills",
         "learn, 2 workers, killed",
-        lambda: kills_of_forks("learn", given.kills // 4, work, "--jobs", "2"),
+        lambda: kills_of_forks("learn", given.kills // 4, work, "--set", "n_jobs=2"),
     )
     for verb in VERBS:
         yield (

@@ -60,31 +60,14 @@ def command(verb: str, *more: str) -> list[str]:
     tables = ["private.csv", "public.csv", "--target", "ill", "--classes", "no,yes"]
     price = ["--epsilon", str(PRICE[0]), "--delta", str(PRICE[1])]
     account = ["--ledger", "ledger.sqlite", "--dataset", "registry", "--out", "out", "--json"]
+    account += ["--confirm", "records,noise"]
+    votes = ["learn", *tables, *price, "--n-teachers", str(N_TEACHERS), "--set", "n_queries=30"]
     words = {
-        "learn": ["learn", *tables, *price, "--teachers", str(N_TEACHERS), "--queries", "30"],
-        "moments": ["learn", *tables, *price, "--method", "moments"],
-        "rounds": [
-            "learn",
-            *tables,
-            *price,
-            "--teachers",
-            str(N_TEACHERS),
-            "--queries",
-            "30",
-            "--strategy",
-            "margin",
-        ],
-        "label": [
-            "label",
-            "--votes",
-            "counts.npy",
-            "--kind",
-            "counts",
-            "--classes",
-            "no,yes",
-            *price,
-        ],
-        "choose": ["choose", *tables, "--hypotheses", "stumps", *price[:2]],
+        "learn": votes,
+        "moments": ["learn", *tables, *price],
+        "rounds": [*votes, "--set", "strategy=margin"],
+        "label": ["label", "counts.npy", "--kind", "counts", "--classes", "no,yes", *price],
+        "choose": ["learn", *tables, "--set", "hypotheses=stumps", *price[:2]],
     }
     return [*words[verb], *account, *more]
 

@@ -69,7 +69,8 @@ class RunningService:
         self.port, self._host = _free_port(), host
         self._log, self._folder = config.with_name("service.log"), config.parent
         module = "campaigns.torture.broken_service" if defect else "secretballot"
-        self._command = [*within, sys.executable, "-m", module, "serve", "--config", str(config)]
+        self._command = [*within, sys.executable, "-m", module, "serve", "start"]
+        self._command += ["--config", str(config)]
         self._command += ["--host", host, "--port", str(self.port), "--workers", str(workers)]
         scratch = self._folder / "scratch"
         scratch.mkdir(exist_ok=True)

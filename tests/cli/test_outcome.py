@@ -26,7 +26,7 @@ SECRET = "s3cr3t-cell"
         (ParameterError("mend it"), "parameter", 2),
         (DataError("mend it"), "data", 2),
         (LedgerError("mend it"), "ledger", 2),
-        (SamplerError("mend it"), "sampler", 2),
+        (SamplerError("mend it"), "sampler", 7),
         (SecretBallotError("mend it"), "input", 2),
         (BudgetError("mend it"), "budget", 3),
         (CertificateError("mend it"), "certificate", 4),

@@ -42,16 +42,8 @@ def test_a_class_of_this_folder_teaches_and_learns(tmp_path: Path) -> None:
         tmp_path,
         *("--n-teachers", "10", "--set", "n_jobs=2", "--teacher", "stranger_model:Mine"),
         *("--student", "stranger_model:Mine", "--evaluate", str(tmp_path / "test.csv"), "--json"),
-        *(
-            "--epsilon",
-            "200",
-            "--set",
-            "n_queries=60",
-            "--confirm",
-            "epsilon",
-            "--set",
-            "exclude=report",
-        ),
+        *("--epsilon", "200", "--total", "200,1e-2", "--confirm", "epsilon"),
+        *("--set", "n_queries=60", "--set", "exclude=report"),
     )
     program = "import sys; sys.path.pop(0); from secretballot.cli import main; main()"
     run = subprocess.run(
@@ -100,24 +92,14 @@ def test_a_plan_from_a_file_opens_no_folder(
     write_files(tmp_path, 300)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    words = ["--set", "n_records=9000", "--public", "150", "--classes", "no,yes", "--json"]
-    words += [
-        "--epsilon",
-        "4",
-        "--delta",
-        "1e-5",
-        "--total",
-        "20,1e-2",
-        "--curve",
-        "100:.8,1000:.9",
-    ]
-    own = ("--n-teachers", "10", "--teacher", "planned_model:Mine", "--set", "mechanism=auto")
-    made = CliRunner().invoke(app, ["plan", *words, *own])
+    words = ["plan", "150", "--n-records", "9000", "--classes", "no,yes", "--out", "plan"]
+    words += ["--epsilon", "4", "--delta", "1e-5", "--curve", "100:.8,1000:.9"]
+    own = ("--n-teachers", "10", "--teacher", "planned_model:Mine")
+    made = CliRunner().invoke(app, [*words, *own])
     assert made.exit_code == 0, made.stderr
-    (tmp_path / "plan.json").write_text(made.stdout)
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(tmp_path)])
     base = ["learn", "private.csv", "public.csv", "--target", "ill", "--drop", "patient"]
-    alone = CliRunner().invoke(app, [*base, "--plan", "plan.json", "--out", "out"])
+    alone = CliRunner().invoke(app, [*base, "--config", "plan/plan.toml", "--out", "out"])
     assert alone.exit_code == 2
     assert "must not have code imported" in alone.stderr
     assert str(tmp_path) not in sys.path

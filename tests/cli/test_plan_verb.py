@@ -1,4 +1,4 @@
-"""`secretballot plan`: words for a person, JSON for `learn --plan`, and bad input in one
+"""`secretballot plan`: words for a person, settings for `learn --config`, and bad input in one
 sentence."""
 
 import json
@@ -23,18 +23,7 @@ from secretballot.planning.plan.model import (
 )
 from secretballot.runs import plan as plan_run
 
-SIZES = (
-    "--set",
-    "n_records=600",
-    "--public",
-    "120",
-    "--epsilon",
-    "4",
-    "--delta",
-    "1e-5",
-    "--total",
-    "20,1e-2",
-)
+SIZES = ("120", "--n-records", "600", "--epsilon", "4", "--delta", "1e-5")
 SHARE = Estimate(0.8, 0.75, 0.85)
 BEST = Candidate(
     Setting(20, "gaussian", "counts", 100),
@@ -106,7 +95,8 @@ def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> Non
         "No private data were read",
     ):
         assert part in result.stdout
-    assert result.stdout.endswith(f"--plan {tmp_path / 'p' / 'plan.json'}\n")
+    config = tmp_path / "p" / "plan.toml"
+    assert result.stdout.endswith(f"secretballot learn PRIVATE PUBLIC --config {config}\n")
     assert result.stderr == ""  # no progress bar where there is no terminal
     shown = result.stdout.rpartition("\n\nwritten to")[0] + "\n"
     assert (tmp_path / "p" / "plan.txt").read_text() == shown
@@ -114,18 +104,8 @@ def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> Non
 
 
 def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
-    more = (
-        "--classes",
-        "10",
-        "--teacher",
-        "knn",
-        "--student",
-        "tree",
-        "--curve",
-        "50:0.72, 200:0.8",
-        "--set",
-        "random_state=3",
-    )
+    more = ("--classes", "10", "--teacher", "knn", "--student", "tree")
+    more += ("--curve", "50:0.72, 200:0.8", "--set", "random_state=3")
     assert plan(*more, "--n-teachers", "9", "--set", "mechanism=laplace").exit_code == 0
     assert plan(*more[:2], "--teacher", "knn").exit_code == 0
     first, second = asked
@@ -144,14 +124,14 @@ def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
 def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path: Path) -> None:
     """They are public, and read off a public table."""
     write_tables(tmp_path)
-    made = plan("--like", str(tmp_path / "like.csv"), "--target", "ill", "--json").stdout
-    assert json.loads(made)["classes"] == ["no", "yes"]
-    (tmp_path / "plan.json").write_text(made)
-    words = f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill"
-    asks = [*shlex.split(words), "--plan", str(tmp_path / "plan.json")]
+    folder = tmp_path / "plan"
+    made = plan("--like", str(tmp_path / "like.csv"), "--target", "ill", "--out", str(folder))
+    assert made.exit_code == 0, made.stderr
+    words = f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill --total 4,1e-5"
+    asks = [*shlex.split(words), "--config", str(folder / "plan.toml"), "--confirm", "noise"]
     other = CliRunner().invoke(app, [*asks, "--classes", "no,maybe", "--out", str(tmp_path / "o")])
     assert other.exit_code == 2
-    assert "--classes are ['no', 'maybe'] and the plan says ['no', 'yes']" in other.stderr
+    assert "--classes is 'no,maybe' and the plan has 'no,yes'" in other.stderr
     result = CliRunner().invoke(app, [*asks, "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.stderr
     described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
@@ -169,13 +149,14 @@ def test_the_recommended_command_runs_as_it_stands(
     command = text[text.index("secretballot learn") : text.index("\nmethod")].replace("\\\n", " ")
     names = {"PRIVATE": f"{tmp_path}/private.csv", "PUBLIC": f"{tmp_path}/public.csv", "COL": "ill"}
     words = [names.get(word, word) for word in shlex.split(command)[1:]]
+    more = ["--classes", "no,yes", "--total", "4,1e-5", "--confirm", "noise"]
     result = CliRunner().invoke(
-        app, [*words, "--classes", "no,yes", "--out", str(tmp_path / "out"), "--json"]
+        app, [*words, *more, "--out", str(tmp_path / "out"), "--json"]
     )
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["queries"] == 100
     described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
-    assert (described["teachers"], described["release"], described["records"]) == (
+    assert (described["n_teachers"], described["mechanism"], described["n_records"]) == (
         20,
         "counts",
         600,
@@ -185,14 +166,7 @@ def test_the_recommended_command_runs_as_it_stands(
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no classes": ((), "--classes is missing"),
     "epsilon nan": (("--classes", "2", "--epsilon", "nan"), "--epsilon is nan"),
-    "target without a table": (
-        ("--classes", "2", "--target", "ill"),
-        "--target is about the table of --like",
-    ),
-    "table without target": (
-        ("--like", "like.csv"),
-        "--target is missing; name the column of --like",
-    ),
+    "table without target": (("--like", "like.csv"), "--target is missing; name the column"),
     "table and curve": (
         ("--like", "x", "--target", "y", "--curve", "5:0.5"),
         "give one of the two",

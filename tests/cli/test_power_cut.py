@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.runs import plan_files
 
+PRICE = ["--epsilon", "4", "--delta", "1e-5"]
 CLASSES = ["--classes", "no,yes"]
 METHODS = {
     "label": [*CLASSES, "--kind", "counts"],
@@ -100,14 +100,16 @@ def world(tmp_path: Path) -> Path:
 
 
 def run(method: str, world: Path, *more: str) -> Result:
-    verb = method if method in ("label", "choose") else "learn"
+    verb = "label" if method == "label" else "learn"
     tables = [str(world / "private.csv"), str(world / "public.csv")]
-    words = ["--votes", str(world / "counts.csv")] if verb == "label" else tables
+    words = [str(world / "counts.csv")] if verb == "label" else tables
     words += METHODS[method] + ["--epsilon", "4", "--ledger", str(world / "d.ledger")]
-    words += [] if verb == "choose" else ["--delta", "1e-5"]
+    words += ["--total", "9,1e-4"] + ([] if method == "choose" else ["--delta", "1e-5"])
     words += ["--n-teachers", "12"] if method in WITH_TEACHERS else []
-    out = ["--out", str(world / "deep" / "out"), "--confirm", "all", "--json"]
-    return CliRunner().invoke(app, [verb, *words, *out, *more])
+    out = ["--out", str(world / "deep" / "out"), "--json"]
+    return CliRunner().invoke(
+        app, [verb, *words, *out, "--confirm", "records,teachers,noise,target", *more]
+    )
 
 
 def contents(world: Path) -> dict[str, bytes]:
@@ -125,9 +127,8 @@ def test_a_power_cut_takes_nothing_and_what_is_lost_all_the_same_is_made_again_u
     lost, more = [], [] if method == "votes" else ["--set", "exclude=report"]
     with monkeypatch.context() as patched:
         disk = Disk(patched)
-        for verb in ("label", "choose", "learn"):
-            module = sys.modules[f"secretballot.cli.{verb}"]
-            patched.setattr(module, "print_json", lambda _: lost.extend(disk.lost(world / "deep")))
+        learn = sys.modules["secretballot.cli.learn"]
+        patched.setattr(learn, "print_json", lambda _: lost.extend(disk.lost(world / "deep")))
         done = run(method, world, *more)
         top = disk.lost(world)
     assert done.exit_code == 0, done.stderr
@@ -167,14 +168,12 @@ def test_what_other_verbs_write_is_on_the_disk_too(
         for words, *written in (
             (["sign", "--new-key", key], world / "a.pem", world / "a.pem.pub"),
             (["sign", str(release), "--key", key], release / "certificate.sig"),
-            (["plan", public, "--out", str(world / "schema.json")], world / "schema.json"),
+            (["plan", public, *PRICE, "--out", str(world / "new" / "plan")], world / "new"),
             (["predict", str(release), public, "--out", said], Path(said)),
         ):
             done = CliRunner().invoke(app, words)
             assert done.exit_code == 0, done.stderr
             assert lost_of(disk, *written) == []
-        plan_files._write_all(world / "new" / "plan", {"plan.json": b"{}"})
-        assert lost_of(disk, world / "new") == []
     assert disk.named_too_early == []
 
 
@@ -264,7 +263,7 @@ def test_a_damaged_release_stays_where_the_ledger_does_not_hold_its_answer(world
     shutil.rmtree(world / "deep" / "out" / "vault" / "ledgers")
     (world / "d.ledger").unlink()
     (world / "d.ledger-journal").unlink()
-    words = ["--dataset", "counts", "--epsilon", "9", "--delta", "1e-4", "--total", "20,1e-2"]
+    words = ["--dataset", "counts", "--total", "9,1e-4"]
     assert (
         CliRunner().invoke(app, ["ledger", "create", str(world / "d.ledger"), *words]).exit_code
         == 0

@@ -1,4 +1,4 @@
-"""`secretballot schema`: what each column is taken for, to be edited and given back."""
+"""The schema that `secretballot plan` writes: what each column is taken for, to be edited and given back."""
 
 import json
 from pathlib import Path
@@ -37,12 +37,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def schema(folder: Path, *more: str) -> Result:
-    return CliRunner().invoke(app, ["plan", str(folder / "public.csv"), *more])
+    price = ["--target", "ill", "--epsilon", "1", "--delta", "1e-6"]
+    return CliRunner().invoke(app, ["plan", str(folder / "public.csv"), *price, *more])
 
 
 def test_a_run_with_the_schema_encodes_as_one_without(folder: Path) -> None:
-    out = folder / "schema.json"
-    assert schema(folder, "--target", "ill", "--out", str(out)).exit_code == 0
+    assert schema(folder, "--out", str(folder / "plan")).exit_code == 0
+    out = folder / "plan" / "plan.schema.json"
     given = {"target": "ill", "classes": ("no", "yes")}
     tables = RunTables(folder / "private.csv", folder / "public.csv", **given)
     plain, watch = read_inputs(tables, Watch()), Watch()
@@ -55,7 +56,7 @@ def test_a_run_with_the_schema_encodes_as_one_without(folder: Path) -> None:
 
 
 def test_an_edited_schema_is_followed(folder: Path) -> None:
-    document = json.loads(schema(folder, "--target", "ill").stdout)
+    document = json.loads(schema(folder, "--json").stdout)["schema"]
     document["columns"] |= {"zip": "numeric", "patient_id": "numeric"}
     document["columns"]["born"]["parts"] = ["day"]
     path = folder / "schema.json"

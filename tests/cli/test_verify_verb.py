@@ -109,7 +109,7 @@ def test_a_certificate_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
 def test_the_second_opinion_decides_the_exit_code_where_the_first_agrees(
     folder: Path, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int, words: str
 ) -> None:
-    opinion = [Finding("files", "ok", "All."), Finding("plan", verdict, "Hm.")]
+    opinion = [Finding("files", "ok", "All."), Finding("price", verdict, "Hm.")]
     monkeypatch.setattr("secretballot.cli.verify.each_finding", lambda *_: opinion)
     result = CliRunner().invoke(app, ["verify", str(folder), "--independent"])
     assert result.exit_code == code

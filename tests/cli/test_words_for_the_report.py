@@ -1,4 +1,4 @@
-"""`--title`, `--purpose`, `--controller`, `--contact`: from the command line to every page."""
+"""What a reader learns of the curator (`[about]`): from the command line to every page."""
 
 import json
 from pathlib import Path
@@ -11,11 +11,16 @@ from typer.testing import CliRunner
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 
-WORDS = (
-    *("--set", "title=Stays in the wards", "--set", "purpose=To plan beds"),
-    *("--set", "controller=The trust", "--set", "contact=office@example.org"),
-)
 ABOUT = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}
+
+PURPOSE = "To plan beds"
+
+
+def words_of(**about: str) -> list[str]:
+    return [word for name, text in about.items() for word in ("--set", f"{name}={text}")]
+
+
+WORDS = words_of(**ABOUT, purpose=PURPOSE)
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
@@ -23,19 +28,10 @@ def commands(folder: Path) -> dict[str, list[str]]:
     learn = words_of_run(folder)
     np.save(folder / "votes.npy", np.arange(600).reshape(20, 30) % 2)
     label = ["label", str(folder / "votes.npy"), "--kind", "votes", "--classes", "0,1"]
+    words_of_price = ["--epsilon", "2", "--delta", "1e-5", "--total", "20,1e-2"]
     return {
         "votes": [*learn, "--n-teachers", "10"],
-        "label": [
-            *label,
-            "--epsilon",
-            "2",
-            "--delta",
-            "1e-5",
-            "--total",
-            "20,1e-2",
-            "--out",
-            str(folder / "out"),
-        ],
+        "label": [*label, *words_of_price, "--out", str(folder / "out")],
     }
 
 
@@ -48,12 +44,12 @@ def test_words_reach_certificate_ledger_and_pages(tmp_path: Path, kind: str) -> 
     release = tmp_path / "out" / "release"
     certificate = json.loads((release / "certificate.json").read_text())
     assert certificate["about"] == ABOUT
-    assert certificate["purpose"] == "To plan beds"
+    assert certificate["purpose"] == PURPOSE
     ledger = Ledger.open_existing(tmp_path / "own.ledger")
-    assert [entry.purpose for entry in ledger.history()] == ["To plan beds"]
+    assert [entry.purpose for entry in ledger.history()] == [PURPOSE]
     for name in ("report.html", "README.txt"):
         text = " ".join((release / name).read_text().split())
-        assert all(said in text for said in (*ABOUT.values(), "To plan beds"))
+        assert all(said in text for said in (*ABOUT.values(), PURPOSE))
     assert CliRunner().invoke(app, ["verify", str(release), "--independent"]).exit_code == 0
 
 
@@ -67,10 +63,10 @@ def test_words_may_be_said_otherwise_later_but_not_the_purpose_that_was_paid_for
     for path in release.iterdir():
         path.unlink()
     release.rmdir()
-    other = CliRunner().invoke(app, [*words, *WORDS, "--set", "purpose=To sell ads"])
+    other = CliRunner().invoke(app, [*words, *words_of(**ABOUT, purpose="To sell ads")])
     assert other.exit_code == 2
     assert "an interrupted run that differs in purpose" in other.stderr
-    again = CliRunner().invoke(app, [*words, *WORDS, "--set", "title=Wards"])
+    again = CliRunner().invoke(app, [*words, *words_of(**ABOUT | {"title": "Wards"}, purpose=PURPOSE)])
     assert again.exit_code == 0, again.stderr
     certificate = json.loads((release / "certificate.json").read_text())
     assert certificate["about"] == ABOUT | {"title": "Wards"}

@@ -34,21 +34,22 @@ def test_losses_add_up_to_what_the_student_is_short_of() -> None:
 def test_the_options_are_those_of_learn() -> None:
     assert (
         " ".join(learn_options(made_plan()))
-        == "--epsilon 1 --delta 1e-06 --records 10000 --teachers 200 --queries 1000 --mechanism"
-        " gaussian --release counts"
+        == "--method pate --epsilon 1 --delta 1e-06 --set n_records=10000 --n-teachers 200"
+        " --set n_queries=1000 --set mechanism=counts"
     )
     # the price that was planned, and none that is a little larger
     plan = made_plan()
     odd = replace(plan, task=replace(plan.task, epsilon=0.123456789))
-    assert learn_options(odd)[0] == "--epsilon 0.123456789"
+    assert learn_options(odd)[1] == "--epsilon 0.123456789"
     for setting in (WEIGHED[2].setting, WEIGHED[4].setting):
         plan = replace(
             made_plan(teacher="tree"), recommended=next(c for c in WEIGHED if c.setting == setting)
         )
         words = shlex.split(" ".join(learn_options(plan)))
-        assert words[-2:] == ["--teacher", "tree"]
-        assert ("--strategy" in words) == (setting.strategy == "margin")
-        assert ("--max-abstentions" in words) == (setting.mechanism == "sparse-vector")
+        assert words[words.index("--teacher") + 1] == "tree"
+        assert ("strategy=margin" in words) == (setting.strategy == "margin")
+        abstaining = "mechanism=sparse-vector:max_abstentions=2" in words
+        assert abstaining == (setting.mechanism == "sparse-vector")
 
 
 def test_the_command_of_the_page_is_one_a_shell_takes() -> None:

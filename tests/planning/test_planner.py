@@ -1,6 +1,5 @@
 """The planner's entry point: what may be given, and plans from a stand-in."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,6 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
     assert 0.8 < expected.student_accuracy.value <= 0.93  # 0.9 is the best possible
     assert expected.student_accuracy.low < 0.9
     assert expected.vote_accuracy.value == pytest.approx(0.9, abs=0.04)
-    assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
 @pytest.fixture
@@ -127,7 +125,6 @@ def test_a_plan_of_interactive_voting_is_what_the_certificate_says() -> None:
     setting, answered = best.setting, best.expected.answered
     assert 0 < answered.low <= answered.value <= answered.high <= setting.max_answers
     assert "interactive labels in rounds (margin)" in plan_text(made)
-    assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
     private = synthetic_two_class(2060, n_features=4, bayes_error=0.1, seed=1)
     model = sb.classifier_by_plan(made, random_state=0)
     model.fit(private.X[:2000], private.y[:2000], X_public=private.X[2000:], classes=[0, 1])

@@ -137,16 +137,11 @@ def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> Non
     assert len(story["explanation"]["rounds"]) == 6  # the walk was taken again
 
 
+PATE = ["--n-teachers", "20", "--set", "n_queries=20"]
 METHODS = {
-    "passive": (
-        ["--n-teachers", "20", "--set", "n_queries=20", "--set", "strategy=passive"],
-        "learn",
-    ),
-    "margin": (
-        ["--n-teachers", "20", "--set", "n_queries=20", "--set", "strategy=margin"],
-        "learn",
-    ),
-    "moments": (["--method", "record-moments"], "records"),
+    "passive": PATE,
+    "margin": [*PATE, "--set", "strategy=margin"],
+    "moments": ["--method", "record-moments"],
 }
 
 
@@ -170,14 +165,14 @@ def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
     )
     files = [str(tmp_path / "private.csv"), str(tmp_path / "public.csv")]
     words = ["learn", *files, "--target", "y", "--classes", "0,1"]
-    own, module = METHODS[method]
-    words += ["--epsilon", "4", "--delta", "1e-5", "--total", "20,1e-2", *own]
+    words += ["--epsilon", "4", "--delta", "1e-5", "--total", "20,1e-2", *METHODS[method]]
+    words += ["--confirm", "records,noise"]
 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(f"secretballot.runs.{module}.publish", interrupt)
+        broken.setattr("secretballot.runs.run.publish", interrupt)
         assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 130
     shutil.copytree(tmp_path / "here", tmp_path / "elsewhere" / "run")
     assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 0

@@ -53,10 +53,10 @@ class Running:
 def started(config: Path, *words: str) -> Running:
     """Start a service on a port of the system's choice and wait until it is ready."""
     log = config.with_name("service.log")
-    command = [sys.executable, "-m", "secretballot", "serve", "--config", str(config)]
+    command = [sys.executable, "-m", "secretballot", "serve", "start"]
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            [*command, "--port", "0", *words],
+            [*command, "--config", str(config), "--port", "0", *words],
             stdout=subprocess.PIPE,
             stderr=errors,
             start_new_session=True,

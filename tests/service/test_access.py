@@ -179,9 +179,9 @@ def test_a_question_that_got_no_answer_is_counted_back(place: Place) -> None:
             "rows"
         ]
     assert [(row["action"], row["points"], row["new"]) for row in rows] == [
-        ("serve", "ask", QUERIES + 3, QUERIES + 3),
+        ("ask", QUERIES + 3, QUERIES + 3),
         ("return", QUERIES + 3, -3),
-        ("serve", "ask", 2, 2),
+        ("ask", 2, 2),
         ("return", 2, -2),
     ]
 

@@ -1,4 +1,4 @@
-"""`secretballot ask`: a file of points to a table of answers."""
+"""`secretballot serve ask`: a file of points to a table of answers."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_rows_of_a_file_are_asked_and_the_answers_written(
     assert done.exit_code == 0, done.stderr
     assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr
     again = CliRunner().invoke(app, [*words, "--json"])
-    none = CliRunner().invoke(app, words[:3], env={"SECRETBALLOT_KEY": ""})
+    none = CliRunner().invoke(app, words[:4], env={"SECRETBALLOT_KEY": ""})
     table = pd.read_csv(tmp_path / "answers.csv")
     assert list(table) == ["row", "label", "abstained", "given", "noisy_count_yes"]
     assert table["given"].sum() == QUERIES

@@ -22,15 +22,15 @@ def parsed(name: str) -> list[Any]:
 
 
 def options_of(words: list[str]) -> dict[str, str]:
-    """Return the options of a command line of `secretballot serve`, all of which there are."""
-    assert words[0] == "serve"
+    """Return the options of a command line of `secretballot serve start`, all of which there are."""
+    assert words[:2] == ["serve", "start"]
     from typer.main import get_command
 
     from secretballot.cli.app import app
 
     verb: Any = get_command(app)
-    known = {name for one in verb.commands["serve"].params for name in one.opts}
-    given = dict(zip(words[1::2], words[2::2], strict=True))
+    known = {name for one in verb.commands["serve"].commands["start"].params for name in one.opts}
+    given = dict(zip(words[2::2], words[3::2], strict=True))
     assert set(given) <= known
     return given
 

@@ -1,4 +1,4 @@
-"""`secretballot prepare`: one command from tables to a dataset that a service answers from."""
+"""`secretballot serve prepare`: one command from tables to a dataset that a service answers from."""
 
 import json
 import sys
@@ -31,28 +31,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def prepare(*more: str) -> Result:
-    words = [
-        "serve",
-        "prepare",
-        "private.csv",
-        "public.csv",
-        "--target",
-        "ill",
-        "--classes",
-        "no,yes",
-    ]
-    words += [
-        "--name",
-        "registry",
-        "--stream",
-        "first-year",
-        "--epsilon",
-        "3",
-        "--delta",
-        "1e-5",
-        "--total",
-        "20,1e-2",
-    ]
+    words = ["serve", "prepare", "private.csv", "public.csv", "--target", "ill"]
+    words += ["--classes", "no,yes", "--dataset", "registry", "--stream", "first-year"]
+    words += ["--epsilon", "3", "--delta", "1e-5", "--total", "3,1e-5"]
     words += ["--n-queries", "40", "--n-teachers", "60", "--drop", "patient", "--out", "service"]
     return CliRunner().invoke(app, [*words, *more])
 
@@ -68,7 +49,7 @@ def test_one_command_makes_a_dataset_that_is_asked_by_column(folder: Path) -> No
     done = prepare("--ledger", "registry.ledger", "--set", 'title=A "registry"', "--json")
     assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)
-    assert (document["questions"], document["left"], document["listed"]) == (40, 40, True)
+    assert (document["queries"], document["left"], document["listed"]) == (40, 40, True)
     ledger = sb.Ledger.open_existing(folder / "registry.ledger")
     assert ledger.budget == sb.PrivacyBudget(3.0, 1e-5)  # this session, and nothing more
     assert ledger.spent().epsilon == pytest.approx(3.0)
@@ -128,8 +109,8 @@ def test_the_command_is_repeated_and_pays_once(folder: Path) -> None:
     for more, said in (
         (["--n-queries", "41"], "was begun with other terms"),
         (["--stream", "second"], "this run would cost epsilon 3"),
-        (["--total", "9,1e-4"], "is there already and admits"),
-        (["--name", "../x"], "cannot stand in an address"),
+        (["--total", "9,1e-4"], "was opened with 3,1e-05"),
+        (["--dataset", "../x"], "cannot be part of an address"),
         (["--classes", "no,yes,perhaps"], "belongs to other data, or to other settings"),
     ):
         refused = prepare(*more)

@@ -396,23 +396,12 @@ def _learn_command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str,
     as a number."""
     # the command line itself is attacked; what is not named here has its usual default
     return (
-        *(
-            "learn",
-            "private.csv",
-            "public.csv",
-            "--target",
-            "class",
-            "--classes",
-            ",".join(_CLASSES),
-        ),
-        *("--epsilon", repr(epsilon), "--delta", repr(delta), "--teachers", str(task.teachers)),
-        *("--queries", str(task.queries), "--release", task.release, "--teacher", "tree"),
-        *(
-            "--relation",
-            task.relation,
-            "--student",
-            "logistic" if task.release == "labels" else "auto",
-        ),
+        *("learn", "private.csv", "public.csv", "--target", "class"),
+        *("--classes", ",".join(_CLASSES), "--epsilon", repr(epsilon), "--delta", repr(delta)),
+        *("--ledger", "own", "--n-teachers", str(task.teachers), "--teacher", "tree"),
+        *("--set", f"n_queries={task.queries}", "--set", f"mechanism={task.release}"),
+        *("--set", f"relation={task.relation}"),
+        *("--student", "logistic" if task.release == "labels" else "auto"),
         *("--out", "out"),
     )
 

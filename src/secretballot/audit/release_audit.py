@@ -36,7 +36,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.plan_checks import total_price
 
 _OUT = "out"
-_MAKES_RELEASES = ("learn", "label", "choose")
+_MAKES_RELEASES = ("learn", "label")
 _PROMISED = ("release",)  # channels that the guarantee is about
 _LEAST_RUNS = 6
 _LEAST_OF_A_WORLD = 4
@@ -387,8 +387,9 @@ def _prepared_command(
     named: dict[Path, str] = {}
     plain, has_out = _without_out(words)
     prepared = []
-    for word in plain:
-        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    for before, word in zip(["", *plain], plain, strict=False):
+        named_so = before == "--set" or word.startswith("--")
+        option, equals, value = word.partition("=") if named_so else ("", "", word)
         parts = [_noted_input(part, inputs, named) for part in value.split(",")]
         prepared.append(f"{option}{equals}{','.join(parts)}")
     # the output has one fixed place, so that paths cannot distinguish the worlds

@@ -108,7 +108,7 @@ def release(
     \b
     Example: secretballot audit release --private patients.csv --change drop --
              learn patients.csv public.csv --target ill --classes no,yes
-             --epsilon 1 --delta 1e-6
+             --epsilon 1 --delta 1e-6 --ledger own
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.audit.release_audit import audit_release

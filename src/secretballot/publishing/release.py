@@ -71,14 +71,14 @@ def check_parts(without: Collection[str]) -> None:
         If the process that makes releases cannot be started.
     """
     for part in without:
-        check_choice("without", part, PARTS)
+        check_choice("exclude", part, PARTS)
     with publishing_process() as process:
         missing = process.missing_parts()
     wanted = {part: why for part, why in missing.items() if part not in without}
     if wanted:
         reasons = " ".join(wanted.values())
         raise MissingExtraError(
-            f"{reasons} Or go on without: --without {','.join(sorted({*wanted, *without}))}."
+            f"{reasons} Or go on without: --set exclude={','.join(sorted({*wanted, *without}))}."
             " Nothing was spent."
         )
 
@@ -243,7 +243,7 @@ def write_release(
             " ReleasedTable.",
         )
     for part in without:
-        check_choice("without", part, PARTS)
+        check_choice("exclude", part, PARTS)
     source = None if student is None else _student_source(student, X_public, released)
     job = ReleaseJob(
         released,

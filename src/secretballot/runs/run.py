@@ -21,6 +21,7 @@ from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
 from secretballot.runs.account import (
@@ -271,25 +272,20 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     CertificateError
         If the release is damaged.
     """
-    # The file is as anybody may have changed it since, so its fields are checked like a stranger's.
+    # The file is as anybody may have changed it since, so it is checked like a stranger's.
     certificate = read_certificate(folder.release / "certificate.json")
-    released, public = certificate.get("released"), certificate.get("public")
-    stated = released if isinstance(released, dict) else {}
-    queries, answered = stated.get("queries"), stated.get("answered")
-    rows, chosen, candidates, problem = stated.get("rows"), None, None, False
-    if isinstance(rows, list):  # the answers of a table stand on the certificate
-        queries = answered = len(rows)
-    try:
-        if isinstance(public, dict) and "n_candidates" in public:
-            candidates = int(public["n_candidates"])
-            schema = Schema.read(folder.release / "schema.json")
-            chosen = chosen_words(public, schema, stated["classes"])
-    except (LookupError, TypeError, ValueError, AttributeError):
-        problem = True
-    if problem or not (isinstance(queries, int) and isinstance(answered, int)):
+    if not verify_certificate(certificate).ok:
         raise CertificateError(
             f"{shown(folder.release)} is damaged; see what `secretballot verify` says of it."
         )
+    released, public = certificate["released"], certificate["public"]
+    queries, answered = released["queries"], released["answered"]
+    if "rows" in released:  # the answers of a table stand on the certificate
+        queries = answered = len(released["rows"])
+    chosen = None
+    if "n_candidates" in public:
+        schema = Schema.read(folder.release / "schema.json")
+        chosen = chosen_words(public, schema, released["classes"])
     watch.note(
         "This very run is finished already: nothing was done and nothing was spent. For another"
         " one, give another folder.",
@@ -309,5 +305,5 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
         account=place_of_account(spec, folder),
         resumed=False,
         chosen=chosen,
-        candidates=candidates,
+        candidates=public.get("n_candidates"),
     )

@@ -171,7 +171,7 @@ class KeyRing:
         def revoked(keys: dict[str, ApiKey]) -> dict[str, ApiKey]:
             if key_id not in keys:
                 raise ParameterError(
-                    f"There is no key {shown(key_id)}; secretballot keys list shows the ids."
+                    f"There is no key {shown(key_id)}; secretballot serve key list shows the ids."
                 )
             if keys[key_id].revoked_at is not None:
                 return keys

@@ -32,7 +32,7 @@ _KINDS = {
     **dict.fromkeys(SUMS, "sums"),
 }
 #: What stands in the place of a purpose where nobody stated one: the verb of the command line.
-_VERBS = ("", "learn", "label", "choose")
+_VERBS = ("", "learn", "label")
 
 
 class Facts:

@@ -1,4 +1,4 @@
-"""`secretballot price` and `learn --dry-run`: what a run would cost and ask, and nothing spent."""
+"""`learn --dry-run`: what a run would cost and ask, and nothing spent."""
 
 import json
 import math
@@ -34,28 +34,15 @@ def files(tmp_path: Path) -> Path:
     [
         (),
         (
-            "--n-teachers",
-            "60",
-            "--set",
-            "n_queries=40",
-            "--student",
-            "tree",
-            "--set",
-            "mechanism=labels",
+            *("--n-teachers", "60", "--set", "n_queries=40", "--student", "tree"),
+            *("--set", "mechanism=labels"),
         ),
         ("--n-teachers", "400", "--set", "mechanism=sparse-vector:max_abstentions=2"),
         ("--n-teachers", "60", "--set", "mechanism=laplace"),
         ("--n-teachers", "60", "--set", "n_queries=40", "--set", "mechanism=vote-table"),
         (
-            *(
-                "--n-teachers",
-                "60",
-                "--set",
-                "n_queries=40",
-                "--set",
-                "mechanism=auto:max_answers=9",
-            ),
-            *("--set", "strategy=margin", "--set", "mechanism=interactive"),
+            *("--n-teachers", "60", "--set", "n_queries=40", "--set", "strategy=margin"),
+            *("--set", "mechanism=interactive:max_answers=9"),
         ),
         ("--method", "record-votes", "--set", "votes_per_record=4", "--set", "n_queries=120"),
     ],
@@ -76,7 +63,7 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
     assert (said["epsilon"], said["delta"]) == (certificate["epsilon"], certificate["delta"])
     assert said["method"] == done["method"]
     assert said["account"]["path"] == done["account"]
-    if said["method"] == "moments":
+    if said["method"] == "record-moments":
         multiple = mechanism["sigma"] / mechanism["bound"]
         assert said["sigma"] == pytest.approx(multiple, rel=1e-3)
     elif mechanism["kind"] == "sparse-vector":
@@ -98,20 +85,20 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
     if not more:  # and after the run, of its account
         after = document_of(invoke(*words, "--out", str(files / "b"), "--dry-run"))
         assert after["account"]["releases"] == 1
-        assert after["account"]["left"]["epsilon"] == pytest.approx(8.0)
+        assert after["account"]["left"]["epsilon"] == pytest.approx(18.0)
 
 
 def test_hopeless_settings_stop_and_go_on_by_name(files: Path) -> None:
-    words = words_of_run(files, "--epsilon", "50", "--set", "exclude=report,student", "--json")
+    words = words_of_run(files, "--epsilon", "50", "--total", "50,1e-2", "--set", "exclude=report,student", "--json")
     refused = invoke(*words)
     assert refused.exit_code == 2
-    assert json.loads(refused.stdout)["parameter"] == "force"
+    assert json.loads(refused.stdout)["parameter"] == "confirm"
     assert not (files / "out").exists()
     done = document_of(invoke(*words, "--confirm", "epsilon"))
     assert any("protects hardly anything" in note for note in done["notes"])
     wrong = invoke(*words, "--confirm", "speed")
     assert wrong.exit_code == 2
-    assert "--force is 'speed'" in wrong.stderr
+    assert "--confirm is 'speed'" in wrong.stderr
 
 
 def test_few_records_are_for_the_curator_alone(files: Path) -> None:
@@ -120,31 +107,23 @@ def test_few_records_are_for_the_curator_alone(files: Path) -> None:
     words = words_of_run(files, "--set", "exclude=report,student", "--json")
     refused = invoke(*words)
     assert refused.exit_code == 2
-    assert "--force records" in refused.stderr
+    assert "--confirm records" in refused.stderr
     dry = invoke(*words, "--dry-run")
     assert json.loads(dry.stdout)["asks"] == []
     plain = invoke(*words[:-1], "--dry-run")
-    assert "would ask    curator only, --force records" in plain.stdout
-    done = invoke(*words, "--confirm", "epsilon,delta,records,teachers,noise,target,unit")
+    assert "would ask  curator only, the private records are fewer" in plain.stdout
+    done = invoke(*words, "--confirm", "records")
     assert done.exit_code == 0, done.stderr
     assert "curator only: the private records are fewer" in done.stderr
     assert json.loads(done.stdout)["notes"] == []
-    assert "force" not in (files / "out" / "vault" / "run.json").read_text()
+    assert "confirm" not in (files / "out" / "vault" / "run.json").read_text()
 
 
 def test_an_estimate_is_taken_off_the_price_of_the_answers(files: Path) -> None:
     words = words_of_run(
         files, "--n-teachers", "200", "--student", "tree", "--set", "mechanism=labels"
     )
-    words += [
-        "--ledger",
-        "own",
-        "--confirm",
-        "epsilon,delta,records,teachers,noise,target,unit",
-        "--set",
-        "exclude=report,student",
-        "--json",
-    ]
+    words += ["--ledger", "own", "--json"]
     estimate = ["--set", "n_queries=estimate:epsilon=0.4"]
     whole = document_of(invoke(*words, "--dry-run"))
     said = document_of(invoke(*words, *estimate, "--dry-run"))
