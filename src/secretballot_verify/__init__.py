@@ -341,9 +341,9 @@ def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
     """Yield what the release costs: all of it, and each choice."""
     if document["events"][0]["kind"] in certificate.SLOW:
         yield Finding("price", WAIT, f"A game may take {games.minutes_allowed.get():g} minutes.")
-    yield safely("price", lambda: priced("price", document))
+    yield looked("price", partial(priced, "price", document))
     for number, choice in enumerate(document.get("choices", ()), 1):
-        yield safely(f"choice {number}", partial(priced, f"choice {number}", choice))
+        yield looked(f"choice {number}", partial(priced, f"choice {number}", choice))
 
 
 def priced(name: str, part: dict[str, Any]) -> Finding:
@@ -374,14 +374,12 @@ def priced(name: str, part: dict[str, Any]) -> Finding:
     )
 
 
-def looked(name: str, look: Callable[[], str]) -> Finding:
-    return safely(name, lambda: Finding(name, CONFIRMED, look()))
-
-
-def safely(name: str, look: Callable[[], Finding]) -> Finding:
-    """Return what a look finds; whatever a stranger's numbers make it raise is a refusal."""
+def looked(name: str, look: Callable[[], str | Finding]) -> Finding:
+    """Return what a look finds, which is in order where it is a sentence; whatever a stranger's
+    numbers make it raise is a refusal."""
     try:
-        return look()
+        found = look()
+        return Finding(name, CONFIRMED, found) if isinstance(found, str) else found
     except WrongError as error:
         return Finding(name, REFUSED, str(error))
     except (

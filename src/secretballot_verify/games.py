@@ -187,38 +187,6 @@ class Cells:
         return ((vector + self.almost) >> self.WEIGHT) & self.low
 
 
-def nothing_else(epsilon: float) -> float:
-    """Return the profile of a mechanism that tells nothing."""
-    return max(0.0, -math.expm1(epsilon)) if epsilon < 0 else 0.0
-
-
-def game_profile(
-    corners: list[Pair],
-    queries: int,
-    reach: tuple[float, float],
-    cells: int,
-    precision: int,
-) -> Profile:
-    """Return the value of the game at every epsilon, from above.
-
-    Convexity makes interpolation an upper bound, integers round up.
-
-    Cells are a geometric grid of likelihood ratios x; `cells` of them make one step of the pair in
-    the middle, which therefore falls on the grid. Values have `precision` bits after the point.
-    Left of the grid the chord to (0, 1) lies above the value, right of it the last value. `reach`
-    says how far the grid goes to the left and to the right of x = 1, in nats; what lies outside
-    hardly counts, and is bounded from above.
-
-    Raises
-    ------
-    UndecidedError
-        If the game is too long to be played here.
-    """
-    p, q = corners[0][:2]
-    laws = [((a, b), (c, d)) for a, b, c, d in corners]
-    return profile_of_steps(laws, math.log(q / p) / cells, queries, reach, precision)
-
-
 def cells_allowed() -> float:
     """Return how many cells one game may have, counted by steps and outcomes."""
     return _CELLS_A_MINUTE * minutes_allowed.get()
@@ -237,8 +205,16 @@ def profile_of_steps(
     precision: int,
     passing: Sequence[tuple[int, Sequence[Law]]] = (),
 ) -> Profile:
-    """Return what `game_profile` does, where a step is any of some pairs of distributions and a
-    cell of the grid is `step` nats wide.
+    """Return the value of the game at every epsilon, from above.
+
+    A step is any of some pairs of distributions. Convexity makes interpolation an upper bound,
+    integers round up.
+
+    Cells are a geometric grid of likelihood ratios x, `step` nats wide; a few of them should make
+    one step of the pair that tells most, so that it falls on the grid. Values have `precision` bits
+    after the point. Left of the grid the chord to (0, 1) lies above the value, right of it the last
+    value. `reach` says how far the grid goes to the left and to the right of x = 1, in nats; what
+    lies outside hardly counts, and is bounded from above.
 
     With `passing` a step is a question with two outcomes, and the first one is followed by one of
     the pairs: each entry says how many of `laws`, from the first on, may follow, and what pairs
@@ -260,14 +236,17 @@ def profile_of_steps(
     space, scale = Cells(size, precision), 1 << precision
     ready = {law: weights_of(law, step) for law in {*laws, *asked}}
     sure = {
-        law: space.packed([math.ceil(giveaway(law) * scale * (1 << Cells.WEIGHT))] * size)
+        # outcomes that the other side never has: there x becomes 0, and its value is 1
+        law: space.packed(
+            [math.ceil(math.fsum(p for p, q in law if q <= 0) * scale * (1 << Cells.WEIGHT))] * size
+        )
         for law in ready
     }
     places = [shift for move in ready.values() for part in move for _, shift in part]
     margin_left, margin_right = 1 + max(0, -min(places)), 2 + max(0, *places)
     below = [math.exp(-step * k) for k in range(margin_left, 0, -1)]
     vector = space.packed(
-        [min(scale, math.ceil(nothing_else(step * (i - start)) * scale)) for i in range(size)]
+        [math.ceil(-math.expm1(min(0.0, step * (i - start))) * scale) for i in range(size)]
     )
     limit = 1 << precision
 
@@ -339,17 +318,17 @@ def game_delta(
     precision: int,
     beside: Profile | None = None,
 ) -> float:
-    """Return the value of the game at one epsilon, as `game_profile` computes it, by itself or with
-    another mechanism, whose profile is `beside`.
+    """Return the value of the game at one epsilon, by itself or with another mechanism, whose
+    profile is `beside`; `cells` make one step of the pair in the middle.
 
     Raises
     ------
     UndecidedError
         If the game is too long to be played here.
     """
-    spread = spread_of(corners, queries)
-    reach = 4 * spread, 4 * spread + epsilon
-    game = game_profile(corners, queries, reach, cells, precision)
+    usual, far = spread_of(corners, 1), 4 * spread_of(corners, queries)
+    laws = [((a, b), (c, d)) for a, b, c, d in corners]
+    game = profile_of_steps(laws, usual / cells, queries, (far, far + epsilon), precision)
     if beside is None:
         return game(epsilon)
     return composed_delta(game, beside, epsilon, 2.0**-precision)
@@ -394,14 +373,6 @@ def composed_delta(
         for i, (before, after) in enumerate(pairwise([*slopes, 0.0]))
     ]
     return min(1.0, math.fsum(terms) * (1 + 1e-9) + values[-1])
-
-
-def giveaway(law: Law) -> float:
-    """Return the probability of outcomes that the other side never has.
-
-    There x becomes 0, and its value is 1.
-    """
-    return math.fsum(p for p, q in law if q <= 0)
 
 
 def weights_of(law: Law, step: float) -> list[list[tuple[int, int]]]:
@@ -774,7 +745,7 @@ def class_game_profile(
 ) -> Profile:
     """Return the value of the game of labels of more than two classes at every epsilon, from above.
 
-    `reach` is as for `game_profile`.
+    `reach` is as for `profile_of_steps`.
 
     Raises
     ------
@@ -869,15 +840,14 @@ def table_points(weights: list[int], n_teachers: int) -> list[tuple[int, int]]:
     return [(p, q) for p, q in pairwise(chances) if p < q]
 
 
-def turns_right(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> bool:
-    return (b[1] - a[1]) * (c[0] - b[0]) > (c[1] - b[1]) * (b[0] - a[0])
-
-
 def table_hull(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the points above which no line between two others passes."""
     found: list[tuple[int, int]] = []
     for point in points:
-        while len(found) >= 2 and not turns_right(found[-2], found[-1], point):
+        while len(found) >= 2:
+            (a, b), (c, d) = found[-2:]
+            if (d - b) * (point[0] - c) > (point[1] - d) * (c - a):  # it turns right
+                break
             found.pop()
         found.append(point)
     return found

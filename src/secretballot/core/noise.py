@@ -154,10 +154,8 @@ class ExactNoise(Noise):
     whatever a KeyboardInterrupt stops is discarded.
     """
 
-    @property
-    def exact(self) -> bool:
-        """Whether the drawn distribution is the stated one, bit for bit."""
-        return True
+    #: Whether the drawn distribution is the stated one, bit for bit.
+    exact = True
 
     @property
     def description(self) -> str:

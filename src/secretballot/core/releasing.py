@@ -238,8 +238,9 @@ def release(
     if entry is None:
         own.check_admitted(check)
         made = own.made(private, [])
-        empty = own.encoded(0, np.zeros((0, own.n_columns), dtype=np.int64))
-        own.reserve(room=own.n_stages * (MARK_BYTES + len(empty)))
+        # as large as `encoded` makes each stage
+        size = MARK_BYTES + 8 * (2 + own.rows_of_stage * own.n_columns)
+        own.reserve(room=own.n_stages * size)
     while (entry := own.reserved()).state == "reserved":
         with ledger.reading(entry.id) as page:
             stages = [own.decoded(body) for _, body in page.parts()]

@@ -105,7 +105,6 @@ def model_in(kind: TypeAdapter[Found], content: object, name: str) -> Found:
 
 #: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
 LARGEST = 2**53 - 1
-Size = Annotated[int, Field(ge=1, le=10**12, strict=True)]  # of a container
 Squared = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=200, strict=True)]
 
@@ -138,8 +137,8 @@ class Guarantee(Model):
 class Sample(Model):
     """The secret random sample of the records that teachers learned from."""
 
-    sampled: Size
-    out_of: Size
+    sampled: Count
+    out_of: Count
     relabel_epsilon: Annotated[float, Field(ge=2.0**-20, le=100)]
     request: Name  # it was drawn for this one alone
     serial: Name  # random
@@ -160,10 +159,10 @@ class VoteShape(Model):
     """
 
     guarantee: Guarantee
-    n_queries: Size
+    n_queries: Count
     n_classes: Annotated[int, Field(ge=2, le=2**16, strict=True)]
-    n_teachers: Size | None
-    moved: Size
+    n_teachers: Count | None
+    moved: Count
     spare_rows: Annotated[int, Field(ge=0, le=10**12, strict=True)] = 0
     sample: Sample | None = None
 
@@ -189,7 +188,7 @@ class SumShape(Model):
     """The public facts of sums over records: integers, and how far one unit moves them all."""
 
     guarantee: Guarantee
-    coordinates: Size
+    coordinates: Count
     squared_sensitivity: Squared
 
 

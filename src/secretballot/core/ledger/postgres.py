@@ -23,7 +23,7 @@ import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -382,18 +382,14 @@ class PostgresStore:
                 else:
                     self._commit_durably(connection)
             except BaseException as error:
-                self._let_go(connection, error)
+                _roll_back(connection, error)
+                self._put_to_rest(connection)
+                if connection.closed:
+                    self._lost.add(connection.name)
+                    if isinstance(error, psycopg.OperationalError):
+                        raise _LostError(_brief_error(error)) from None
+                raise
             self._put_to_rest(connection)
-
-    def _let_go(self, connection: Connection, error: BaseException) -> NoReturn:
-        """Roll back, and raise the error as what it means for the transaction."""
-        _roll_back(connection, error)
-        self._put_to_rest(connection)
-        if connection.closed:
-            self._lost.add(connection.name)
-            if isinstance(error, psycopg.OperationalError):
-                raise _LostError(_brief_error(error)) from None
-        raise error
 
     def _put_to_rest(self, connection: Connection) -> None:
         if connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:

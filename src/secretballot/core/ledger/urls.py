@@ -59,8 +59,14 @@ class DatabasePlace:
     ----------
     schema : str
         Where the tables are.
+    words : dict of str to str
+        What libpq is told, passwords among it.
+    secrets : tuple of str
+        The passwords in it, which no message may have.
     name : str
         What messages call it: user, host, port, database and schema.
+    several_hosts : bool
+        Whether more than one server is named.
 
     Raises
     ------
@@ -89,33 +95,16 @@ class DatabasePlace:
         self.schema = words.pop("schema", DEFAULT_SCHEMA)
         if _SCHEMA.fullmatch(self.schema) is None or self.schema.startswith("pg_"):
             raise _url_refusal("its schema must be of a-z, 0-9 and _, and begin with no number")
-        self._words = {name: value for name, value in given.items() if value} | words
-
-    @property
-    def words(self) -> dict[str, str]:
-        """What libpq is told, passwords among it."""
-        return dict(self._words)
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The passwords in it, which no message may have."""
-        return tuple(self._words[name] for name in sorted(_SECRET & self._words.keys()))
-
-    @property
-    def several_hosts(self) -> bool:
-        """Whether more than one server is named."""
-        return "," in self._words.get("host", "") + self._words.get("hostaddr", "")
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return self._url_with(())
+        self.words = {name: value for name, value in given.items() if value} | words
+        self.secrets = tuple(self.words[name] for name in sorted(_SECRET & self.words.keys()))
+        hosts_given = self.words.get("host", "") + self.words.get("hostaddr", "")
+        self.name, self.several_hosts = self._url_with(()), "," in hosts_given
 
     def __str__(self) -> str:
         return self._url_with(_KNOWN - {"user", "host", "port", "dbname"})
 
     def _url_with(self, parameters: Any) -> str:
-        words = self._words
+        words = self.words
         user, database = quote(words.get("user", "")), quote(words.get("dbname", ""))
         hosts, ports = words.get("host", "").split(","), words.get("port", "").split(",")
         ports = ports * len(hosts) if len(ports) == 1 else ports
