@@ -340,7 +340,7 @@ def test_the_first_vote_of_a_file_without_header_is_no_header(tmp_path):
         read_votes(path, classes=[0, 1], kind="votes")
     assert "4711" not in str(caught.value)
     assert read_votes(path, classes=[0, 1], kind="votes", header="yes").shape.n_queries == 2
-    with pytest.raises(DataError, match=r"no declared class \(rows 0"):
+    with pytest.raises(DataError, match=r"no declared class \(row 0"):
         read_votes(path, classes=[0, 1], kind="votes", header="no")
     with pytest.raises(ParameterError, match="header is 'maybe'"):
         read_votes(path, classes=[0, 1], header="maybe")

@@ -203,9 +203,14 @@ class Schema:
         return cls.from_json(declared, public=public, ignore=ignore)
 
     @property
+    def features(self) -> tuple[FeatureColumn, ...]:
+        """The columns that become features."""
+        return tuple(column for column in self.columns if isinstance(column, FeatureColumn))
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns that become features."""
-        return tuple(column.name for column in self.columns if column.feature_names)
+        """Their names."""
+        return tuple(column.name for column in self.features)
 
     @property
     def ignored(self) -> dict[str, str]:
@@ -274,18 +279,13 @@ class Schema:
         check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
         self._check_memory(len(frame), role)
         rows, odd = self.compact(frame)
-        others = frozenset(column.name for column in self.columns if column.has_other)
+        others = frozenset(column.name for column in self.features if column.has_other)
         return Encoding(self.widen(rows), odd, others)
 
     @property
     def compact_type(self) -> np.dtype[Any]:
         """Type of a row before it is encoded, in as few bytes as its cells need."""
-        return np.dtype(
-            [
-                (str(number), one.compact_type)
-                for number, (one, _) in enumerate(self._feature_places())
-            ]
-        )
+        return np.dtype([(str(at), one.compact_type) for at, one in enumerate(self.features)])
 
     def compact(self, frame: pd.DataFrame) -> tuple[AnyArray, dict[str, OddCells]]:
         """Return the rows of a frame with the columns of the schema, each in few bytes, and for
@@ -302,7 +302,7 @@ class Schema:
         structured ndarray of shape (n_rows,), and dict
         """
         rows, odd = np.empty(len(frame), dtype=self.compact_type), {}
-        for number, (column, _) in enumerate(self._feature_places()):
+        for number, column in enumerate(self.features):
             rows[str(number)], odd[column.name] = column.compact(frame[column.name])
         return rows, odd
 
@@ -353,11 +353,10 @@ class Schema:
     def _feature_places(self) -> Iterator[tuple[FeatureColumn, slice]]:
         """Yield the columns that are features, with their place in the encoded matrix."""
         start = 0
-        for column in self.columns:
-            if isinstance(column, FeatureColumn):
-                stop = start + len(column.feature_names)
-                yield column, slice(start, stop)
-                start = stop
+        for column in self.features:
+            stop = start + len(column.feature_names)
+            yield column, slice(start, stop)
+            start = stop
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""

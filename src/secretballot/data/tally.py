@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._typing import BoolArray, CountArray, FloatArray
+from secretballot._naming import name_rows
+from secretballot._typing import CountArray, FloatArray, IntArray
 from secretballot._validation import (
     RELATIONS,
     UNITS,
@@ -30,9 +31,6 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.vault import write_secret
 
 _BLOCK_CELLS = 2**22
-
-
-_ROWS_NAMED = 5
 
 
 _NO_CLASS, _MISSING_VOTE = -1, -2
@@ -95,33 +93,19 @@ def blocks_of(table: npt.NDArray[Any], block_rows: int | None = None) -> Iterato
         yield np.asarray(table[start : start + rows])
 
 
-class _Faults:
-    """Rows that break a rule, collected so that one message can name how many there are and
-    where."""
+def _refuse_faults(table: str, faults: dict[str, list[IntArray]]) -> None:
+    """Refuse a table of which rows break a rule: name the first rule, how many rows, and where.
 
-    def __init__(self, table: str) -> None:
-        self._table = table
-        self._rows: dict[str, list[npt.NDArray[np.intp]]] = {}
-
-    def note(self, fault: str, bad: Any, first_row: int) -> None:
-        if bad.any():
-            self._rows.setdefault(fault, []).append(np.flatnonzero(bad) + first_row)
-
-    def refuse_any(self) -> None:
-        """Refuse the table if any of its rows was noted.
-
-        Raises
-        ------
-        DataError
-            If so; it names the first rule that was broken, how many rows break it, and where.
-        """
-        for fault, parts in self._rows.items():
-            rows = np.concatenate(parts)
-            named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
-            more = ", ..." if len(rows) > _ROWS_NAMED else ""
+    Raises
+    ------
+    DataError
+        If there are any.
+    """
+    for fault, parts in faults.items():
+        rows = np.concatenate(parts)
+        if rows.size:
             raise DataError(
-                f"{self._table}: {len(rows)} rows with {fault} (rows {named}{more}, counted"
-                " from 0)."
+                f"{table}: {rows.size} rows with {fault} ({name_rows(rows)}, counted from 0)."
             )
 
 
@@ -150,31 +134,27 @@ def count_votes(
         If a vote is missing or no declared class, or the shape does not fit; the message names
         rows, never values.
     """
-    faults, place_of = _Faults("votes"), _VotePlaces(classes)
-    parts, first_row = [], 0
+    missing, strange, parts, first = list[IntArray](), list[IntArray](), list[CountArray](), 0
+    place_of = _VotePlaces(classes)
+    # integers compare exactly, whatever the width of the votes' type
+    values = [int(one) if isinstance(one, float) and one.is_integer() else one for one in classes]
     for block in blocks:
-        width = _checked_width(block, "votes", n_teachers)
-        n_teachers = width
+        n_teachers = _checked_width(block, "votes", n_teachers)
         _refuse_kind(block, classes)
+        table, nothing = block, block != block
         # cells of an object column hold any types, so each is looked up by itself
         if block.dtype.kind == "O":
-            places = np.array([list(map(place_of, row)) for row in block.tolist()], dtype=np.int64)
-            counts = np.stack(
-                [_matching_votes(places, place) for place in range(len(classes))], axis=1
-            )
-            missing = (places == _MISSING_VOTE).any(axis=1)
-        else:
-            counts = np.stack([_matching_votes(block, value) for value in classes], axis=1)
-            missing = _missing_votes(block)
-        faults.note("a missing vote (nan)", missing, first_row)
-        faults.note(
-            "a vote that is no declared class", (counts.sum(axis=1) != width) & ~missing, first_row
-        )
-        parts.append(counts)
-        first_row += len(block)
+            table = np.array([list(map(place_of, row)) for row in block.tolist()], dtype=np.int64)
+            values, nothing = list(range(len(classes))), table == _MISSING_VOTE
+        counts = np.stack([np.count_nonzero(table == one, axis=1) for one in values], axis=1)
+        without = nothing.any(axis=1)
+        missing.append(np.flatnonzero(without) + first)
+        strange.append(np.flatnonzero((counts.sum(axis=1) != n_teachers) & ~without) + first)
+        parts.append(counts.astype(np.int32))
+        first += len(block)
     # all blocks first: one message names the faulty rows of the whole table
-    faults.refuse_any()
-    return _joined_counts(parts, "votes"), n_teachers or 0
+    faults = {"a missing vote (nan)": missing, "a vote that is no declared class": strange}
+    return _joined_counts(parts, "votes", faults), n_teachers or 0
 
 
 class _VotePlaces:
@@ -278,8 +258,7 @@ def check_counts(
         If a count is nan, fractional, negative or too large, or rows differ in their sum; rows are
         named, never values.
     """
-    faults = _Faults("counts")
-    parts, first_row = [], 0
+    broken, unlike, parts, first = list[IntArray](), list[IntArray](), list[CountArray](), 0
     for block in blocks:
         n_classes = _checked_width(block, "counts", n_classes)
         if block.dtype.kind == "O":
@@ -288,33 +267,23 @@ def check_counts(
             raise DataError(
                 Parameter("counts"), f" have the type {block.dtype}; they must be integers."
             )
-        broken = np.zeros(len(block), dtype=bool)
-        for rule, cells in (
-            ("a missing count (nan)", block != block),
-            ("a negative count", block < 0),
-            ("a count above 2**31 - 1", block > _MOST_TEACHERS),
-            ("a fractional count", np.floor(block) != block),
-        ):
-            rows = cells.any(axis=1) & ~broken
-            faults.note(rule, rows, first_row)
-            broken |= rows
+        fits = (block >= 0) & (block <= _MOST_TEACHERS) & (np.floor(block) == block)
+        odd = ~fits.all(axis=1)
         # broken cells are reported, and must not overflow or count before that
-        counts = np.where(broken[:, None], 0, block).astype(np.int32)
+        counts = np.where(odd[:, None], 0, block).astype(np.int32)
         sums = counts.sum(axis=1, dtype=np.int64)
         # the first row sets the number of teachers, which all others must have
-        if n_teachers is None and not broken[0]:
+        if n_teachers is None and not odd[0]:
             n_teachers = int(sums[0])
-        faults.note("a sum above 2**31 - 1", (sums > _MOST_TEACHERS) & ~broken, first_row)
-        rule = (
-            "no sum to compare with"
-            if n_teachers is None
-            else "a sum that is not the number of teachers"
-        )
-        faults.note(rule, (sums != n_teachers) & ~broken, first_row)
+        broken.append(np.flatnonzero(odd) + first)
+        unlike.append(np.flatnonzero((sums != n_teachers) & ~odd) + first)
         parts.append(counts)
-        first_row += len(block)
-    faults.refuse_any()
-    joined = _joined_counts(parts, "counts")
+        first += len(block)
+    faults = {
+        "a count that is no whole number from 0 to 2**31 - 1": broken,
+        "a sum that is not the number of teachers": unlike,
+    }
+    joined = _joined_counts(parts, "counts", faults)
     if not n_teachers:
         raise DataError("counts sum to 0 in every row; there must be at least one teacher.")
     return joined, n_teachers
@@ -346,23 +315,13 @@ def _refuse_kind(block: npt.NDArray[Any], classes: Sequence[Any]) -> None:
         )
 
 
-def _matching_votes(block: npt.NDArray[Any], value: Any) -> CountArray:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # integers compare exactly, whatever the width of the votes' type
-    matches: CountArray = np.count_nonzero(block == value, axis=1).astype(np.int32)
-    return matches
-
-
-def _missing_votes(block: npt.NDArray[Any]) -> BoolArray:
-    if block.dtype.kind == "f":
-        return np.asarray(np.isnan(block).any(axis=1))
-    return np.zeros(len(block), dtype=bool)
-
-
-def _joined_counts(parts: list[CountArray], table: str) -> CountArray:
+def _joined_counts(
+    parts: list[CountArray], table: str, faults: dict[str, list[IntArray]]
+) -> CountArray:
     if not parts:
         raise DataError(f"{table} have no rows; there must be at least one query.")
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    _refuse_faults(table, faults)
+    return np.concatenate(parts)
 
 
 def votes_of_teachers(

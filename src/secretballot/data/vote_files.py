@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._typing import CountArray
 from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice
 from secretballot.core.private import Votes
 from secretballot.data.frames import memory_bytes
@@ -56,28 +55,48 @@ class _Reading:
     header: str | None
 
 
-def read_counts(
-    path: Path, kind: str | None, classes: object, n_teachers: int | None, header: str | None = None
-) -> tuple[CountArray, list[Any], int]:
-    """Read a file of votes or counts; see `read_votes`.
+def read_votes(
+    path: str | os.PathLike[str],
+    kind: str | None = None,
+    classes: object = None,
+    n_teachers: int | None = None,
+    header: str | None = None,
+    *,
+    unit: str = "record",
+    relation: str = "add-remove",
+) -> Votes:
+    """Read votes or counts from a `.npy`, `.csv` or `.parquet` file.
 
-    Returns
-    -------
-    counts : ndarray of shape (n_queries, C), int32
-    classes : list of length C
-    n_teachers : int
+    Parameters
+    ----------
+    path : path
+        Rows are queries; columns are teachers (votes) or classes (counts).
+    kind : {"votes", "counts"}, optional
+        What the file holds. Without it the public shape decides, or the file is refused.
+    classes : list, optional
+        The class values; needed for votes.
+    n_teachers : int, optional
+        The number of teachers that the file must agree with.
+    header : {"yes", "no"}, optional
+        Whether the first line of a CSV file names its columns. Without it a line in which no
+        cell could be a vote or count is a header, one in which all could be is data, and any
+        other is refused.
+    unit, relation
+        As for `votes_of_teachers`.
 
     Raises
     ------
     DataError
-        If the file cannot be read or does not fit; places are named, never cells.
+        If the file cannot be read, its kind cannot be told, or its content does not fit.
+    ParameterError
+        If `kind` or `classes` is out of its range.
     """
     if kind is not None:
         check_choice("kind", kind, VOTES_KINDS)
     if header is not None:
         check_choice("header", header, HEADER_LINES)
     values = None if classes is None else check_classes(classes)
-    table = _opened_table(path, _Reading(kind, values, n_teachers, header))
+    table = _opened_table(Path(path), _Reading(kind, values, n_teachers, header))
     guessed = kind is None
     kind = kind or _kind_by_shape(table.n_columns, values, n_teachers)
     if kind == "votes":
@@ -86,14 +105,14 @@ def read_counts(
                 Parameter("classes"),
                 " are missing; votes can only be counted for declared classes.",
             )
-        counts, found = count_votes(table.blocks, values, n_teachers)
-        return counts, values, found
+        counts, _ = count_votes(table.blocks, values, n_teachers)
+        return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
     width = None if values is None else len(values)
     counts, found = check_counts(_by_class(table, values), width, n_teachers)
     # a table of votes could pass for one of counts; a wrong guess would misstate the sensitivity
     if guessed and n_teachers is None and (len(counts) == 1 or found <= table.n_columns):
         raise DataError(*_AMBIGUOUS)
-    return counts, check_classes(range(table.n_columns)) if values is None else values, found
+    return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
 
 
 def _by_class(table: _Table, classes: list[Any] | None) -> Iterator[npt.NDArray[Any]]:
@@ -314,43 +333,3 @@ def _parquet_blocks(file: Any, n_columns: int) -> Iterator[npt.NDArray[Any]]:
             for place, column in enumerate(batch.columns):
                 block[:, place] = column.to_pylist()
             yield block
-
-
-def read_votes(
-    path: str | os.PathLike[str],
-    kind: str | None = None,
-    classes: object = None,
-    n_teachers: int | None = None,
-    header: str | None = None,
-    *,
-    unit: str = "record",
-    relation: str = "add-remove",
-) -> Votes:
-    """Read votes or counts from a `.npy`, `.csv` or `.parquet` file.
-
-    Parameters
-    ----------
-    path : path
-        Rows are queries; columns are teachers (votes) or classes (counts).
-    kind : {"votes", "counts"}, optional
-        What the file holds. Without it the public shape decides, or the file is refused.
-    classes : list, optional
-        The class values; needed for votes.
-    n_teachers : int, optional
-        The number of teachers that the file must agree with.
-    header : {"yes", "no"}, optional
-        Whether the first line of a CSV file names its columns. Without it a line in which no
-        cell could be a vote or count is a header, one in which all could be is data, and any
-        other is refused.
-    unit, relation
-        As for `votes_of_teachers`.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, its kind cannot be told, or its content does not fit.
-    ParameterError
-        If `kind` or `classes` is out of its range.
-    """
-    counts, values, _ = read_counts(Path(path), kind, classes, n_teachers, header)
-    return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)

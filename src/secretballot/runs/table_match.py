@@ -122,9 +122,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
         Of the public table, whose own share is allowed for.
     """
     found_ones = []
-    for column in schema.columns:
-        if not column.feature_names:
-            continue
+    for column in schema.features:
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
         if share > max(TOLD, usual):

@@ -492,21 +492,12 @@ def goes_to_disk(place: TablePlace, width: int) -> bool:
 def raw_rows_of(schema: Schema, public: pd.DataFrame) -> RawRows:
     """Return public rows as a stranger would give them, and one of which nothing is known, and one
     that is like no other."""
-    frame = pd.DataFrame(
-        {
-            column.name: pd.Series(
-                [*texts_of(public[column.name].iloc[:_RAW_ROWS]), "", _odd_text(column)],
-                dtype=object,
-            )
-            for column in schema.columns
-            if column.feature_names
-        }
+    raw = (
+        (one.name, [*texts_of(public[one.name].iloc[:_RAW_ROWS]), "", _odd_text(one)])
+        for one in schema.features
     )
-    cells = {
-        column.name: _graph_cells(column, frame[column.name])
-        for column in schema.columns
-        if column.feature_names
-    }
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in raw})
+    cells = {one.name: _graph_cells(one, frame[one.name]) for one in schema.features}
     return RawRows(cells, schema.encode(frame, role="public file"))
 
 
