@@ -80,7 +80,9 @@ def _joint_law(
     shape (29, 4)."""
     table = np.column_stack([K - np.array(ones), ones])
     distances = stability(table)
-    middle = int(np.sort(distances)[math.floor(estimates.FRACTIONS[plan.mechanism] * len(distances))])
+    middle = int(
+        np.sort(distances)[math.floor(estimates.FRACTIONS[plan.mechanism] * len(distances))]
+    )
     scale = least_quotient(1, plan.epsilon)
     seen = math.tanh(0.5 / scale) * np.exp(-np.abs(SEEN - middle) / scale)
     law = np.zeros((len(SEEN), 4))

@@ -439,8 +439,8 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     # nor does it get what was released of another kind
     own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
     settings |= {"ledger": own}
-    number = sb.RecordMomentsRegressor(bounds=(0, 1), budget=BUDGET, ledger=own, request="first")
-    number.fit(X, y, X_public=X)
+    number = sb.RecordMomentsRegressor(budget=BUDGET, ledger=own, request="first")
+    number.fit(X, y, X_public=X, bounds=(0, 1))
     with pytest.raises(sb.ParameterError, match="begun with other terms"):
         fitted(X, y, X, **settings)
 

@@ -241,7 +241,7 @@ def run_table(run: TableRun, watch: Watch | None = None) -> TableOutcome:
         )
         with public_warnings_noted(watch):
             if isinstance(model, PATERegressor):
-                model.fit_labels(**inputs.for_fit)
+                model.fit_labels(**inputs.for_fit, bounds=run.tables.bounds)
             else:
                 model.fit_labels(**inputs.for_fit, labels=run.tables.labels)
         job = _release_job(run, model, inputs)
@@ -355,7 +355,7 @@ def _learner_of_run(
     own = _OF_A_NUMBER if run.tables.bounds is not None else _OF_LABELS
     settings |= {name: getattr(run, name) for name in own if getattr(run, name) is not None}
     if run.tables.bounds is not None:
-        return PATERegressor(teacher, student, bounds=run.tables.bounds, **settings)
+        return PATERegressor(teacher, student, **settings)
     return PATEMultiLabelClassifier(teacher, student, **settings)
 
 
@@ -369,8 +369,10 @@ def voting_of_run(run: TableRun, inputs: TableInputs) -> Terms:
     """
     n_public, n_columns = inputs.X_public.shape
     learner = _learner_of_run(run, number_of_teachers(run, n_columns))
-    if isinstance(learner, PATERegressor):
-        return learner.planned_terms(n_public)
+    if run.tables.bounds is not None:
+        assert isinstance(learner, PATERegressor)
+        return learner.planned_terms(n_public, run.tables.bounds)
+    assert isinstance(learner, PATEMultiLabelClassifier)
     return learner.planned_terms(n_public, run.tables.labels)
 
 

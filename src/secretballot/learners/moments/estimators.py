@@ -264,7 +264,7 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     'label'
     """
 
-    _takes = frozenset({"labels", "public_features", "start"})
+    _takes = frozenset({"classes", "labels", "public_features", "start"})
 
     student: Any = None
     _: KW_ONLY
@@ -272,12 +272,13 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     class_shares: Mapping[Any, float] | None = None
 
     def _declared(self, given: Given) -> MomentTarget:
-        if given.labels is not None:
+        target = super()._declared(given)
+        assert isinstance(target, MomentTarget)
+        if target.labels:
             refuse_beside("labels", self, "student", "class_weight", "class_shares")
             refuse_beside("labels", given, "classes", "start")
-            return MomentTarget.of_labels(given.labels)
-        target = MomentTarget.of_classes(given.classes)
-        self._class_settings(target)  # refused before a private label is read
+        else:
+            self._class_settings(target)  # refused before a private label is read
         return target
 
     def _class_settings(self, target: MomentTarget) -> tuple[ClassWeights | None, Any]:
@@ -314,9 +315,6 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     ----------
     basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; `TableBasis.suited_to` by default.
-    bounds : tuple of two floats
-        Public bounds of the target, in its own unit; required, and never inferred from private
-        targets. Targets beyond are cut, and predictions lie within. Noise grows with the width.
     budget : PrivacyBudget
         (epsilon, delta) of this fit, with delta above 0.
     n_stages : int, default 4
@@ -354,9 +352,8 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
-    >>> model = sb.RecordMomentsRegressor(
-    ...     bounds=(-5.0, 5.0), budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
-    >>> model = model.fit(X[:2000], 2 * X[:2000, 0], X_public=X[2000:])
+    >>> model = sb.RecordMomentsRegressor(budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
+    >>> model = model.fit(X[:2000], 2 * X[:2000, 0], X_public=X[2000:], bounds=(-5.0, 5.0))
     >>> below, above = model.predict([[-1.0, 0.0], [1.0, 0.0]])
     >>> bool(below < -1 and above > 1), model.certificate_["epsilon"]
     (True, 1.0)
