@@ -82,6 +82,7 @@ class MomentsLearner(Learner):
         assert isinstance(target, MomentTarget)
         weights, shares = self._class_settings(target)
         check_start(task.start, target.classes, points)
+        self._try_student(task)
         with one_thread():
             basis = unfitted_basis(self.basis, points, shares).fit(points)
             pool = with_constant(basis.integers(points))
@@ -118,7 +119,7 @@ class MomentsLearner(Learner):
         values = [np.array(one) for one in released.certificate["released"]["values"]]
         self.coverage_: Coverage | None = stages.counted(values)[0] if stages.marks else None
         if self.coverage_ is not None and self.coverage_.is_poor:
-            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=5)
+            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
         fixed = np.array(released.certificate["public"]["weights"][-1], dtype=np.int64)
         self.student_: Any = MomentsStudent(
             basis,
@@ -132,6 +133,9 @@ class MomentsLearner(Learner):
     def _class_settings(self, target: MomentTarget) -> tuple[ClassWeights | None, Any]:
         """Return what decisions count classes for, and their public shares."""
         return None, None
+
+    def _try_student(self, task: Task) -> None:
+        """Refuse a student that cannot learn what will be released about the public points."""
 
     def _taught(self, points: Any) -> Any:
         return self.student_
@@ -285,11 +289,10 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
         weights = checked_weights(self.class_weight, target.classes)
         return weights, checked_shares(self.class_shares, target.classes)
 
-    def _release(self, task: Task) -> ReleasedLabels | ReleasedSums:
+    def _try_student(self, task: Task) -> None:
         if self.student is not None:
             teaching = Teaching(task.target.classes, n_rows(task.points))
             try_student(self.student, task.points, teaching)
-        return super()._release(task)
 
     def _taught(self, points: Any) -> Any:
         if self.student is None:

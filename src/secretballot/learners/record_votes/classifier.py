@@ -186,7 +186,7 @@ class RecordVotesClassifier(ClassLearner):
         counted = coverage_by_votes(stated(found.certificate), found.noisy_counts)
         self.coverage_ = None if counted is None else counted[0]
         if self.coverage_ is not None and self.coverage_.is_poor:
-            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=5)
+            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
         return found
 
     def _taught(self, points: Any) -> Any:

@@ -266,7 +266,7 @@ class Learner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
                 " random would pass. Choose a delta well below 1 over the number of records.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         account = account_of_fit(
             self.ledger, budget, unit=guarantee.unit, relation=guarantee.relation
