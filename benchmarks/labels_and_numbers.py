@@ -99,14 +99,14 @@ def numbers_of_age(features: pd.DataFrame, cuts: list[slice], n_teachers: int) -
     for epsilon in EPSILONS:
         budget = sb.PrivacyBudget(epsilon, DELTA)
         for statistic in ("mean", "quantile"):
-            model = sb.PATERegressor(
-                bounds=(17, 90), n_teachers=n_teachers, budget=budget, statistic=statistic
-            ).fit(private, y, X_public=pool)
+            model = sb.PATERegressor(n_teachers=n_teachers, budget=budget, statistic=statistic).fit(
+                private, y, X_public=pool, bounds=(17, 90)
+            )
             error = np.sqrt(((model.predict(held_out) - truth) ** 2).mean())
             asked = len(model.released_.rows)
             print(f"epsilon {epsilon:g}, {statistic} of {asked} points".ljust(40), f"{error:.2f}")
-        moments = sb.RecordMomentsRegressor(bounds=(17, 90), budget=budget)
-        moments.fit(private, y, X_public=pool)
+        moments = sb.RecordMomentsRegressor(budget=budget)
+        moments.fit(private, y, X_public=pool, bounds=(17, 90))
         error = np.sqrt(((moments.predict(held_out) - truth) ** 2).mean())
         print(f"epsilon {epsilon:g}, record moments".ljust(40), f"{error:.2f}", flush=True)
 

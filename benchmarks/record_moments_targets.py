@@ -103,8 +103,10 @@ def row_of_number(name: str, bounds: tuple[float, float], same: list[str], n_run
     y, _, y_held_out = (frame[name].to_numpy(float) for frame in tables)
 
     def score(epsilon: float, run: int) -> float:
-        model = RecordMomentsRegressor(bounds=bounds, budget=PrivacyBudget(epsilon, DELTA))
-        return determination(model.fit(X, y, X_public=pool).predict(rest), y_held_out)
+        model = RecordMomentsRegressor(budget=PrivacyBudget(epsilon, DELTA))
+        return determination(
+            model.fit(X, y, X_public=pool, bounds=bounds).predict(rest), y_held_out
+        )
 
     basis = TableBasis().fit(pool)
     plain = Ridge(PENALTY).fit(basis.transform(X), y)

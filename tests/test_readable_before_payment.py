@@ -262,9 +262,9 @@ REFUSED = {
         "labels",
     ),
     "moments of a number, purpose": (
-        lambda ledger: sb.RecordMomentsRegressor(
-            budget=BUDGET, bounds=(0, 1), purpose=LONG, ledger=ledger
-        ).fit(X[:700], X[:700, 0], X_public=X[700:]),
+        lambda ledger: sb.RecordMomentsRegressor(budget=BUDGET, purpose=LONG, ledger=ledger).fit(
+            X[:700], X[:700, 0], X_public=X[700:], bounds=(0, 1)
+        ),
         "purpose",
     ),
     "moments of private labels": (label_moments, "classes"),

@@ -12,8 +12,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.cli.learn import label as label_run
-from secretballot.cli.learn import learn as learn_run
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError
 from secretballot.report.certificate.build import certificate_digest

@@ -1,4 +1,4 @@
-"""`secretballot serve key` and the settings of `secretballot serve start`: made, listed, revoked, refused."""
+"""`secretballot serve key` and the settings of a service: made, listed, revoked, refused."""
 
 import json
 from pathlib import Path

@@ -134,14 +134,13 @@ def pate_labels(table: dict[str, Any], epsilon: float, **settings: Any) -> Relea
 def pate_numbers(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
     model = sb.PATERegressor(
         DecisionTreeRegressor(max_depth=2, random_state=0),
-        bounds=(-12.0, 12.0),
         n_teachers=20,
         n_positions=25,
         budget=budget(epsilon),
         random_state=0,
         **settings,
     )
-    model.fit(table["X"], table["numbers"], X_public=table["X_public"])
+    model.fit(table["X"], table["numbers"], X_public=table["X_public"], bounds=(-12.0, 12.0))
     return {"answers": model.released_.answers, "model": model}
 
 
@@ -164,7 +163,8 @@ def moments(
         model, y = sb.RecordMomentsClassifier(**more), table["y"]
         given["classes"] = table["classes"]
     elif target == "numbers":
-        model, y = sb.RecordMomentsRegressor(bounds=(-12.0, 12.0), **more), table["numbers"]
+        model, y = sb.RecordMomentsRegressor(**more), table["numbers"]
+        given["bounds"] = (-12.0, 12.0)
     else:
         model, y = sb.RecordMomentsClassifier(**more), table["sets"]
         given["labels"] = ["a", "b", "c"]

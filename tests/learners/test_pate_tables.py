@@ -53,10 +53,8 @@ def test_every_label_is_learnt(settings: dict[str, Any]) -> None:
 
 
 def test_a_number_is_learnt() -> None:
-    model = sb.PATERegressor(
-        bounds=(-8.0, 8.0), n_teachers=TEACHERS, budget=sb.PrivacyBudget(8.0, 1e-5)
-    )
-    model.fit(X, NUMBERS, X_public=X_PUBLIC)
+    model = sb.PATERegressor(n_teachers=TEACHERS, budget=sb.PrivacyBudget(8.0, 1e-5))
+    model.fit(X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0))
     truth = 3 * X_NEW[:, 0] - X_NEW[:, 1]
     error = np.sqrt(((model.predict(X_NEW) - truth) ** 2).mean())
     assert error < 0.5 * truth.std(), error
@@ -142,22 +140,22 @@ def test_persons_are_protected_together() -> None:
     assert (model.certificate_["unit"], model.certificate_["unit_column"]) == ("user", "patient")
     with pytest.raises(ParameterError, match="units"):
         fit_labels(labels_model(relation="replace-one"), units=ids)
-    replaced = sb.PATERegressor(
-        bounds=(-8.0, 8.0), n_teachers=TEACHERS, budget=BUDGET, relation="replace-one"
-    ).fit(X, NUMBERS, X_public=X_PUBLIC)
+    replaced = sb.PATERegressor(n_teachers=TEACHERS, budget=BUDGET, relation="replace-one").fit(
+        X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0)
+    )
     assert replaced.certificate_["relation"] == "replace-one"
 
 
 def test_a_delta_of_zero_is_for_quantiles_alone() -> None:
     pure = sb.PrivacyBudget(20.0, 0.0)
     model = sb.PATERegressor(
-        bounds=(-8.0, 8.0), n_teachers=TEACHERS, budget=pure, statistic="quantile", n_queries=5
-    ).fit(X, NUMBERS, X_public=X_PUBLIC)
+        n_teachers=TEACHERS, budget=pure, statistic="quantile", n_queries=5
+    ).fit(X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0))
     assert model.certificate_["delta"] == 0
     assert sb.verify_certificate(model.certificate_).ok
     with pytest.raises(ParameterError, match="delta"):
-        sb.PATERegressor(bounds=(-8.0, 8.0), n_teachers=TEACHERS, budget=pure).fit(
-            X, NUMBERS, X_public=X_PUBLIC
+        sb.PATERegressor(n_teachers=TEACHERS, budget=pure).fit(
+            X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0)
         )
 
 
@@ -166,8 +164,8 @@ def test_a_pickle_holds_nothing_private_and_predicts_alike() -> None:
     marked[5] = 123456.789
     for model in (
         fit_labels(labels_model(), marked),
-        sb.PATERegressor(bounds=(-8.0, 8.0), n_teachers=TEACHERS, budget=BUDGET).fit(
-            marked, NUMBERS, X_public=X_PUBLIC
+        sb.PATERegressor(n_teachers=TEACHERS, budget=BUDGET).fit(
+            marked, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0)
         ),
     ):
         stored = pickle.dumps(model)

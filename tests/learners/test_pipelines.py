@@ -68,11 +68,9 @@ def test_a_fit_in_a_pipeline_or_a_search_warns_before_it_spends() -> None:
                         X_public=X_PUBLIC if made is POOLED else None,
                         public_features=True if made is LABELS else None,
                     )
-        around = TransformedTargetRegressor(
-            sb.RecordMomentsRegressor(bounds=(-5.0, 5.0), budget=BUDGET)
-        )
+        around = TransformedTargetRegressor(sb.RecordMomentsRegressor(budget=BUDGET))
         with pytest.raises(UnpricedFitWarning, match="a part of a pipeline"):
-            around.fit(X, X[:, 1], X_public=X_PUBLIC)
+            around.fit(X, X[:, 1], X_public=X_PUBLIC, bounds=(-5.0, 5.0))
         with pytest.raises(UnpricedFitWarning, match="spends a budget of its own"):
             cross_val_score(POOLED["moments"](), X, Y, params=given, error_score="raise")
 

@@ -75,7 +75,8 @@ def test_users_are_bounded_together_and_named(kind: str) -> None:
     given: dict[str, Any] = {"units": np.arange(2000) // 2, "unit_name": "patient"}
     model: Any = sb.RecordMomentsClassifier(budget=BUDGET, ledger=ledger)
     if kind == "number":
-        model = sb.RecordMomentsRegressor(bounds=(0, 1), budget=BUDGET, ledger=ledger)
+        model = sb.RecordMomentsRegressor(budget=BUDGET, ledger=ledger)
+        given["bounds"] = (0, 1)
     elif kind == "labels":
         y, given["labels"] = y[:, None], ["high"]
     else:

@@ -33,8 +33,8 @@ def line(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def fitted(X: Any, y: Any, X_public: Any, bounds: Any = RANGE, **settings: Any) -> Any:
     given = {key: settings.pop(key) for key in ("units", "unit_name") if key in settings}
-    model = sb.RecordMomentsRegressor(bounds=bounds, **{"budget": BUDGET, **settings})
-    return model.fit(X, y, X_public=X_public, **given)
+    model = sb.RecordMomentsRegressor(**{"budget": BUDGET, **settings})
+    return model.fit(X, y, X_public=X_public, bounds=bounds, **given)
 
 
 @pytest.mark.slow
@@ -108,6 +108,10 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> 
 
 def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
     target, whole = MomentTarget.of_number((0, 10)), PROBABILITY_UNIT
+
+    def units_of(y: Any, n: int) -> Any:
+        return target.in_units(target.read(y, n))
+
     cells = [0, 10, 2.5, -3, 1e300, np.inf, -np.inf, True, np.int8(5), Decimal(5)]
     read = [0, whole, whole // 4, 0, whole, whole, 0, round(whole / 10), whole // 2, whole // 2]
     cells += ["5", b"2.5", "True", "-inf", 5 + 0j, 10**400, -(10**400)]
@@ -115,14 +119,14 @@ def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
     # what is no number is absent
     cells += [np.nan, None, "five", "nan", 1j, pd.NA, Decimal("sNaN"), [5], pd.Timestamp(0)]
     read += [-1] * 9
-    found = target.in_units(target.read(cells, len(cells))).ravel().tolist()
+    found = units_of(cells, len(cells)).ravel().tolist()
     assert found == read
-    assert [target.in_units(target.read([cell], 1)).item() for cell in cells] == found
+    assert [units_of([cell], 1).item() for cell in cells] == found
     objects = np.array(cells, dtype=object)
-    assert target.read(objects, len(cells)).ravel().tolist() == found
-    assert target.read(pd.Series(cells, dtype=object), len(cells)).ravel().tolist() == found
+    assert units_of(objects, len(cells)).ravel().tolist() == found
+    assert units_of(pd.Series(cells, dtype=object), len(cells)).ravel().tolist() == found
     numbers = np.array([[1.0], [np.nan]])
-    assert target.read(numbers, 2).shape == target.read(pd.DataFrame(numbers), 2).shape == (2, 1)
+    assert units_of(numbers, 2).shape == units_of(pd.DataFrame(numbers), 2).shape == (2, 1)
 
 
 @pytest.mark.parametrize("odd", ["unknown", None, 1j, True, "", "1e999", pd.NA, 10**400])

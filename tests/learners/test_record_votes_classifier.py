@@ -36,7 +36,7 @@ from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
 from secretballot.core.types import VoteShape
 from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.learners.record_votes import coordinates
+from secretballot.learners.record_votes import classifier as room
 from secretballot.learners.record_votes.classifier import default_votes
 from secretballot.learners.training import shards
 from secretballot.report.certificate.terms import stated
@@ -218,7 +218,7 @@ def test_a_record_of_any_kind_moves_no_other_record_s_votes(
     name: str, whole: bool, unnoised: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # of public points, on which a basis is tried first, a few will do: it is the table basis
-    monkeypatch.setattr(coordinates, "_TRIED_ROWS", 2)
+    monkeypatch.setattr(room, "_TRIED_ROWS", 2)
     rows = [list(row) for row in NUMBERS]
     # categories of the public table are below 2^53
     public = made(ALL[name], [[min(cell, 99.0) for cell in row] for row in rows])
@@ -425,8 +425,8 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     # nor does it get what was released of another kind
     own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
     settings |= {"ledger": own}
-    number = sb.RecordMomentsRegressor(bounds=(0, 1), budget=BUDGET, ledger=own, request="first")
-    number.fit(X, y, X_public=X)
+    number = sb.RecordMomentsRegressor(budget=BUDGET, ledger=own, request="first")
+    number.fit(X, y, X_public=X, bounds=(0, 1))
     with pytest.raises(sb.ParameterError, match="begun with other terms"):
         fitted(X, y, X, **settings)
 

@@ -92,8 +92,9 @@ def given(tmp_path: Path) -> Path:
     several = sb.PATEMultiLabelClassifier(n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
     several.fit_labels(X, labels, X_public=points, labels=["a", "b", "c"])
     released["several"] = several.released_
-    number = sb.PATERegressor(bounds=(-3.0, 3.0), n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
-    released["number"] = number.fit_labels(X, X[:, 0], X_public=points).released_
+    number = sb.PATERegressor(n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
+    number.fit_labels(X, X[:, 0], X_public=points, bounds=(-3.0, 3.0))
+    released["number"] = number.released_
     for name, values in released.items():
         (folder / f"{name}.json").write_text(json.dumps(values.to_json()))
     account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))

@@ -25,8 +25,8 @@ BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 
 
 def number(**settings: Any) -> sb.PATERegressor:
-    model = sb.PATERegressor(bounds=(-4.0, 4.5), n_teachers=40, budget=BUDGET, **settings)
-    return model.fit(X, 3 * X[:, 0], X_public=POINTS)
+    model = sb.PATERegressor(n_teachers=40, budget=BUDGET, **settings)
+    return model.fit(X, 3 * X[:, 0], X_public=POINTS, bounds=(-4.0, 4.5))
 
 
 def several(**settings: Any) -> sb.PATEMultiLabelClassifier:

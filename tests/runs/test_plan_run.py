@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from secretballot.cli.settings import settings_of
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import (
     Candidate,

@@ -22,7 +22,7 @@ from secretballot.runs.methods import method_of
 from secretballot.runs.progress import Watch
 from secretballot.runs.run import quote, run
 from secretballot.runs.spec import RunSpec
-from secretballot.runs.stored_records import StoredRecords, _UnitCount
+from secretballot.runs.stored_records import _UnitCount
 from secretballot.runs.table_match import TableCells
 from secretballot.runs.tables import read_inputs
 from secretballot.teachers.ensemble import TeacherEnsemble

@@ -690,8 +690,10 @@ class PateOfTargets(Pate):
     def terms(self, sizes: Sizes) -> Terms:
         """Return recipe and noise, from public numbers alone; nothing is paid."""
         learner = self._table_learner(self._n_teachers(sizes.n_columns), budget=self.spec.price)
-        if isinstance(learner, PATERegressor):
-            return learner.planned_terms(sizes.n_public)
+        bounds = self.tables.bounds
+        if isinstance(learner, PATERegressor) and bounds is not None:
+            return learner.planned_terms(sizes.n_public, bounds)
+        assert isinstance(learner, PATEMultiLabelClassifier)
         return learner.planned_terms(sizes.n_public, self.tables.labels)
 
     def quote(self, sizes: Sizes) -> Quote:
@@ -730,7 +732,7 @@ class PateOfTargets(Pate):
         )
         with public_warnings_noted(watch):
             if isinstance(model, PATERegressor):
-                model.fit_labels(**inputs.for_fit)
+                model.fit_labels(**inputs.for_fit, bounds=self.tables.bounds)
             else:
                 model.fit_labels(**inputs.for_fit, labels=self.tables.labels)
         return Fitted(model.released_, NamedStudent(self.settings.student))
@@ -747,7 +749,7 @@ class PateOfTargets(Pate):
             **more,
         }
         if self.spec.data.kind == "number":
-            return PATERegressor(teacher, student, bounds=self.tables.bounds, **settings)
+            return PATERegressor(teacher, student, **settings)
         return PATEMultiLabelClassifier(teacher, student, **settings)
 
 

@@ -59,7 +59,8 @@ def main(words: list[str]) -> None:
             print(f"{role:<12} {token}")
         points = os.path.relpath(folder / "points.csv")
         print(
-            f"ask          SECRETBALLOT_KEY={keys['analyst']} secretballot serve ask {address} {points}"
+            f"ask          SECRETBALLOT_KEY={keys['analyst']} secretballot serve ask {address}"
+            f" {points}"
         )
         sys.stdout.flush()
         with suppress(KeyboardInterrupt):  # how it is meant to end

@@ -82,6 +82,7 @@ class MomentsLearner(Learner):
         assert isinstance(target, MomentTarget)
         weights, shares = self._class_settings(target)
         check_start(task.start, target.classes, points)
+        self._try_student(task)
         with one_thread():
             basis = unfitted_basis(self.basis, points, shares).fit(points)
             pool = with_constant(basis.integers(points))
@@ -118,7 +119,7 @@ class MomentsLearner(Learner):
         values = [np.array(one) for one in released.certificate["released"]["values"]]
         self.coverage_: Coverage | None = stages.counted(values)[0] if stages.marks else None
         if self.coverage_ is not None and self.coverage_.is_poor:
-            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=5)
+            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
         fixed = np.array(released.certificate["public"]["weights"][-1], dtype=np.int64)
         self.student_: Any = MomentsStudent(
             basis,
@@ -132,6 +133,9 @@ class MomentsLearner(Learner):
     def _class_settings(self, target: MomentTarget) -> tuple[ClassWeights | None, Any]:
         """Return what decisions count classes for, and their public shares."""
         return None, None
+
+    def _try_student(self, task: Task) -> None:
+        """Refuse a student that cannot learn what will be released about the public points."""
 
     def _taught(self, points: Any) -> Any:
         return self.student_
@@ -264,7 +268,7 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     'label'
     """
 
-    _takes = frozenset({"labels", "public_features", "start"})
+    _takes = frozenset({"classes", "labels", "public_features", "start"})
 
     student: Any = None
     _: KW_ONLY
@@ -272,23 +276,23 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     class_shares: Mapping[Any, float] | None = None
 
     def _declared(self, given: Given) -> MomentTarget:
-        if given.labels is not None:
+        target = super()._declared(given)
+        assert isinstance(target, MomentTarget)
+        if target.labels:
             refuse_beside("labels", self, "student", "class_weight", "class_shares")
             refuse_beside("labels", given, "classes", "start")
-            return MomentTarget.of_labels(given.labels)
-        target = MomentTarget.of_classes(given.classes)
-        self._class_settings(target)  # refused before a private label is read
+        else:
+            self._class_settings(target)  # refused before a private label is read
         return target
 
     def _class_settings(self, target: MomentTarget) -> tuple[ClassWeights | None, Any]:
         weights = checked_weights(self.class_weight, target.classes)
         return weights, checked_shares(self.class_shares, target.classes)
 
-    def _release(self, task: Task) -> ReleasedLabels | ReleasedSums:
+    def _try_student(self, task: Task) -> None:
         if self.student is not None:
             teaching = Teaching(task.target.classes, n_rows(task.points))
             try_student(self.student, task.points, teaching)
-        return super()._release(task)
 
     def _taught(self, points: Any) -> Any:
         if self.student is None:
@@ -314,9 +318,6 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     ----------
     basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; `TableBasis.suited_to` by default.
-    bounds : tuple of two floats
-        Public bounds of the target, in its own unit; required, and never inferred from private
-        targets. Targets beyond are cut, and predictions lie within. Noise grows with the width.
     budget : PrivacyBudget
         (epsilon, delta) of this fit, with delta above 0.
     n_stages : int, default 4
@@ -354,9 +355,8 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
-    >>> model = sb.RecordMomentsRegressor(
-    ...     bounds=(-5.0, 5.0), budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
-    >>> model = model.fit(X[:2000], 2 * X[:2000, 0], X_public=X[2000:])
+    >>> model = sb.RecordMomentsRegressor(budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
+    >>> model = model.fit(X[:2000], 2 * X[:2000, 0], X_public=X[2000:], bounds=(-5.0, 5.0))
     >>> below, above = model.predict([[-1.0, 0.0], [1.0, 0.0]])
     >>> bool(below < -1 and above > 1), model.certificate_["epsilon"]
     (True, 1.0)

@@ -98,7 +98,7 @@ class MomentTarget(Target):
         its place, int64 of shape (n_records,); of labels and numbers in units of 1 /
         `PROBABILITY_UNIT`, of the range, int64 of shape (n_records, n_columns)."""
         if self.bounds is None:
-            return np.asarray(targets * (PROBABILITY_UNIT if self.labels else 1))
+            return np.asarray(targets * PROBABILITY_UNIT if self.labels else targets)
         low, high = self.bounds
         shares = np.rint((targets - low) / (high - low) * PROBABILITY_UNIT)
         return np.where(np.isnan(shares), _ABSENT, shares).astype(np.int64)[:, None]

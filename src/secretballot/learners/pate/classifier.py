@@ -267,7 +267,7 @@ class PATEClassifier(ClassLearner, PATELearner):
     (1000, 'label')
     """
 
-    _takes = frozenset({"public_features"})
+    _takes = frozenset({"classes", "public_features"})
 
     mechanism: str | Mechanism = "gaussian"
     release: str = "auto"

@@ -323,8 +323,9 @@ def choose_max_abstentions(
     return max(1, holds)
 
 
-def last_that_holds(holds: Callable[[int], bool], most: int) -> int:
-    """Return the largest integer from 1 to `most` that `holds`, 0 if none does.
+def last_that_holds(holds: Callable[[int], bool], most: int, *, loosely: bool = False) -> int:
+    """Return the largest integer from 1 to `most` that `holds`, 0 if none does; `loosely`,
+    one that may be too small by one in 50.
 
     Once false, `holds` stays false.
     """
@@ -333,7 +334,7 @@ def last_that_holds(holds: Callable[[int], bool], most: int) -> int:
     while high <= most and holds(high):
         low, high = high, 2 * high
     high = min(high, most + 1)
-    while high - low > 1:
+    while high - low > max(1, low // 50 if loosely else 1):
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low

@@ -23,8 +23,9 @@ from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATELearner
+from secretballot.learners.pate.defaults import last_that_holds
 from secretballot.learners.training.account import required_budget
-from secretballot.learners.training.learner import ClassLearner, Given, NumberLearner, Task
+from secretballot.learners.training.learner import ClassLearner, NumberLearner, Task
 from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trial_fit import problem_of_fit
 from secretballot.released import ReleasedTable
@@ -203,9 +204,6 @@ class PATEMultiLabelClassifier(ClassLearner, TableLearner):
         super()._check_settings(budget)
         check_choice("release", self.release, ("auto", *RELEASES))
 
-    def _declared(self, given: Given) -> Target:
-        return Target.of_labels(given.labels)
-
     @property
     def _release_kind(self) -> str:
         if self.release != "auto":
@@ -230,7 +228,7 @@ class PATEMultiLabelClassifier(ClassLearner, TableLearner):
         wanted = self.n_queries
         if wanted is None:
             labels = self._release_kind == "labels"
-            wanted = most_sure_points(sure, n_public) if labels else n_public
+            wanted = _most_sure(sure, n_public) if labels else n_public
         own = shape(min(check_count("n_queries", wanted), n_public))
         public = {
             "method": LABEL_VOTES,
@@ -269,9 +267,6 @@ class PATERegressor(NumberLearner, TableLearner):
         Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline.
     student : scikit-learn regressor, default a RidgeCV after a StandardScaler
         Learns from the released numbers, whose noise has the same size at every point.
-    bounds : tuple of two floats
-        Public bounds of the target, in its own unit; required, and never inferred from private
-        targets. Votes beyond are cut. Noise grows with the width.
     n_teachers : int, default 250
         Number of shards; public, chosen without looking at the private data.
     budget : PrivacyBudget
@@ -316,9 +311,8 @@ class PATERegressor(NumberLearner, TableLearner):
     --------
     >>> rng = np.random.default_rng(0)
     >>> X, X_public = rng.normal(size=(8000, 2)), rng.normal(size=(300, 2))
-    >>> model = sb.PATERegressor(
-    ...     bounds=(-8.0, 8.0), budget=sb.PrivacyBudget(2.0, 1e-6), n_teachers=400)
-    >>> model = model.fit(X, 3 * X[:, 0], X_public=X_public)
+    >>> model = sb.PATERegressor(budget=sb.PrivacyBudget(2.0, 1e-6), n_teachers=400)
+    >>> model = model.fit(X, 3 * X[:, 0], X_public=X_public, bounds=(-8.0, 8.0))
     >>> below, above = model.predict([[-1.0, 0.0], [1.0, 0.0]])
     >>> bool(below < -1 and above > 1), model.certificate_["epsilon"]
     (True, 2.0)
@@ -330,15 +324,16 @@ class PATERegressor(NumberLearner, TableLearner):
     rank: int | None = None
     n_positions: int = 200
 
-    def planned_terms(self, n_public: int) -> Terms:
-        """Return mechanism and shape of a fit with so many public points; nothing is spent.
+    def planned_terms(self, n_public: int, bounds: tuple[float, float]) -> Terms:
+        """Return mechanism and shape of a fit with these bounds and so many public points; nothing
+        is spent.
 
         Raises
         ------
         ParameterError
             If a setting cannot be.
         """
-        return self._planned(Target.of_number(self.bounds), n_public)
+        return self._planned(Target.of_number(bounds), n_public)
 
     def _check_settings(self, budget: PrivacyBudget) -> None:
         super()._check_settings(budget)
@@ -377,7 +372,7 @@ class PATERegressor(NumberLearner, TableLearner):
 
         wanted = self.n_queries
         if wanted is None:
-            wanted = MOST_MEANS if mean else most_sure_points(sure, n_public)
+            wanted = MOST_MEANS if mean else _most_sure(sure, n_public)
         return terms(min(check_count("n_queries", wanted), n_public))
 
     def _try_student(self, points: Any) -> None:
@@ -400,14 +395,7 @@ class PATERegressor(NumberLearner, TableLearner):
         )
 
 
-def most_sure_points(sure: Callable[[int], bool], most: int) -> int:
+def _most_sure(sure: Callable[[int], bool], most: int) -> int:
     """Return about the most public points, at most `most`, that may be asked while answers are
     `sure`; at least 1."""
-    low, high = 1, 2
-    while high <= most and sure(high):
-        low, high = high, 2 * high
-    high = min(high, most + 1)
-    while high - low > max(1, low // 50):  # a few queries do not matter
-        middle = (low + high) // 2
-        low, high = (middle, high) if sure(middle) else (low, middle)
-    return min(low, most)
+    return max(1, last_that_holds(sure, most, loosely=True))  # a few queries do not matter

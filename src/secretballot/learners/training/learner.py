@@ -33,13 +33,14 @@ from secretballot.teachers.votes import guarantee_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Given:
-    """What a fit is given, as `ClassLearner.fit` and `NumberLearner.fit` describe it."""
+    """What a fit is given, as `Learner.fit` describes it."""
 
     X: Any
     y: Any
     X_public: Any = None
     classes: Sequence[Any] | None = None
     labels: Sequence[str] | None = None
+    bounds: tuple[float, float] | None = None
     public_features: bool = False
     units: Any = None
     unit_name: str | None = None
@@ -165,19 +166,81 @@ class Learner(PayingLearner):
     """A learner that releases once and lets a student learn."""
 
     #: What fits of this kind take besides records and points.
-    _takes: ClassVar[frozenset[str]] = frozenset()
+    _takes: ClassVar[frozenset[str]] = frozenset({"classes"})
     _target_kind: ClassVar[type[Target]] = Target
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        labels: Sequence[str] | None = None,
+        bounds: tuple[float, float] | None = None,
+        public_features: bool = False,
+        units: Any = None,
+        unit_name: str | None = None,
+        start: ReleasedLabels | None = None,
+    ) -> Self:
+        """Learn from private records and public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of shape (n_records, n_features)
+            Private; with `public_features` public. Or a `StoredTable`.
+        y : sequence of shape (n_records,)
+            Private. Of a classifier, each one of `classes`; of several labels an array, sparse
+            matrix, list of rows or frame of shape (n_records, n_labels): 1 where a record has the
+            label, else 0. A frame has the labels as its columns. Of a regressor, numbers: what is
+            beyond `bounds`, or infinite, is cut; a text counts as the number that it says; what is
+            nan, or no number, leaves its record out, and no other.
+        X_public : like X, of shape (n_public, n_features)
+            Public points, unlabelled; left out with `public_features`.
+        classes : sequence of two or more values
+            Public; never inferred from private ones.
+        labels : sequence of distinct str
+            In their place, public names of several labels. `RecordMomentsClassifier` and
+            `PATEMultiLabelClassifier` learn these.
+        bounds : tuple of two floats
+            Of a regressor: public bounds of the target, in its own unit; never inferred from
+            private targets. Predictions lie within, and noise grows with the width.
+        public_features : bool, default False
+            Whether the classes of `y` alone are private, and everything else may be known to
+            everybody. `RecordMomentsClassifier` and `PATEClassifier` take it.
+        units : array of shape (n_records,), optional
+            Ids, such as patient numbers: all records of one id are protected together. With
+            "add-remove" only, and with a `ledger` about users.
+        unit_name : str, optional
+            What the ids are, for the certificate.
+        start : ReleasedLabels, optional
+            Of `RecordMomentsClassifier`: an earlier release about the same public points and
+            classes, by any learner. The stages start from a model of its labels instead of from
+            nothing. It may come from another ledger; the certificate names it. What it cost comes
+            on top.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit, or the student cannot learn from public points with dummy
+            labels; nothing was spent. A student that passed this and yet cannot learn from what was
+            released is refused after it: the release stands in the ledger, and another student may
+            be fitted to it.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        target = classes, labels, bounds
+        points = self._released_points(
+            Given(X, y, X_public, *target, public_features, units, unit_name, start)
+        )
+        # the release is kept by now: it stays paid for if the student cannot learn from it
+        self.student_ = self._taught(points)
+        return self
 
     def fit_labels(self, X: Any, y: Any, **given: Any) -> Self:
         """Do all that `fit` does but let a student learn, which may happen where no private data
         ever was; parameters, with their shapes, and errors are those of `fit`."""
         self._released_points(Given(X, y, **given))
-        return self
-
-    def _fitted(self, given: Given) -> Self:
-        points = self._released_points(given)
-        # the release is kept by now: it stays paid for if the student cannot learn from it
-        self.student_ = self._taught(points)
         return self
 
     def _released_points(self, given: Given) -> Any:
@@ -200,8 +263,9 @@ class Learner(PayingLearner):
         by_unit = ids is not None and not given.public_features
         budget = self._checked_budget(by_unit=by_unit)
         self._check_settings(budget)
-        for name in ("labels", "public_features", "start"):
-            if name not in self._takes and getattr(given, name):
+        for name in ("classes", "labels", "bounds", "public_features", "start"):
+            value = getattr(given, name)
+            if name not in self._takes and not (value is None or value is False):
                 raise ParameterError(
                     Parameter(name), f" is nothing that {type(self).__name__} takes; leave it out."
                 )
@@ -213,8 +277,10 @@ class Learner(PayingLearner):
             points = as_matrix("X", given.X)
             points, n = with_public_types(points, points), n_rows(points)
             kept, askable, words = self._split_rows(n)
-            targets = target.read(labels_at(given.y, kept, n), len(kept))
-            table = Table(take_rows(points, kept), targets, None, None)
+            rows, y = points, given.y
+            if kept is not None:
+                rows, y = take_rows(points, kept), labels_at(y, kept, n)
+            table = Table(rows, target.read(y, n_rows(rows)), None, None)
             guarantee = Guarantee(unit="label", relation="replace-one")
             declared["assumptions"] = [f"The features of all records are public{words}."]
         else:
@@ -231,7 +297,7 @@ class Learner(PayingLearner):
                 f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
                 " random would pass. Choose a delta well below 1 over the number of records.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         account = self._account(budget, guarantee)
         return Task(
@@ -241,14 +307,18 @@ class Learner(PayingLearner):
     def _check_settings(self, budget: PrivacyBudget) -> None:
         """Refuse settings that cannot be."""
 
-    @abstractmethod
     def _declared(self, given: Given) -> Target:
         """Return what is learnt."""
+        kind = self._target_kind
+        if "bounds" in self._takes:
+            return kind.of_number(given.bounds)
+        several = given.labels is not None or "classes" not in self._takes
+        return kind.of_labels(given.labels) if several else kind.of_classes(given.classes)
 
-    def _split_rows(self, n_records: int) -> tuple[IntArray, IntArray, str]:
-        """Return, where labels alone are private, the rows that keep theirs, those that may be
-        asked, and the rule in words."""
-        return np.arange(n_records), np.arange(n_records), ""
+    def _split_rows(self, n_records: int) -> tuple[IntArray | None, IntArray, str]:
+        """Return, where labels alone are private, the rows that keep theirs, None for all of them
+        in their order; those that may be asked; and the rule in words."""
+        return None, np.arange(n_records), ""
 
     @abstractmethod
     def _release(self, task: Task) -> Any:
@@ -301,66 +371,6 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
         Names of several labels.
     """
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        X_public: Any = None,
-        classes: Sequence[Any] | None = None,
-        labels: Sequence[str] | None = None,
-        public_features: bool = False,
-        units: Any = None,
-        unit_name: str | None = None,
-        start: ReleasedLabels | None = None,
-    ) -> Self:
-        """Learn from private records and public points.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, list of rows or frame of shape (n_records, n_features)
-            Private; with `public_features` public. Or a `StoredTable`.
-        y : sequence of shape (n_records,)
-            Private classes, each one of `classes`. Of several labels an array, sparse matrix, list
-            of rows or frame of shape (n_records, n_labels): 1 where a record has the label, else 0.
-            A frame has the labels as its columns.
-        X_public : like X, of shape (n_public, n_features)
-            Public points, unlabelled; left out with `public_features`.
-        classes : sequence of two or more values
-            Public; never inferred from private ones.
-        labels : sequence of distinct str
-            In their place, public names of several labels. `RecordMomentsClassifier` and
-            `PATEMultiLabelClassifier` learn these.
-        public_features : bool, default False
-            Whether the classes of `y` alone are private, and everything else may be known to
-            everybody. `RecordMomentsClassifier` and `PATEClassifier` take it.
-        units : array of shape (n_records,), optional
-            Ids, such as patient numbers: all records of one id are protected together. With
-            "add-remove" only, and with a `ledger` about users.
-        unit_name : str, optional
-            What the ids are, for the certificate.
-        start : ReleasedLabels, optional
-            Of `RecordMomentsClassifier`: an earlier release about the same public points and
-            classes, by any learner. The stages start from a model of its labels instead of from
-            nothing. It may come from another ledger; the certificate names it. What it cost comes
-            on top.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If something does not fit, or the student cannot learn from public points with dummy
-            labels; nothing was spent. A student that passed this and yet cannot learn from what was
-            released is refused after it: the release stands in the ledger, and another student may
-            be fitted to it.
-        BudgetError
-            If the ledger does not admit the price; nothing was spent.
-        """
-        given = X, y, X_public, classes, labels, public_features, units, unit_name, start
-        return self._fitted(Given(*given))
-
-    def _declared(self, given: Given) -> Target:
-        return self._target_kind.of_classes(given.classes)
-
     # scikit-learn ships no types
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
@@ -382,49 +392,9 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False, kw_only=True)
 class NumberLearner(RegressorMixin, Learner):  # type: ignore[misc]
-    """A learner of a number within public `bounds`."""
+    """A learner of a number within public bounds."""
 
-    bounds: tuple[float, float] | None = None
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        X_public: Any = None,
-        units: Any = None,
-        unit_name: str | None = None,
-    ) -> Self:
-        """Learn from private records and public points.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, list of rows or frame of shape (n_records, n_features)
-            Private.
-        y : sequence of shape (n_records,)
-            Private targets. What is beyond `bounds`, or infinite, is cut; a text counts as the
-            number that it says. A target that is nan, or no number, leaves its record out, and no
-            other.
-        X_public : like X, of shape (n_public, n_features)
-            Public points, without targets.
-        units : array of shape (n_records,), optional
-            Ids, such as patient numbers: all records of one id are protected together. With
-            "add-remove" only, and with a `ledger` about users.
-        unit_name : str, optional
-            What the ids are, for the certificate.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If something does not fit; nothing was spent. A student that cannot learn from what was
-            released is refused after it, and the release stands in the ledger.
-        BudgetError
-            If the ledger does not admit the price; nothing was spent.
-        """
-        return self._fitted(Given(X, y, X_public, units=units, unit_name=unit_name))
-
-    def _declared(self, given: Given) -> Target:
-        return self._target_kind.of_number(self.bounds)
+    _takes = frozenset({"bounds"})
 
 
 def refuse_beside(name: str, settings: Any, *others: str) -> None:
