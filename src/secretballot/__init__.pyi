@@ -106,7 +106,7 @@ from .exceptions import (
 from .exceptions import (
     ServiceError as ServiceError,
 )
-from .learners.labelers.asked import (
+from .learners.labelers.active_queries import (
     ask_actively as ask_actively,
 )
 from .learners.labelers.labeler import (

@@ -24,8 +24,8 @@ from secretballot.hypotheses import DecisionStumps, FiniteClass, Thresholds
 from secretballot.learners.labelers import labeler as labelers
 from secretballot.learners.labelers.algorithms import (
     Agnostic,
-    Asked,
     PrintedConstants,
+    PublicNumbers,
     Stability,
     abstentions_for,
     printed_abstentions,
@@ -231,8 +231,8 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
 
 def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, relation="replace-one")
-    asked = Asked(BUDGET, 40, 0.1, "replace-one", 3000, 100)
-    event, _ = Agnostic(max_abstentions=1).terms(asked)
+    numbers = PublicNumbers(BUDGET, 40, 0.1, "replace-one", 3000, 100)
+    event, _ = Agnostic(max_abstentions=1).terms(numbers)
     assert isinstance(event, Sampled)
     teachers = sb.train_teachers(
         None, X, Y, classes=CLASSES, n_teachers=100, relation="replace-one"
@@ -473,9 +473,9 @@ def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
 
 
 def test_the_stability_labeler_takes_its_numbers_from_public_ones() -> None:
-    asked = Asked(BUDGET, 30, 0.02, "add-remove")
-    tight = Stability().terms(asked)
-    printed = Stability(calibration="paper").terms(asked)
+    numbers = PublicNumbers(BUDGET, 30, 0.02, "add-remove")
+    tight = Stability().terms(numbers)
+    printed = Stability(calibration="paper").terms(numbers)
     assert tight[0] == tight_stream(BUDGET, 30, 0.02, 0.05, None)
     assert printed[0] == bassily_noise(BUDGET, 30, printed_abstentions(30, 0.02, 0.05))
     assert printed[1] > 10 * tight[1]

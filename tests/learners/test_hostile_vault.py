@@ -22,7 +22,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession
-from secretballot.learners.labelers.universal import AskedPoints, Begun, PrivateRecords
+from secretballot.learners.labelers.universal import PrivateRecords, QueriedPoints, UniversalTerms
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.runs.folder import RunFolder
 from secretballot.vault import VaultFiles
@@ -265,10 +265,10 @@ def test_the_head_of_a_file_of_teachers_is_theirs_or_they_count_as_absent(vault:
 def test_what_a_universal_plan_was_begun_with_is_whole_or_damaged(tmp_path: Path) -> None:
     path = tmp_path / "universal.json"
     path.write_bytes(json.dumps(UNIVERSAL).encode())
-    kept = Begun.read(tmp_path)
+    kept = UniversalTerms.read(tmp_path)
     assert kept is not None
     assert json.loads(kept.model_dump_json()) == UNIVERSAL
-    attack(path, lambda: Begun.read(tmp_path))
+    attack(path, lambda: UniversalTerms.read(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -288,15 +288,15 @@ def test_kept_arrays_are_of_their_shape_and_type_or_refused(
     bytes_of = io.BytesIO()
     np.save(bytes_of, made)
     for content in (bytes_of.getvalue(), head % b"9" * 15, head % b"-1", b"", *RAW):
-        (tmp_path / "asked.npz").write_bytes(content)
+        (tmp_path / "queried.npz").write_bytes(content)
         with in_time(), pytest.raises(SecretBallotError, match="damaged"):
-            AskedPoints(1, 5, tmp_path)
+            QueriedPoints(1, 5, tmp_path)
         (tmp_path / "records.npz").write_bytes(content)
         with in_time(), pytest.raises(SecretBallotError, match="damaged"):
             PrivateRecords.load(tmp_path)
-    np.savez(tmp_path / "asked.npz", points=made)
+    np.savez(tmp_path / "queried.npz", points=made)
     with pytest.raises(SecretBallotError, match="damaged"):
-        AskedPoints(1, 5, tmp_path)
+        QueriedPoints(1, 5, tmp_path)
     np.savez(tmp_path / "records.npz", points=made, labels=np.array([0, 1, 2]))
     with pytest.raises(SecretBallotError, match="damaged"):
         PrivateRecords.load(tmp_path)

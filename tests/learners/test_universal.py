@@ -22,8 +22,8 @@ from secretballot.core.ledger import Ledger
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
 from secretballot.learners.labelers.algorithms import (
     Agnostic,
-    Asked,
     BudgetSplit,
+    PublicNumbers,
     Universal,
     best_share,
     error_constants,
@@ -41,7 +41,7 @@ QUESTIONS = np.array(
     [*np.linspace(0.01, 0.05, 15), *np.linspace(0.85, 0.99, 15), *np.linspace(0.6, 0.8, 10)]
 )[:, None]
 NAMES = ["no", "yes"]
-BOOKS = ("plans/*/records.npz", "plans/*/asked.npz", "plans/*/universal.json")
+BOOKS = ("plans/*/records.npz", "plans/*/queried.npz", "plans/*/universal.json")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,10 +49,10 @@ def _plan_once() -> Any:
     """Calibrate each plan once: it follows from public numbers alone."""
     patch, known, real = pytest.MonkeyPatch(), {}, Agnostic.terms
 
-    def terms(self: Agnostic, asked: Asked) -> Any:
-        if (self, asked) not in known:
-            known[self, asked] = real(self, asked)
-        return known[self, asked]
+    def terms(self: Agnostic, numbers: PublicNumbers) -> Any:
+        if (self, numbers) not in known:
+            known[self, numbers] = real(self, numbers)
+        return known[self, numbers]
 
     patch.setattr(Agnostic, "terms", terms)
     yield
@@ -376,7 +376,7 @@ def test_of_two_processes_that_switch_one_draws(tmp_path: Path):
 
 def test_a_second_part_that_was_not_reserved_in_time_is_reserved_by_the_next_start(tmp_path: Path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sb.Labeler, "_begun", _crash)
+        patch.setattr(sb.Labeler, "_reserve_second", _crash)
         with pytest.raises(KeyboardInterrupt):
             fitted(tmp_path)
     assert len(ledger_at(tmp_path).history()) == 1

@@ -32,7 +32,7 @@ from secretballot.core import releasing
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.labelers import labeler as labelers
-from secretballot.learners.labelers.algorithms import Agnostic, Asked, BudgetSplit
+from secretballot.learners.labelers.algorithms import Agnostic, BudgetSplit, PublicNumbers
 
 QUERIES = np.array([[0.5], [1.5]])
 LINE = tuple(itertools.product((0.0, 1.0, 2.0), (0, 1)))
@@ -130,7 +130,7 @@ class World:
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))
         self.told = cache(self._told)
 
-    def plan(self, asked: Asked) -> tuple[Sampled, int]:
+    def plan(self, asked: PublicNumbers) -> tuple[Sampled, int]:
         """Return a plan small enough to be enumerated, in place of one that keeps the budget:
         with one teacher."""
         assert asked.budget.epsilon == self.first_epsilon

@@ -47,7 +47,7 @@ Chance = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
-class Asked:
+class PublicNumbers:
     """Public numbers of a fit.
 
     Attributes
@@ -100,7 +100,7 @@ class Stability(Model):
     max_abstentions: Count | None = None
     calibration: Literal["tight", "paper"] = "tight"
 
-    def terms(self, asked: Asked) -> tuple[Stream | Sampled, int]:
+    def terms(self, numbers: PublicNumbers) -> tuple[Stream | Sampled, int]:
         """Return the event of all answers, and the number of teachers.
 
         Raises
@@ -108,22 +108,22 @@ class Stability(Model):
         ParameterError
             If no noise keeps the budget, or there are fewer records than teachers.
         """
-        budget, m = asked.budget, asked.n_queries
+        budget, m = numbers.budget, numbers.n_queries
         if self.calibration == "tight":
-            stream, n_teachers = self._tight_stream(budget, asked, asked.alpha)
+            stream, n_teachers = self._tight_stream(budget, numbers, numbers.alpha)
         else:
-            unstable = self.max_abstentions or printed_abstentions(m, asked.alpha, self.beta)
+            unstable = self.max_abstentions or printed_abstentions(m, numbers.alpha, self.beta)
             stream = bassily_noise(budget, m, unstable)
             _refuse_uncertified(stream, budget, unstable)
-            n_teachers = asked.n_teachers or printed_teachers(budget, m, unstable, self.beta)
-        _refuse_few(asked.n_records, asked.n_records, n_teachers)
+            n_teachers = numbers.n_teachers or printed_teachers(budget, m, unstable, self.beta)
+        _refuse_few(numbers.n_records, numbers.n_records, n_teachers)
         return stream, n_teachers
 
     def _tight_stream(
-        self, budget: PrivacyBudget, asked: Asked, error: float
+        self, budget: PrivacyBudget, numbers: PublicNumbers, error: float
     ) -> tuple[Stream, int]:
         """Return the least noise for teachers of that error, and their number."""
-        m, given = asked.n_queries, asked.n_teachers
+        m, given = numbers.n_queries, numbers.n_teachers
         if self.max_abstentions is None:
             stream = tight_stream(budget, m, error, self.beta, given)
         else:
@@ -154,7 +154,7 @@ class Agnostic(Stability):
 
     relabel_epsilon: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 1.0
 
-    def terms(self, asked: Asked) -> tuple[Stream | Sampled, int]:
+    def terms(self, numbers: PublicNumbers) -> tuple[Stream | Sampled, int]:
         """Return noise, sample and relabelling, and the number of teachers.
 
         Raises
@@ -165,25 +165,25 @@ class Agnostic(Stability):
         """
         # The stream's noise decides how many teachers are needed, and how much of the records may
         # be sampled for the rest of the price: abstentions, stream, sample, teachers, in this order
-        budget, relabelling = asked.budget, self.relabel_epsilon
-        out_of = sample_grid(asked.relation, asked.n_records)
+        budget, relabelling = numbers.budget, self.relabel_epsilon
+        out_of = sample_grid(numbers.relation, numbers.n_records)
         if self.calibration == "tight":
-            inner = stream_budget(budget, asked.relation, relabelling)
-            stream, n_teachers = self._tight_stream(inner, asked, asked.alpha / _TEACHER_SHARE)
-            relation = check_choice("relation", asked.relation, RELATIONS)
+            inner = stream_budget(budget, numbers.relation, relabelling)
+            stream, n_teachers = self._tight_stream(inner, numbers, numbers.alpha / _TEACHER_SHARE)
+            relation = check_choice("relation", numbers.relation, RELATIONS)
             event = largest_sample(budget, stream, out_of, relation, relabelling)
         else:
-            event, n_teachers = self._printed_terms(asked)
-        _refuse_few(asked.n_records, event.sampled, n_teachers)
+            event, n_teachers = self._printed_terms(numbers)
+        _refuse_few(numbers.n_records, event.sampled, n_teachers)
         return event, n_teachers
 
-    def _printed_terms(self, asked: Asked) -> tuple[Sampled, int]:
+    def _printed_terms(self, numbers: PublicNumbers) -> tuple[Sampled, int]:
         """Return what the printed constants come to, if they are certified for the budget.
 
         Ours is the split without resampling, the halved margin and the earlier stop; the noise is
         that of the printed one.
         """
-        budget, m, n = asked.budget, asked.n_queries, asked.n_records
+        budget, m, n = numbers.budget, numbers.n_queries, numbers.n_records
         if n is None or self.relabel_epsilon != 1:
             raise ParameterError(
                 "calibration 'paper' is printed for replace-one and a relabel_epsilon of 1 alone."
@@ -194,7 +194,7 @@ class Agnostic(Stability):
                 f" is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the records,"
                 " so it must be at most 56. Use 'tight'.",
             )
-        printed = PrintedConstants.of(budget, n, m, asked.alpha, self.beta)
+        printed = PrintedConstants.of(budget, n, m, numbers.alpha, self.beta)
         if not printed.n_sampled:
             raise ParameterError(
                 Parameter("n_records"),
@@ -211,7 +211,7 @@ class Agnostic(Stability):
             relabel_epsilon=1.0,
         )
         _refuse_uncertified(event, budget, unstable)
-        needed = asked.n_teachers or printed_teachers(printed.inner, m, unstable, self.beta)
+        needed = numbers.n_teachers or printed_teachers(printed.inner, m, unstable, self.beta)
         return event, needed
 
 
@@ -245,13 +245,13 @@ class Universal(Agnostic):
     epsilon_share: Chance | None = None
 
     def split(
-        self, asked: Asked, vc_dimension: int, n_queries: int | None
-    ) -> tuple["BudgetSplit", Asked]:
+        self, numbers: PublicNumbers, vc_dimension: int, n_queries: int | None
+    ) -> tuple["BudgetSplit", PublicNumbers]:
         """Return what each part may cost, and the numbers of the first part.
 
         Parameters
         ----------
-        asked : Asked
+        numbers : PublicNumbers
             Of the whole.
         vc_dimension : int
             Of the class.
@@ -263,8 +263,8 @@ class Universal(Agnostic):
         ParameterError
             If no noise fits the budget.
         """
-        total, d = asked.budget, max(1, vc_dimension)
-        n_first = self.n_first or public_points_needed(d, asked.alpha, self.beta)
+        total, d = numbers.budget, max(1, vc_dimension)
+        n_first = self.n_first or public_points_needed(d, numbers.alpha, self.beta)
         if self.epsilon_share is not None:
             share, why = self.epsilon_share, "as given"
         elif n_queries is None:
@@ -272,7 +272,7 @@ class Universal(Agnostic):
         else:
             # the constants hardly depend on epsilon: those of the largest first part serve for all
             trial = PrivacyBudget(total.epsilon * (1 - LEAST_SHARE), total.delta)
-            event, n_teachers = self.terms(replace(asked, budget=trial, n_queries=n_first))
+            event, n_teachers = self.terms(replace(numbers, budget=trial, n_queries=n_first))
             assert isinstance(event, Sampled)
             constants = error_constants(
                 d,
@@ -280,13 +280,13 @@ class Universal(Agnostic):
                 epsilon=trial.epsilon,
                 rate=event.rate,
                 n_teachers=n_teachers,
-                relation=asked.relation,
+                relation=numbers.relation,
             )
             share = best_share(constants, n_first, n_queries)
             why = f"the least average error of {n_queries} questions"
         split = BudgetSplit.of(total, share, n_first, why)
         assert split.first is not None
-        return split, replace(asked, budget=split.first, n_queries=n_first)
+        return split, replace(numbers, budget=split.first, n_queries=n_first)
 
 
 _BY_NAME: dict[str, type[Stability]] = {
@@ -314,7 +314,7 @@ def algorithm_of(given: Any) -> Stability:
 
 
 class BudgetSplit(Model):
-    """What each part of a universal labeler may cost, so that both together cost what was asked.
+    """What each part of a universal labeler may cost, so that both together cost the budget.
 
     Attributes
     ----------

@@ -25,8 +25,8 @@ from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import (
     Agnostic,
-    Asked,
     BudgetSplit,
+    PublicNumbers,
     Stability,
     Universal,
     algorithm_of,
@@ -39,10 +39,10 @@ from secretballot.learners.labelers.relabel import (
 )
 from secretballot.learners.labelers.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.labelers.universal import (
-    Begun,
     PrivateRecords,
     UniversalRelease,
     UniversalSession,
+    UniversalTerms,
     check_class_size,
     endless_request,
     first_request,
@@ -210,7 +210,7 @@ class Labeler(PayingLearner):
             Public; never inferred from the private labels.
         X_public : like X, of shape (n_points, n_features), optional
             Public points. A few of them fix the types of the columns of frames. Of "universal" all
-            that will be asked, or many like them: then there is no first part, the second one has
+            that will be queried, or many like them: then there is no first part, the second one has
             all of epsilon, is drawn at once, and delta is not spent. The most accurate by far.
         units : array of shape (n_records,), optional
             Ids, such as patient numbers: all records of one id are protected together. Of
@@ -235,7 +235,7 @@ class Labeler(PayingLearner):
         self.session_: Session
         if not isinstance(algorithm, Agnostic):
             X = as_matrix("X", X)
-            plan = _plan(algorithm, self._asked(budget, n_rows(X)))
+            plan = _plan(algorithm, self._numbers(budget, n_rows(X)))
             ledger = self._opened(budget, "record" if units is None else "user")
             refuse_private_points(X, X_public, same=same, units=units)
             teachers = train_teachers(
@@ -267,7 +267,7 @@ class Labeler(PayingLearner):
         if isinstance(algorithm, Universal):
             self.session_ = self._universal_session(algorithm, budget, records, known)
         else:
-            plan = _plan(algorithm, self._asked(budget, len(points)))
+            plan = _plan(algorithm, self._numbers(budget, len(points)))
             ledger = self._opened(budget, "record")
             self.session_ = self._sampled_session(plan, records, ledger, self._request)
         return self
@@ -294,7 +294,7 @@ class Labeler(PayingLearner):
         if not isinstance(algorithm, Universal):
             self.session_ = LabelingSession.reopen(folder, request=request)
             return self
-        kept, fixed = Begun.read(folder), self._fixed(algorithm)
+        kept, fixed = UniversalTerms.read(folder), self._fixed(algorithm)
         if kept is None:
             raise DataError(
                 f"The vault {self.vault} holds no universal labeler {request!r}; call fit."
@@ -310,7 +310,7 @@ class Labeler(PayingLearner):
         if kept.split.first is not None:
             own = first_request(request)
             first = LabelingSession.reopen(reservation_folder(self.vault, own), request=own)
-        self.session_ = self._begun(kept, first, ledger, None, folder)
+        self.session_ = self._reserve_second(kept, first, ledger, None, folder)
         return self
 
     @property
@@ -391,9 +391,9 @@ class Labeler(PayingLearner):
         check_name("request", request, longest=_LONGEST_REQUEST)
         return request
 
-    def _asked(self, budget: PrivacyBudget, n_records: int | None) -> Asked:
+    def _numbers(self, budget: PrivacyBudget, n_records: int | None) -> PublicNumbers:
         """Return the public numbers of the fit."""
-        return Asked(
+        return PublicNumbers(
             budget,
             _DEFAULT_QUERIES if self.n_queries is None else self.n_queries,
             self.alpha,
@@ -436,8 +436,8 @@ class Labeler(PayingLearner):
             teachers,
             plan.mechanism,
             ledger,
-            plan.asked.budget,
-            n_queries=plan.asked.n_queries,
+            plan.numbers.budget,
+            n_queries=plan.numbers.n_queries,
             request=request,
             purpose=self.purpose,
         )
@@ -462,7 +462,7 @@ class Labeler(PayingLearner):
         place = self._own_vault(request) if ledger.durable else None
         identity: tuple[str, ...] = ()
         if place is not None:
-            settings = event.model_dump(mode="json"), plan.asked.n_queries
+            settings = event.model_dump(mode="json"), plan.numbers.n_queries
             numbers = json.dumps([*settings, n_teachers, self.random_state or 0, request])
             identity = (*_part_digests(teacher, self.hypotheses, *records), numbers)
         teachers = keep_teachers(
@@ -522,13 +522,13 @@ class Labeler(PayingLearner):
         known: FloatArray | None,
     ) -> UniversalSession:
         """Reserve both parts, and begin the first."""
-        # Checks by public numbers come first, then the account is asked, then what an earlier fit
+        # Checks by public numbers come first, then the account, then what an earlier fit
         # kept is compared; only then the first part trains and reserves.
         hypotheses, (n, width) = check_hypotheses(self.hypotheses), records.points.shape
-        asked = self._asked(budget, n)
+        numbers = self._numbers(budget, n)
         if known is None:
             n_queries = self.n_queries
-            split, asked = algorithm.split(asked, hypotheses.vc_dimension, n_queries)
+            split, numbers = algorithm.split(numbers, hypotheses.vc_dimension, n_queries)
         else:
             split = BudgetSplit.all_to_endless(budget)
         n_cover = split.first_questions if known is None else len(known)
@@ -546,7 +546,7 @@ class Labeler(PayingLearner):
         folder = None
         if self.vault is not None and ledger.durable:
             folder = reservation_folder(self.vault, request)
-        begun = Begun(
+        terms = UniversalTerms(
             **self._fixed(algorithm),
             classes=tuple(records.names),
             n_features=width,
@@ -554,14 +554,14 @@ class Labeler(PayingLearner):
             ledger=str(ledger.place),
         )
         if folder is not None:
-            begun.check_same(folder)
+            terms.check_same(folder)
         first = None
         if known is None:
             beside = (
                 "This is the first part of a universal labeler, reserved together with a second"
                 f" one: {split}."
             )
-            own, plan = first_request(request), _plan(algorithm, asked)
+            own, plan = first_request(request), _plan(algorithm, numbers)
             first = self._sampled_session(plan, records, ledger, own, [beside])
         private: PrivateRecords | None = PrivateRecords(records.points, records.labels)
         if folder is not None and private is not None:
@@ -570,16 +570,16 @@ class Labeler(PayingLearner):
             self._own_vault(request)
             if drawn is None or not drawn.parts:
                 private.keep(folder)
-            begun.keep(folder)
+            terms.keep(folder)
             private = None
-        session = self._begun(begun, first, ledger, private, folder)
+        session = self._reserve_second(terms, first, ledger, private, folder)
         if known is not None:
             session.draw_at_once(known)
         return session
 
-    def _begun(
+    def _reserve_second(
         self,
-        begun: Begun,
+        terms: UniversalTerms,
         first: LabelingSession | None,
         ledger: Ledger,
         records: PrivateRecords | None,
@@ -587,7 +587,7 @@ class Labeler(PayingLearner):
     ) -> UniversalSession:
         """Reserve the second part, or find it."""
         return UniversalSession(
-            begun,
+            terms,
             check_hypotheses(self.hypotheses),
             first,
             ledger,
@@ -619,21 +619,21 @@ class _Records(NamedTuple):
 class _Plan(NamedTuple):
     """What a session asks teachers, from public numbers alone."""
 
-    asked: Asked
+    numbers: PublicNumbers
     event: Stream | Sampled
     mechanism: Mechanism
     n_teachers: int
 
 
-def _plan(algorithm: Stability, asked: Asked) -> _Plan:
-    event, n_teachers = algorithm.terms(asked)
+def _plan(algorithm: Stability, numbers: PublicNumbers) -> _Plan:
+    event, n_teachers = algorithm.terms(numbers)
     mechanism: Mechanism
     if isinstance(event, Sampled):
         mechanism = RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
     else:
         mechanism = stream_mechanism(event, n_teachers)
     check_answerable(mechanism, n_teachers)
-    return _Plan(asked, event, mechanism, n_teachers)
+    return _Plan(numbers, event, mechanism, n_teachers)
 
 
 def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> None:

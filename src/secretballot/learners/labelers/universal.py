@@ -38,7 +38,7 @@ from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import keep_secret, read_secret, write_secret
 
 _DUMMY_ROWS = 60
-_ABOUT, _RECORDS, _ASKED = "universal.json", "records.npz", "asked.npz"
+_ABOUT, _RECORDS, _QUERIED = "universal.json", "records.npz", "queried.npz"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class UniversalRelease:
         return tuple(part.certificate for part in (self.first, self.endless) if part is not None)
 
 
-class Begun(Model):
+class UniversalTerms(Model):
     """What a universal labeler was begun with; public, and kept in the vault.
 
     Attributes
@@ -90,7 +90,7 @@ class Begun(Model):
     ledger: str
 
     @classmethod
-    def read(cls, folder: Path) -> "Begun | None":
+    def read(cls, folder: Path) -> "UniversalTerms | None":
         """Return what is kept in a folder of the vault, None if nothing is.
 
         Raises
@@ -182,7 +182,7 @@ class PrivateRecords(Private):
         return "PrivateRecords(<private>)"
 
 
-class AskedPoints:
+class QueriedPoints:
     """The distinct public points that were asked, in their order, up to a number of them.
 
     Parameters
@@ -203,7 +203,7 @@ class AskedPoints:
 
     def __init__(self, n_features: int, most: int, folder: Path | None = None) -> None:
         self.most = most
-        self._place = None if folder is None else folder / _ASKED
+        self._place = None if folder is None else folder / _QUERIED
         self._points: FloatArray = np.empty((0, n_features))
         self.points()
 
@@ -314,7 +314,7 @@ class UniversalSession:
 
     Parameters
     ----------
-    begun : Begun
+    terms : UniversalTerms
     hypotheses : HypothesisClass
     first : LabelingSession or None
         The first part, paid for; None where there is none.
@@ -354,7 +354,7 @@ class UniversalSession:
 
     def __init__(
         self,
-        begun: Begun,
+        terms: UniversalTerms,
         hypotheses: HypothesisClass,
         first: LabelingSession | None,
         ledger: Ledger,
@@ -364,18 +364,18 @@ class UniversalSession:
         request: str,
         purpose: str,
     ) -> None:
-        self.begun, self.split, self.first = begun, begun.split, first
+        self.terms, self.split, self.first = terms, terms.split, first
         self._hypotheses, self._purpose = hypotheses, purpose
         self._records, self._folder = records, folder
         self._reserved = reserve_choice(
             ledger,
-            epsilon=begun.split.endless_epsilon,
+            epsilon=terms.split.endless_epsilon,
             request=endless_request(request),
-            guarantee=guarantee_of("record", begun.relation),
+            guarantee=guarantee_of("record", terms.relation),
             purpose=purpose or f"which of the {hypotheses.name} answers for ever",
-            classes=begun.classes,
+            classes=terms.classes,
         )
-        self._asked = AskedPoints(begun.n_features, begun.split.first_questions, folder)
+        self._queried = QueriedPoints(terms.n_features, terms.split.first_questions, folder)
         self._stored: dict[bytes, Any] = {}
         self.endless: Endless | None = None
         # what was drawn under this request before is paid for, and is not drawn anew
@@ -409,7 +409,7 @@ class UniversalSession:
         if self.endless is None:
             raise AttributeError("There is no student yet: the first part still answers.")
         return HypothesisStudent.of(
-            self.endless.hypothesis, self._hypotheses, self.begun.classes, self.begun.n_features
+            self.endless.hypothesis, self._hypotheses, self.terms.classes, self.terms.n_features
         )
 
     def describe(self) -> dict[str, Any]:
@@ -433,7 +433,7 @@ class UniversalSession:
         DataError
             If the points do not fit; nothing was answered then.
         """
-        points = check_points(X, self.begun.n_features)
+        points = check_points(X, self.terms.n_features)
         labels = self._first_labels(points)
         given = np.ones(len(labels), dtype=np.bool_)
         endless = np.array([label is None for label in labels], dtype=np.bool_)
@@ -441,7 +441,7 @@ class UniversalSession:
             return SessionAnswers(labels, ~endless, given, None, self.left, ~given)
         if endless.any():
             drawn = self.endless.hypothesis.predict(points[endless])
-            labels[endless] = object_array(self.begun.classes)[drawn]
+            labels[endless] = object_array(self.terms.classes)[drawn]
         return SessionAnswers(labels, given, given, None, self.left, endless)
 
     def released(self, X: Any) -> UniversalRelease:
@@ -458,7 +458,7 @@ class UniversalSession:
         DataError
             If a point that was asked is not in `X`.
         """
-        points = check_points(X, self.begun.n_features)
+        points = check_points(X, self.terms.n_features)
         first = None if self.first is None else self.first.released(points)
         if self.endless is None:
             return UniversalRelease(first, None)
@@ -468,7 +468,7 @@ class UniversalSession:
             found.choice,
             found.hypothesis.predict(points),
             np.arange(len(points)),
-            self.begun.classes,
+            self.terms.classes,
             about={
                 "hypotheses": self._hypotheses.name,
                 "hypothesis": found.hypothesis.describe(),
@@ -491,7 +491,7 @@ class UniversalSession:
         ParameterError
             If it was drawn by others.
         """
-        cover = known[random_rows(len(known), self.begun.n_cover, self.begun.random_state)]
+        cover = known[random_rows(len(known), self.terms.n_cover, self.terms.random_state)]
         if self.endless is None:
             self.switch(cover)
         elif not np.array_equal(self.endless.points, cover):
@@ -507,10 +507,10 @@ class UniversalSession:
         """
         # the records are opened only where there is something to draw
         if self._reserved.left:
-            rows = random_rows(len(points), self.begun.n_cover, self.begun.random_state)
+            rows = random_rows(len(points), self.terms.n_cover, self.terms.random_state)
             dichotomies = self._hypotheses.dichotomies(points[rows])
             records = self._open_records().open_for_scores()
-            scores = private_scores(dichotomies, *records, "record", self.begun.relation)
+            scores = private_scores(dichotomies, *records, "record", self.terms.relation)
             fixed = {"points": points.tolist(), "rows": rows.tolist()}
             question = json.dumps({"n_candidates": len(dichotomies), **fixed})
             self._reserved.answer(scores, [question.encode()])
@@ -537,13 +537,13 @@ class UniversalSession:
         # answer, but never lack one that was answered.
         labels: ObjectArray = np.full(len(points), None, dtype=object)
         if self.endless is None and self.first is not None:
-            self._asked.add(points)
+            self._queried.add(points)
             # raised where it is spent and none of these was asked before: a crash came just before
             # the switch
             with contextlib.suppress(BudgetError):
                 labels = self.first.ask_many(points).labels
             if not self.first.left:
-                self.switch(self._asked.points())
+                self.switch(self._queried.points())
         elif self._stored:
             for row, digest in enumerate(question_digests(points)):
                 labels[row] = self._stored.get(digest)

@@ -121,26 +121,28 @@ def ask_actively(
     )
     pool = askable.pool(X_public, session.classes, wanted, random_state or 0)
     begun = begin_query_run(MarginSampling() if strategy is None else strategy, pool, round_size)
-    said = _Said(session)
+    answers_so_far = _Answers(session)
     rounds, proposed = list[int](), begun.first
     while len(proposed):
-        given = said.ask(take_rows(X_public, askable.rows[proposed]), proposed)
+        given = answers_so_far.ask(take_rows(X_public, askable.rows[proposed]), proposed)
         if given:
             rounds.append(given)
         if progress is not None:
-            progress(len(said.places), wanted)
+            progress(len(answers_so_far.places), wanted)
         # fewer answers than questions: the session has nothing left
-        if given < len(proposed) or len(said.places) >= wanted:
+        if given < len(proposed) or len(answers_so_far.places) >= wanted:
             break
-        begun.selector.receive(said.released(said.places))
-        proposed = begun.selector.propose(min(begun.round_size, wanted - len(said.places)))
-    released = said.released(askable.rows[said.places].tolist())
+        begun.selector.receive(answers_so_far.released(answers_so_far.places))
+        proposed = begun.selector.propose(
+            min(begun.round_size, wanted - len(answers_so_far.places))
+        )
+    released = answers_so_far.released(askable.rows[answers_so_far.places].tolist())
     return QueryRun(
         _with_session_certificate(session, released, X_public), rounds, begun.selector.explain()
     )
 
 
-class _Said:
+class _Answers:
     """What a session has said in this run.
 
     Attributes
