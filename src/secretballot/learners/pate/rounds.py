@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_instance, shown
+from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism, teachers_of
@@ -160,35 +160,9 @@ def begin_query_run(
             f" is {pool.n_queries}, more than the {pool.n_points} distinct public points; ask for"
             " fewer, or give more public points.",
         )
-    _check_description(strategy)
-    size = (
-        default_round_size(pool.n_queries)
-        if round_size is None
-        else check_count("round_size", round_size)
-    )
     selector = CheckedSelector(strategy, pool)
-    first = selector.propose(min(size, pool.n_queries))
-    if not len(first):
-        raise ParameterError(
-            f"The strategy {type(strategy).__name__} has nothing to ask of these {pool.n_points}"
-            " points; give other points or another strategy. Nothing was spent."
-        )
-    return BegunQueryRun(strategy, selector, first, size)
-
-
-def _check_description(strategy: QueryStrategy) -> None:
-    """Refuse a strategy that could not be named on the certificate."""
-    if not isinstance(strategy, QueryStrategy):
-        raise ParameterError(
-            Parameter("strategy"),
-            f" is {shown(strategy)}; give an instance of a QueryStrategy, such as"
-            " MarginSampling().",
-        )
-    description = strategy.describe()
     try:
-        named = isinstance(description, dict) and isinstance(
-            json.loads(json.dumps(description))["name"], str
-        )
+        named = isinstance(json.loads(json.dumps(strategy.describe()))["name"], str)
     except (TypeError, ValueError, KeyError):
         named = False
     if not named:
@@ -196,6 +170,17 @@ def _check_description(strategy: QueryStrategy) -> None:
             f"{type(strategy).__name__}.describe must return a dict of JSON values with a name, for"
             " the certificate. Nothing was spent."
         )
+    size = round_size
+    if size is None:
+        size = default_round_size(pool.n_queries)
+    check_count("round_size", size)
+    first = selector.propose(min(size, pool.n_queries))
+    if not len(first):
+        raise ParameterError(
+            f"The strategy {type(strategy).__name__} has nothing to ask of these {pool.n_points}"
+            " points; give other points or another strategy. Nothing was spent."
+        )
+    return BegunQueryRun(strategy, selector, first, size)
 
 
 def ask_in_rounds(
