@@ -334,7 +334,7 @@ def test_labels_are_replaced_and_never_removed(place: str) -> None:
     Ledger(place, dataset="registry", budget=BUDGET, unit="label", relation="replace-one")
     again = Ledger(place, dataset="registry", unit="label")
     assert (again.unit, again.relation) == ("label", "replace-one")
-    with pytest.raises(ParameterError, match="Labels are replaced"):
+    with pytest.raises(ParameterError, match="do not come and go"):
         again.check_promise("label", "add-remove")
     with pytest.raises(LedgerError, match="it is fixed at creation"):
         Ledger(place, dataset="registry", unit="label", relation="add-remove")

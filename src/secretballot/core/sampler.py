@@ -257,11 +257,7 @@ def _mark_file(identity: str) -> Path:
 
 
 def _cache_folder() -> Path:
-    """Return the user's folder for what can be made again, by the custom of the system."""
-    if os.name == "nt" and os.environ.get("LOCALAPPDATA"):
-        return Path(os.environ["LOCALAPPDATA"]) / "secretballot"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "secretballot"
+    """Return the user's folder for what can be made again."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
     return base / "secretballot"

@@ -506,10 +506,11 @@ class Rows:
             "SELECT (SELECT l.position FROM entry l WHERE l.reservation = f.reservation"
             f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {some}"
         )
-        firsts, lasts = (
-            self.all(f"{which} ORDER BY reservation", start, end)
-            for which in (some, f"position IN ({last})")
-        )
+        # listed, so that no planner reads the whole table for them
+        places = [place for (place,) in self.transaction.execute(last, (start, end)).fetchall()]
+        marks = ", ".join("?" * len(places)) or "0"
+        firsts = self.all(f"{some} ORDER BY reservation", start, end)
+        lasts = self.all(f"position IN ({marks}) ORDER BY reservation", *places)
         return list(zip(firsts, lasts, strict=True))
 
     def has(self, position: int, chain: bytes) -> bool:
