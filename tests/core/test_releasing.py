@@ -14,11 +14,11 @@ from secretballot.core.errors import (
     LedgerError,
     ParameterError,
     SecretBallotError,
+    UnknownEndError,
 )
 from secretballot.core.events import Counts
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.mechanisms import NoisySums, NoisyVotes, SparseVector, State
 from secretballot.core.price import PrivacyBudget
 from secretballot.core.private import RecordSums, Votes

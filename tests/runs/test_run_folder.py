@@ -11,8 +11,8 @@ import pytest
 
 from made_events import counts_event
 from secretballot.accounting import PrivacyBudget
+from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.folder import RunFolder

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from secretballot._validation import plain_line, shown, without_controls
+from secretballot.core.errors import BrokenOffError, UnknownEndError
 from secretballot.exceptions import (
     Argument,
     BudgetError,
@@ -47,6 +48,8 @@ _ClickError = typer.BadParameter.__mro__[2]
 _KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
     (BudgetError, "budget", BUDGET_REFUSED),
     (CertificateError, "certificate", NOT_VERIFIED),
+    (BrokenOffError, "ledger", FAILED),
+    (UnknownEndError, "ledger", FAILED),
     (LedgerError, "ledger", BAD_INPUT),
     (SamplerError, "sampler", FAILED),
     (ParameterError, "parameter", BAD_INPUT),

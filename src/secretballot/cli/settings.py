@@ -183,8 +183,8 @@ def option_of(name: str) -> str:
 
 @cache
 def options() -> frozenset[str]:
-    """Return the settings that have an option in some verb."""
-    shown = {name for name, _ in shown_fields(*LEARNING, *METHOD_SPECS.values())}
+    """Return the parameters that have an option wherever a message names them."""
+    shown = {name for name, _ in shown_fields(*LEARNING)}
     return frozenset({*shown, "method", *_OF_OTHER_VERBS})
 
 
@@ -196,11 +196,14 @@ _OF_OTHER_VERBS = (
     "confidence",
     "curve",
     "expires",
+    "header",
     "key",
+    "kind",
     "like",
     "minutes",
     "row",
     "runs",
     "steps",
+    "stream",
     "timeout",
 )

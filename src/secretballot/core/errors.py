@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sized
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 Word = TypeVar("Word", bound=str)
 
@@ -170,6 +170,22 @@ class ResourceError(SecretBallotError):
     >>> issubclass(sb.ResourceError, sb.SecretBallotError)
     True
     """
+
+
+class BrokenOffError(LedgerError):
+    """The connection was lost, or storing failed, and it is certain that nothing was stored."""
+
+
+class UnknownEndError(LedgerError):
+    """Storing broke off at its end, so that nobody knows whether it was done."""
+
+    @classmethod
+    def of(cls, what: str) -> Self:
+        """Return the error of what happened, given as the beginning of a sentence."""
+        return cls(
+            f"{what}; it is unknown whether that was stored, nothing was returned for it, and the"
+            " same command or request is charged once when it is repeated."
+        )
 
 
 class SamplerError(SecretBallotError):

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from secretballot.core.errors import DataError, LedgerError, ParameterError
+from secretballot.core.errors import DataError, LedgerError, ParameterError, UnknownEndError
 from secretballot.core.events import Event
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.core.ledger.rows import UnknownEndError, repeated
+from secretballot.core.ledger.rows import repeated
 from secretballot.core.mechanisms import (
     Mechanism,
     NoisySums,

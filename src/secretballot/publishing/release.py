@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._validation import check_choice, shown
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError, ResourceError
 from secretballot.publishing.job import GivenStudent, NamedStudent, ReleaseJob, StudentSource
 from secretballot.publishing.place import (
     check_place,
@@ -112,8 +112,10 @@ def publish(
     NotPortableError
         If the student cannot be taken to another process.
     DataError
-        If the folder exists, or cannot be written, the student cannot learn, the process ended, or
-        the damaged release is of another run; nothing half-written is left.
+        If the folder exists, the student cannot learn, the process ended, or the damaged release is
+        of another run; nothing half-written is left.
+    ResourceError
+        If it cannot be written.
     CertificateError
         If the certificate is not the one of these labels.
     """
@@ -155,7 +157,7 @@ def _made_in_place(
     except OSError as error:
         problem = error.strerror or str(error)
     if problem:
-        raise DataError(
+        raise ResourceError(
             f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there."
         )
     written: WrittenFiles = made.written
@@ -226,8 +228,10 @@ def write_release(
     CertificateError
         If the certificate is not the one of these labels, or `about` holds something else.
     DataError
-        If the folder exists, or cannot be written, or the student cannot learn from these labels;
-        nothing half-written is left.
+        If the folder exists, or the student cannot learn from these labels; nothing half-written is
+        left.
+    ResourceError
+        If it cannot be written.
     """
     of_table = isinstance(released, ReleasedTable)
     if isinstance(released, ReleasedSums) and not of_table:

@@ -17,8 +17,8 @@ from typing import Any
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot.core.drafts import sweep_drafts, try_lock
+from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
 from secretballot.exceptions import DataError, LedgerError

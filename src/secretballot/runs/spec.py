@@ -194,7 +194,7 @@ class DataSpec(Part):
     """Which tables a run reads, and which of their columns have a duty."""
 
     private: Place | None = setting(
-        None, "Private labelled table.", mark="place", metavar="PRIVATE"
+        None, "Private labelled table.", mark="place", metavar="PRIVATE", repr=False
     )
     public: Place | None = setting(
         None, "Public table without labels.", mark="place", metavar="PUBLIC"
@@ -758,16 +758,18 @@ class Sources:
         setting that it alone has."""
         if self._fixed is not None:
             return self._fixed, "as asked"
-        if "method" in self.given:
-            asked = str(self.given["method"])
-            if asked not in METHODS:
-                raise ParameterError(
-                    Parameter("method"),
-                    f" is {shown(asked)}; it must be one of {', '.join(METHODS)}.",
-                )
-            return asked, "the plan has it" if "method" in self._planned else "as asked"
+        asked, planned = self.given.get("method"), self._planned.get("method")
+        if asked is not None and asked not in METHODS:
+            raise ParameterError(
+                Parameter("method"),
+                f" is {shown(asked)}; it must be one of {', '.join(METHODS)}.",
+            )
+        if asked is not None and (planned is None or "method" in self._named):
+            return str(asked), "as asked"
         if begun in METHODS:
             return str(begun), "the run in this folder was begun so"
+        if planned is not None:
+            return str(planned), "the plan has it"
         own = {name: methods_of(name) for name in self.given if groups()[name] == "method"}
         fitting = [
             one for one in METHODS if all(one in methods for methods in own.values() if methods)

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from secretballot.core.errors import (
+    BrokenOffError,
     BudgetError,
     LedgerError,
     Parameter,
     ParameterError,
+    UnknownEndError,
     check_name,
     shown,
 )
@@ -201,7 +203,7 @@ class _Book:
                 yield found
                 found.check_end()
                 ended = True
-        except rows.UnknownEndError:
+        except UnknownEndError:
             if found is None or not ended or not self._is_stored(found.seen):
                 raise
         written = found.seen
@@ -232,7 +234,7 @@ class _Book:
             if stored is not False:  # else nothing is to be made certain of
                 return False
         if not stored:
-            raise rows.BrokenOffError(
+            raise BrokenOffError(
                 f"{self.where} broke off while it was storing; check the disk, its free space and"
                 " its quota, or the server, and try again. Nothing was changed."
             )
@@ -488,7 +490,7 @@ class Ledger:
             account = rows.Account.new(budget, **given)
             try:
                 store.create(account)
-            except (rows.BrokenOffError, rows.UnknownEndError):  # one that is there by now is left
+            except (BrokenOffError, UnknownEndError):  # one that is there by now is left
                 store.create(account)
         self._hold(place, repeated(_Book)(store))
         for name, value in {**given, "budget": budget or self.budget}.items():

@@ -30,7 +30,7 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.abc import PQGen
 
-from secretballot.core.errors import LedgerError
+from secretballot.core.errors import BrokenOffError, LedgerError, UnknownEndError
 from secretballot.core.ledger import rows
 from secretballot.core.ledger.urls import DatabasePlace
 
@@ -461,7 +461,7 @@ class PostgresStore:
         if done == "COMMIT" and warnings:  # a standby that must have it was not waited for
             broke = f"{self.where} stored without certainty ({rows.in_brief(' '.join(warnings))})"
         if broke:
-            raise rows.UnknownEndError.of(broke)
+            raise UnknownEndError.of(broke)
         if done != "COMMIT":  # of a transaction in which a statement had failed
             raise LedgerError(
                 f"{self.where} took back what was written; try again. Nothing was changed."
@@ -473,7 +473,7 @@ class PostgresStore:
         for secret in self._place.secrets:  # libpq quotes none; if ever it does, it is not shown
             detail = detail.replace(secret, "...") if secret else detail
         words = next((words for kinds, words in _IN_WORDS if isinstance(error, kinds)), _UNTRUSTED)
-        kind = rows.BrokenOffError if isinstance(error, _LostError) else LedgerError
+        kind = BrokenOffError if isinstance(error, _LostError) else LedgerError
         return kind(f"{self.where} {words} ({detail}). Nothing was changed.")
 
 

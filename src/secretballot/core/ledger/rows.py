@@ -31,6 +31,7 @@ from secretballot.core.errors import (
     COMPOSITIONS,
     RELATIONS,
     UNITS,
+    BrokenOffError,
     Composition,
     LedgerError,
     Neighbours,
@@ -87,22 +88,6 @@ KEYS = (
 
 
 # --- what a ledger asks of the database under it ---
-
-
-class BrokenOffError(LedgerError):
-    """The connection was lost, or storing failed, and it is certain that nothing was stored."""
-
-
-class UnknownEndError(LedgerError):
-    """Storing broke off at its end, so that nobody knows whether it was done."""
-
-    @classmethod
-    def of(cls, what: str) -> Self:
-        """Return the error of what happened, given as the beginning of a sentence."""
-        return cls(
-            f"{what}; it is unknown whether that was stored, nothing was returned for it, and the"
-            " same command or request is charged once when it is repeated."
-        )
 
 
 def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:

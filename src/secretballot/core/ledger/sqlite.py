@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot.core.drafts import draft_file, release_above, sweep_drafts, sync_folder
-from secretballot.core.errors import LedgerError
+from secretballot.core.errors import LedgerError, UnknownEndError
 from secretballot.core.ledger import rows
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
@@ -300,7 +300,7 @@ class SqliteStore:
                 # others hold the file, nothing was written yet
                 if not write or _code_of(error) == sqlite3.SQLITE_BUSY:
                     raise
-                raise rows.UnknownEndError.of(
+                raise UnknownEndError.of(
                     f"{self.where} met an error at the end of storing ({rows.in_brief(error)}), so"
                     " check the disk and its free space"
                 ) from None

@@ -220,7 +220,7 @@ class Setting:
         if self.mechanism == "gaussian":
             return self.release
         more = {
-            "release": "counts" if self.release == "counts" else None,
+            "release": self.release if self.mechanism == "laplace" else None,
             "max_abstentions": self.max_abstentions,
             "threshold": self.threshold,
             "max_answers": self.max_answers,
