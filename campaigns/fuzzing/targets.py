@@ -451,8 +451,9 @@ def _read_release(folder: Path) -> str:
 
 
 def _genuine_plan(folder: Path) -> bytes:
-    from secretballot.runs.plan_files import plan_toml
     from tests.planning.made_plan import made_plan
+
+    from secretballot.runs.plan_files import plan_toml
 
     return plan_toml(made_plan()).encode()
 

@@ -150,9 +150,7 @@ def test_the_recommended_command_runs_as_it_stands(
     names = {"PRIVATE": f"{tmp_path}/private.csv", "PUBLIC": f"{tmp_path}/public.csv", "COL": "ill"}
     words = [names.get(word, word) for word in shlex.split(command)[1:]]
     more = ["--classes", "no,yes", "--total", "4,1e-5", "--confirm", "noise"]
-    result = CliRunner().invoke(
-        app, [*words, *more, "--out", str(tmp_path / "out"), "--json"]
-    )
+    result = CliRunner().invoke(app, [*words, *more, "--out", str(tmp_path / "out"), "--json"])
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["queries"] == 100
     described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]

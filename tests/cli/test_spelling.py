@@ -2,6 +2,7 @@
 
 import pytest
 import typer
+
 from secretballot.cli import app
 from secretballot.cli.outcome import failure_of
 from secretballot.cli.settings import option_of, options

@@ -66,7 +66,9 @@ def test_words_may_be_said_otherwise_later_but_not_the_purpose_that_was_paid_for
     other = CliRunner().invoke(app, [*words, *words_of(**ABOUT, purpose="To sell ads")])
     assert other.exit_code == 2
     assert "an interrupted run that differs in purpose" in other.stderr
-    again = CliRunner().invoke(app, [*words, *words_of(**ABOUT | {"title": "Wards"}, purpose=PURPOSE)])
+    again = CliRunner().invoke(
+        app, [*words, *words_of(**ABOUT | {"title": "Wards"}, purpose=PURPOSE)]
+    )
     assert again.exit_code == 0, again.stderr
     certificate = json.loads((release / "certificate.json").read_text())
     assert certificate["about"] == ABOUT | {"title": "Wards"}

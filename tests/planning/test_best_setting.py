@@ -166,9 +166,7 @@ def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
 @pytest.mark.parametrize(
     ("name", "strategy"), [("confident", "passive"), ("interactive", "margin")]
 )
-def test_a_plan_of_a_threshold_is_turned_into_options(
-    made: Plan, name: str, strategy: str
-) -> None:
+def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan, name: str, strategy: str) -> None:
     setting = Setting(100, name, "labels", 60, strategy=strategy, threshold=80, max_answers=20)
     best = replace(made.votes, setting=setting)
     plan = replace(made, recommended=best, evaluated=(best, *made.evaluated))

@@ -5,8 +5,8 @@ made again. A run that was interrupted goes on when it is repeated: what was dra
 ledger, and what was paid for is not paid again.
 """
 
-from collections.abc import Iterator
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
