@@ -480,7 +480,7 @@ class RunSpec(Part):
     ...     epsilon=1, delta=1e-6)
     >>> spec.method.name, spec.data.classes
     ('record-moments', ('no', 'yes'))
-    >>> print(spec.totoml_value().splitlines()[0])
+    >>> print(spec.to_toml().splitlines()[0])
     [data]
     """
 
