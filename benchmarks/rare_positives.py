@@ -3,8 +3,8 @@
     python benchmarks/rare_positives.py [n_runs]
     python benchmarks/rare_positives.py [n_runs] plan
 
-The second command puts what `plan --set positive_rate=R` forecasts, by adult.test as it is, beside
-runs on Adult. Two tables, delta 1e-5, every run with a partition, a pool and test rows of its own:
+The second command puts what a plan by `positive_rate` forecasts, by adult.test as it is, beside
+real runs on Adult. Two tables, delta 1e-5, every run with partition, pool and test rows of its own:
 
 - Adult: 20,000 rows of adult.data private, 2,500 the pool, one in a hundred of either above 50K by
   leaving out others; 6,000 other rows are scored, with as many positives as they have.

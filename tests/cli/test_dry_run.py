@@ -89,9 +89,8 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
 
 
 def test_hopeless_settings_stop_and_go_on_by_name(files: Path) -> None:
-    words = words_of_run(
-        files, "--epsilon", "50", "--total", "50,1e-2", "--set", "exclude=report,student", "--json"
-    )
+    words = words_of_run(files, "--epsilon", "50", "--total", "50,1e-2", "--json")
+    words += ["--set", "exclude=report,student"]
     refused = invoke(*words)
     assert refused.exit_code == 2
     assert json.loads(refused.stdout)["parameter"] == "confirm"

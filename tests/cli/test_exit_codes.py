@@ -72,7 +72,7 @@ def undecided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
     assert label(folder).exit_code == 0
     unsure = [
         secretballot_verify.Finding(
-            "plan", secretballot_verify.UNDECIDED, "Beyond what this program can price."
+            "price", secretballot_verify.UNDECIDED, "Beyond what this program can price."
         )
     ]
     monkeypatch.setattr("secretballot.cli.verify.each_finding", lambda *_, **__: unsure)

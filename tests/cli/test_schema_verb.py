@@ -1,4 +1,4 @@
-"""The schema that `secretballot plan` writes: what each column is taken for, to be edited."""
+"""The schema that `secretballot plan` writes: what each column is, to be edited and given back."""
 
 import json
 from pathlib import Path

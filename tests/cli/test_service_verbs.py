@@ -1,4 +1,4 @@
-"""`secretballot serve key` and the settings of a service: made, listed, revoked, refused."""
+"""`secretballot serve key`: made, listed, revoked; and the settings of `serve start`, refused."""
 
 import json
 from pathlib import Path

@@ -22,7 +22,7 @@ def parsed(name: str) -> list[Any]:
 
 
 def options_of(words: list[str]) -> dict[str, str]:
-    """Return the options of a command line of `serve start`, all of which there are."""
+    """Return the options of a command line of `secretballot serve start`, each a known one."""
     assert words[:2] == ["serve", "start"]
     from typer.main import get_command
 

@@ -1,4 +1,4 @@
-"""`secretballot serve prepare`: from tables to a dataset that a service answers from."""
+"""`secretballot serve prepare`: one command from tables to a dataset that a service offers."""
 
 import json
 import sys

@@ -58,10 +58,8 @@ def main(words: list[str]) -> None:
         for role, token in keys.items():
             print(f"{role:<12} {token}")
         points = os.path.relpath(folder / "points.csv")
-        print(
-            f"ask          SECRETBALLOT_KEY={keys['analyst']} secretballot serve ask {address}"
-            f" {points}"
-        )
+        question = f"secretballot serve ask {address} {points}"
+        print(f"ask          SECRETBALLOT_KEY={keys['analyst']} {question}")
         sys.stdout.flush()
         with suppress(KeyboardInterrupt):  # how it is meant to end
             serve(settings, listening)

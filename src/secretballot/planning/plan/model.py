@@ -537,7 +537,7 @@ class Plan:
         if setting is None:
             weight: object = task.class_weight
             if isinstance(weight, Mapping):
-                weight = ",".join(f"{name}:{value:g}" for name, value in weight.items())
+                weight = {str(name): value for name, value in weight.items()}
             elif task.positive_rate is not None:  # which alone balances
                 weight = "none" if weight is None else None
             found |= {"positive_rate": task.positive_rate, "class_weight": weight}

@@ -92,6 +92,8 @@ def learn_options(plan: Plan) -> list[str]:
     for name, value in plan.settings().items():
         if name == "classes":
             text = _csv_line(value)
+        elif isinstance(value, Mapping):
+            text = _csv_line([f"{one}:{weight!r}" for one, weight in value.items()])
         else:
             text = _exact_number(value) if isinstance(value, float) else str(value)
         given = shlex.quote(text if name in SHOWN else f"{name}={text}")
