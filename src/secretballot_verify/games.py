@@ -310,6 +310,15 @@ def spread_of(corners: list[Pair], queries: int) -> float:
     return math.log(q / p) * math.sqrt(queries)
 
 
+def game_profile(
+    corners: list[Pair], queries: int, reach: tuple[float, float], cells: int, precision: int
+) -> Profile:
+    """Return the value of the game of some pairs at every epsilon, as `profile_of_steps` does;
+    `cells` make one step of the pair in the middle."""
+    laws = [((a, b), (c, d)) for a, b, c, d in corners]
+    return profile_of_steps(laws, spread_of(corners, 1) / cells, queries, reach, precision)
+
+
 def game_delta(
     corners: list[Pair],
     queries: int,
@@ -326,9 +335,8 @@ def game_delta(
     UndecidedError
         If the game is too long to be played here.
     """
-    usual, far = spread_of(corners, 1), 4 * spread_of(corners, queries)
-    laws = [((a, b), (c, d)) for a, b, c, d in corners]
-    game = profile_of_steps(laws, usual / cells, queries, (far, far + epsilon), precision)
+    far = 4 * spread_of(corners, queries)
+    game = game_profile(corners, queries, (far, far + epsilon), cells, precision)
     if beside is None:
         return game(epsilon)
     return composed_delta(game, beside, epsilon, 2.0**-precision)

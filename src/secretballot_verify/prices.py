@@ -590,22 +590,27 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
         lower = max(lower, repeated_delta(even_vote(second), answers, epsilon) * (1 - ERROR))
     precision = precision_of(upper if promised is None else promised)
 
-    if binary:
-        both = partial(games.passing_delta, event, epsilon, precision)
-        finer_ones = [("a game of both", partial(both, fine)) for fine in (0.16, 0.08)]
-        return refined(Price(lower, upper, "as noisy counts, composed"), promised, finer_ones)
-
     def composed(fine: float, finer: int) -> float:
         # labels first, as far as the answers about the threshold may lead
         if max(first, second) > 1e5 or asked > 20_000:
             raise UndecidedError("Such games are not played here.")
         outer = Pairs(first, None).corners(asked, fine)
-        far = 4 * games.spread_of(outer, asked) + 5 * games.spread_of_classes(second, answers)
-        labels = games.class_game_profile(second, answers, (far, far + epsilon), precision)
+        far = 4 * games.spread_of(outer, asked)
+        if binary:
+            inner = Pairs(second, None).corners(answers, fine)
+            far += 4 * games.spread_of(inner, answers)
+            cells = finer * cells_of(answers)
+            labels = games.game_profile(inner, answers, (far, far + epsilon), cells, precision)
+        else:
+            far += 5 * games.spread_of_classes(second, answers)
+            labels = games.class_game_profile(second, answers, (far, far + epsilon), precision)
         return game_delta(outer, asked, epsilon, finer * cells_of(asked), precision, labels)
 
+    both = partial(games.passing_delta, event, epsilon, precision)
     kept = partial(games.classes_delta, second, answers, epsilon, promised, (first, asked))
     # a coarse game first: a finer one takes longer
     finer_ones = [("divergences that all votes keep", kept)]
+    if binary:
+        finer_ones = [("a game of both", partial(both, fine)) for fine in (0.16, 0.08)]
     finer_ones += [("games, composed", partial(composed, *at)) for at in ((0.08, 1), (0.04, 2))]
     return refined(Price(lower, upper, "as noisy counts, composed"), promised, finer_ones)
