@@ -5,8 +5,8 @@ made again. A run that was interrupted goes on when it is repeated: what was dra
 ledger, and what was paid for is not paid again.
 """
 
-from collections.abc import Iterator
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
-from secretballot.released import ReleasedTable
+from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
@@ -50,7 +50,7 @@ class Outcome:
     metrics : Metrics, TableMetrics or None
         How good the student is on the rows of the evaluation table; None of a run that is repeated.
     queries, answered : int
-        Public points asked, or labelled, and answered.
+        Public points asked, or labelled, and answered; 0 where sums alone were released.
     release, vault : Path
     files : tuple of str
         Names of the files in the release.
@@ -211,7 +211,7 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
     )
     if isinstance(inputs, VoteInputs):  # which have no public points
         return job
-    classes = None if isinstance(fitted.released, ReleasedTable) else inputs.classes
+    classes = inputs.classes if isinstance(fitted.released, ReleasedLabels) else None
     return replace(
         job,
         X_public=inputs.X_public,
@@ -227,6 +227,8 @@ def _counts(fitted: Fitted) -> tuple[int, int]:
     released = fitted.released
     if isinstance(released, ReleasedTable):
         return len(released.rows), len(released.rows)
+    if not isinstance(released, ReleasedLabels):
+        return 0, 0
     return len(released.queries), int(released.answered.sum())
 
 

@@ -63,6 +63,8 @@ class TableInputs:
     units : ndarray of str objects, shape (n_private,), or None
     unit_name : str or None
         Column of the units.
+    labels : tuple of str
+        Names of several labels; empty of a number.
     X_public : ndarray of float, shape (n_public, n_features)
     test : tuple of two ndarrays, or None
         Points of the test file, and their numbers, or labels.
@@ -77,6 +79,7 @@ class TableInputs:
     y: AnyArray = field(repr=False)
     units: ObjectArray | None = field(repr=False)
     unit_name: str | None
+    labels: tuple[str, ...]
     X_public: FloatArray
     test: tuple[FloatArray, AnyArray] | None = field(repr=False)
     raw_rows: RawRows
@@ -106,7 +109,8 @@ class TableInputs:
     def for_fit(self) -> dict[str, Any]:
         """What a learner's fit takes: private records and public points."""
         units = {"units": self.units, "unit_name": self.unit_name}
-        return {"X": self.X, "y": self.y, **units, "X_public": self.X_public}
+        labels = {"labels": self.labels} if self.labels else {}
+        return {"X": self.X, "y": self.y, **units, **labels, "X_public": self.X_public}
 
 
 def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
@@ -133,8 +137,8 @@ def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
     if goes_to_disk(tables.private, X_public.shape[1]):
         raise ParameterError(
             Parameter("private"),
-            " is a table that is read block by block, and teachers of a number, or of several"
-            " labels, learn from one local file that fits into memory; give a part of it.",
+            " is a table that is read block by block, and a number, or several labels, are learnt"
+            " from one local file that fits into memory; give a part of it.",
         )
     test = None
     if tables.evaluate is not None:
@@ -162,7 +166,16 @@ def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
     of_private = repeating_ids(tables, schema, frame)
     ids = tuple(dict.fromkeys((*repeating_ids(tables, schema, public), *of_private)))
     return TableInputs(
-        schema, X, y, units, tables.unit, X_public, test, raw_rows_of(schema, public), ids
+        schema,
+        X,
+        y,
+        units,
+        tables.unit,
+        tables.labels,
+        X_public,
+        test,
+        raw_rows_of(schema, public),
+        ids,
     )
 
 
