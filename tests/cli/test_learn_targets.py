@@ -234,7 +234,6 @@ REFUSED = [
     ("labels", ["--set", "positive_rate=0.1"], PUBLISHED),
     ("number", ["--bounds", "4,2"], "its first number must be below"),
     ("number", ["--delta", "0"], "use method pate with mechanism quantile"),
-    ("labels", ["--target", "fever,fever"], "distinct names"),
     ("labels", ["--target", "fever,nothing"], "has no column 'nothing'"),
     ("number", ["--method", "record-votes"], "use record-moments or pate"),
     ("number", ["--set", "relation=replace-one", "--unit", "patient"], "add-remove only"),

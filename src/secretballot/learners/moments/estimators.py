@@ -264,8 +264,7 @@ class RecordMomentsClassifier(
         Labels of all public points by the model, not those that were given; its certificate holds
         the released sums.
     released_sums_ : ReleasedSums
-        The same of several labels, without labels of public points; `write_release` does not take
-        it: publish certificate and student.
+        The same of several labels, without labels of public points.
     certificate_ : dict
         What may be shown to a stranger.
     coverage_ : Coverage or None
@@ -470,8 +469,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
     student_ : MomentsStudent
         The model, without anything private; it can be pickled.
     released_sums_ : ReleasedSums
-        Everything that was released. There are no labels of public points, so `write_release` does
-        not take it: publish certificate and student.
+        Everything that was released, without labels of public points.
     certificate_ : dict
         What may be shown to a stranger; it holds the released sums.
     coverage_ : Coverage
