@@ -30,7 +30,13 @@ from itertools import islice
 from typing import Any
 
 from secretballot_verify import certificate, games
-from secretballot_verify.certificate import TABLES, WrongError, require, shown
+from secretballot_verify.certificate import (
+    TABLES,
+    WITHOUT_CLASSES,
+    WrongError,
+    require,
+    shown,
+)
 from secretballot_verify.games import MINUTES, UndecidedError
 from secretballot_verify.prices import ERROR, price_of
 
@@ -117,14 +123,24 @@ def check_files(document: dict[str, Any], folder: str) -> str:
         same = digest_of(os.path.join(folder, name), about["bytes"])
         changed = same != (about["sha256"], about["bytes"])
         require(not changed, f"{name} is not the file that was released.")
-    # the answers of a table stand on the certificate itself, and need no digest
-    table = document["public"]["method"] in TABLES
-    values = ("answers.csv" in listed) == table and ("labels.csv" in listed) != table
-    require(values, "The certificate lists another file of values than its mechanism has.")
-    labels = table or listed["labels.csv"]["sha256"] == document["released"]["labels_sha256"]
+    # answers of a table, and sums, stand on the certificate itself, and need no digest
+    name = values_of(document)
+    held = [one for one in ("answers", "labels") if f"{one}.csv" in listed]
+    fits = held == [name] if name else not held
+    require(fits, "The certificate lists another file of values than its mechanism has.")
+    digest = document["released"]["labels_sha256"]
+    labels = name != "labels" or listed["labels.csv"]["sha256"] == digest
     require(labels, "The certificate states another digest of labels.csv.")
     note = f" {_SIGNATURE} was not checked: any 64 bytes look like one." if signed else ""
     return f"{len(listed)} files and no other, each the one that was released.{note}"
+
+
+def values_of(document: dict[str, Any]) -> str:
+    """Return the name of the file of released values; "" where sums alone were released."""
+    method = document["public"]["method"]
+    if method in TABLES:
+        return "answers"
+    return "" if method in WITHOUT_CLASSES else "labels"
 
 
 def row_of(cells: Iterable[object]) -> str:
@@ -296,14 +312,11 @@ def findings_of(folder: str) -> Iterator[Finding]:
         yield Finding("certificate", REFUSED, str(error))
         return
     yield Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")
-    name, look = "labels", check_labels
-    if document["public"]["method"] in TABLES:
-        name, look = "answers", check_answers
-    found = [
-        looked("files", lambda: check_files(document, folder)),
-        looked(name, lambda: look(document, folder)),
-        *terms_of(document),
-    ]
+    found = [looked("files", lambda: check_files(document, folder))]
+    if name := values_of(document):
+        look = check_answers if name == "answers" else check_labels
+        found.append(looked(name, lambda: look(document, folder)))
+    found += terms_of(document)
     yield from found
     # prices are taken of what is known to be in range
     if all(finding.verdict == CONFIRMED for finding in found):

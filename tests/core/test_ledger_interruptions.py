@@ -14,8 +14,9 @@ from ledger_backends import DatabaseLedgers
 from noisy_plans import noisy, priced, released
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
+from secretballot.core.errors import UnknownEndError
 from secretballot.core.filters import Totals
-from secretballot.core.ledger.rows import Row, Rows, UnknownEndError
+from secretballot.core.ledger.rows import Row, Rows
 from secretballot.core.noise import ExactNoise
 from secretballot.learners.training.label_stream import LabelStream
 from sessions import sparse, stream_of

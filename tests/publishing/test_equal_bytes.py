@@ -88,6 +88,8 @@ def given(tmp_path: Path) -> Path:
         X, y, X_public=points, classes=["no", "yes"]
     )
     released["moments"] = moments.released_
+    sums = sb.RecordMomentsRegressor(budget=sb.PrivacyBudget(1.0, 1e-5))
+    released["sums"] = sums.fit(X, X[:, 0], X_public=points, bounds=(-3, 3)).released_
     labels = (X > 0).astype(int)
     several = sb.PATEMultiLabelClassifier(n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
     several.fit_labels(X, labels, X_public=points, labels=["a", "b", "c"])

@@ -1,19 +1,24 @@
 """The release of record moments: its student made anew from certificate and public points."""
 
+import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.exceptions import DataError
-from secretballot.publishing.job import ReleasedWeights, ReleaseJob
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.publishing.again import differing_files
+from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.release import publish, write_release
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import certificate_digest
 from secretballot_verify.__main__ import main as independent_verifier
 
 RNG = np.random.default_rng(0)
@@ -125,3 +130,125 @@ def test_a_refusal_leaves_no_folder(tmp_path: Path, model: sb.RecordMomentsClass
     with pytest.raises(DataError, match="nothing that was paid for is lost"):
         publish(tmp_path / "release", job_with(model, POINTS[:50]))
     assert not any(tmp_path.iterdir())
+
+
+NAMES = ["cough", "=fever", "rash"]
+
+
+@pytest.fixture(scope="module")
+def number() -> sb.RecordMomentsRegressor:
+    fresh = sb.RecordMomentsRegressor(bounds=(-4, 4.5), budget=sb.PrivacyBudget(4.0, 1e-5))
+    return fresh.fit(X, 3 * X[:, 0], X_public=POINTS)
+
+
+@pytest.fixture(scope="module")
+def several() -> sb.RecordMomentsClassifier:
+    fresh = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(4.0, 1e-5))
+    return fresh.fit(X, (X > [0.0, 0.5, 1.0]).astype(int), X_public=POINTS, labels=NAMES)
+
+
+def test_sums_without_labels_are_published_with_their_model(
+    tmp_path: Path, number: sb.RecordMomentsRegressor, several: sb.RecordMomentsClassifier
+) -> None:
+    for place, model in enumerate((number, several)):
+        folder = tmp_path / str(place)
+        made = write_release(folder, model.released_sums_, student="auto", X_public=POINTS)
+        assert not {"labels.csv", "answers.csv"} & {path.name for path in folder.iterdir()}
+        assert sb.verify_certificate(folder).ok
+        assert sb.verify_certificate(folder / "certificate.json").checks[-1].name == "files"
+        assert independent_verifier([str(folder)]) == 0
+        student = sb.load_student(folder / "student.onnx")
+        for one in (student, made.student):
+            assert np.array_equal(one.predict(X), model.predict(X))
+            if model is several:
+                assert np.array_equal(one.predict_proba(X), model.predict_proba(X))
+        page = (folder / "report.html").read_text()
+        assert "What stands out of the noise" in page
+        assert "Which columns carry the model" in page
+        # the same bytes again, and from the fitted student as well
+        assert differing_files(folder, student=NamedStudent("auto"), X_public=POINTS) == []
+        other = write_release(
+            tmp_path / f"{place}-fitted",
+            model.released_sums_,
+            student=model.student_,
+            X_public=POINTS,
+        )
+        names = [path.name for path in folder.iterdir()]
+        assert all(
+            (folder / name).read_bytes() == (other.path / name).read_bytes() for name in names
+        )
+
+
+@pytest.mark.parametrize("student", ["tree", LogisticRegression()], ids=str)
+def test_no_other_student_learns_from_sums_alone(
+    tmp_path: Path, several: sb.RecordMomentsClassifier, student: object
+) -> None:
+    with pytest.raises(ParameterError, match="no labels were released"):
+        write_release(tmp_path / "r", several.released_sums_, student=student, X_public=POINTS)
+
+
+def _labels_beside(folder: Path, _: dict[str, Any]) -> None:
+    (folder / "labels.csv").write_text("query,label,abstained\n")
+
+
+def _answers_beside(folder: Path, _: dict[str, Any]) -> None:
+    (folder / "answers.csv").write_text("query,value\n")
+
+
+def _no_labels(folder: Path, _: dict[str, Any]) -> None:
+    (folder / "labels.csv").unlink()
+
+
+def _other_method(folder: Path, document: dict[str, Any]) -> None:
+    (folder / "labels.csv").unlink()
+    document["public"] |= {"method": "record-moments-of-labels", "labels": NAMES}
+
+
+def _classes_of_nothing(_: Path, document: dict[str, Any]) -> None:
+    document["public"]["method"] = "record-moments"
+    del document["public"]["bounds"]
+
+
+def _fewer_sums(_: Path, document: dict[str, Any]) -> None:
+    document["released"]["values"].pop()
+
+
+def _smaller_promise(_: Path, document: dict[str, Any]) -> None:
+    document["epsilon"] = document["price"]["epsilon"] = 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "forge"),
+    [
+        ("number", _labels_beside),
+        ("number", _answers_beside),
+        ("several", _labels_beside),
+        ("model", _no_labels),
+        ("model", _other_method),
+        ("number", _classes_of_nothing),
+        ("number", _fewer_sums),
+        ("several", _smaller_promise),
+    ],
+)
+def test_both_verifiers_refuse_other_folders(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str, forge: Any
+) -> None:
+    model = request.getfixturevalue(kind)
+    released = model.released_labels_ if kind == "model" else model.released_sums_
+    folder = write_release(tmp_path / "release", released, without=["report"]).path
+    assert independent_verifier([str(folder)]) == 0
+    document = json.loads((folder / "certificate.json").read_text())
+    forge(folder, document)
+    # whatever lies there is listed, so that the digests alone refuse nothing
+    document["files"] = {
+        path.name: {
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "bytes": path.stat().st_size,
+        }
+        for path in folder.iterdir()
+        if path.name != "certificate.json"
+    }
+    document["digest"] = certificate_digest(document)
+    (folder / "certificate.json").write_text(json.dumps(document))
+    assert not sb.verify_certificate(folder).ok
+    assert independent_verifier([str(folder)]) == 4

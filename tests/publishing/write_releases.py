@@ -22,9 +22,9 @@ from secretballot.publishing.job import (
     ReleaseJob,
 )
 from secretballot.publishing.release import publish, write_release
-from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 
-TABLES = ("number", "several")
+KINDS = {"number": ReleasedTable, "several": ReleasedTable, "sums": ReleasedSums}
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
     os.umask([0o022, 0o077][private % 2])
     documents = {path.stem: json.loads(path.read_text()) for path in given.glob("*.json")}
     released = {
-        name: (ReleasedTable if name in TABLES else ReleasedLabels).from_json(document)
+        name: KINDS.get(name, ReleasedLabels).from_json(document)
         for name, document in documents.items()
     }
     points = np.load(given / "points.npy")
@@ -66,6 +66,7 @@ def main() -> None:
             released["chosen"], ChosenHypothesis("stumps"), points, schema, without=("report",)
         ),
         "moments": ReleaseJob(released["moments"], ReleasedWeights(), points, schema),
+        "sums": ReleaseJob(released["sums"], ReleasedWeights(), points, schema),
         "number": ReleaseJob(released["number"], NamedStudent("tree"), points, schema, seed=3),
         "several": ReleaseJob(
             released["several"], NamedStudent("auto"), points, schema, without=("report",)

@@ -9,11 +9,11 @@ from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import AskedInRounds, ReleaseJob, StudentSource
 from secretballot.publishing.place import released_certificate
 from secretballot.publishing.release import publish
-from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.labels_file import read_labels
-from secretballot.report.certificate.methods import has_table
+from secretballot.report.certificate.methods import WITHOUT_CLASSES, has_table
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.regular_files import read_regular
 from secretballot.report.certificate.verify import verify_certificate
@@ -22,8 +22,9 @@ _MAX_BYTES = 250 * 10**6  # of a file that is read
 _FILE_OF_PART = {"report": "report.html", "student": "student.onnx"}
 
 
-def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:
-    """Return the labels or the table of a release folder, with the certificate of the release.
+def read_release(folder: str | Path) -> ReleasedLabels | ReleasedSums:
+    """Return the labels, the table or the sums of a release folder, with the certificate of the
+    release.
 
     Raises
     ------
@@ -40,6 +41,8 @@ def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:
     own["digest"] = certificate_digest(own)
     if has_table(certificate):
         return ReleasedTable(own)
+    if certificate["public"]["method"] in WITHOUT_CLASSES:
+        return ReleasedSums(own)
     table = read_labels(
         read_regular(folder / "labels.csv", _MAX_BYTES), bound["classes"], bound["count_columns"]
     )

@@ -11,7 +11,7 @@ import numpy as np
 from secretballot._typing import AnyArray, IntArray
 from secretballot.exceptions import DataError
 from secretballot.publishing.serving import NotPortableError
-from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.student.raw_columns import RawRows
 
 
@@ -90,8 +90,8 @@ class ReleaseJob:
 
     Attributes
     ----------
-    released : ReleasedLabels or ReleasedTable
-        What was released, with its certificate.
+    released : ReleasedLabels or ReleasedSums
+        What was released, with its certificate; also a ReleasedTable.
     student : StudentSource or None
     X_public : array, sparse matrix or frame of shape (n, n_features), or None
         Public points.
@@ -108,13 +108,13 @@ class ReleaseJob:
         Public rows before and after the encoding of the schema, to check a file that encodes them
         itself.
     test : tuple of array and ndarray, or None
-        Public labelled points and the class of each, as an index; of a table the number of each, or
-        its labels as 0 and 1: the student's metrics on them are published.
+        Public labelled points and the class of each, as an index; without classes the number of
+        each, or its labels as 0 and 1: the student's metrics on them are published.
     about : mapping
         The curator's words on the release, as the field of the certificate has them.
     """
 
-    released: ReleasedLabels | ReleasedTable
+    released: ReleasedLabels | ReleasedSums
     student: StudentSource | None = None
     X_public: Any = None
     schema: Mapping[str, Any] | None = None
@@ -133,10 +133,13 @@ class ReleaseJob:
         Raises
         ------
         DataError
-            If a table was released in their place.
+            If a table, or sums alone, were released in their place.
         """
-        if isinstance(self.released, ReleasedTable):
-            raise DataError("A table was released, and this needs labels of one class each.")
+        if not isinstance(self.released, ReleasedLabels):
+            raise DataError(
+                "No labels of one class each were released, and this needs them; of record moments"
+                " publish the model itself, as the student auto."
+            )
         return self.released
 
     def canonical(self) -> "ReleaseJob":

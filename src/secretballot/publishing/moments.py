@@ -10,6 +10,7 @@ from secretballot.bases import Basis, GraphBasis, KernelBasis, TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.exceptions import DataError
 from secretballot.publishing.job import ReleaseJob
+from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.methods import has_moments
 from secretballot.students import MomentsStudent
 
@@ -34,8 +35,12 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
     basis = _basis_by_settings(public["basis"]).fit(job.X_public)
     pool = with_constant(basis.integers(job.X_public))
     weights = np.array(public["weights"][-1], dtype=np.int64)
-    n_classes = len(job.labels.classes)
-    shape = (pool.shape[1], 1 if n_classes == 2 else n_classes)
+    classes = job.released.classes if isinstance(job.released, ReleasedLabels) else None
+    labels, bounds = public.get("labels"), public.get("bounds")
+    n_columns = len(labels or classes or [bounds])
+    if classes is not None and n_columns == 2:
+        n_columns = 1  # which says both
+    shape = (pool.shape[1], n_columns)
     # in any other basis the weights would be those of another model
     digest = hashlib.sha256(pool.astype("<i8").tobytes()).hexdigest()
     if digest != public["basis_sha256"] or weights.size != shape[0] * shape[1]:
@@ -45,7 +50,13 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
             " scipy that the certificate names, on a processor of the same kind; nothing that was"
             " paid for is lost."
         )
-    return MomentsStudent(basis, weights.reshape(shape), job.labels.classes)
+    return MomentsStudent(
+        basis,
+        weights.reshape(shape),
+        classes,
+        labels=labels,
+        bounds=None if bounds is None else (bounds[0], bounds[1]),
+    )
 
 
 _BASES: dict[object, type[TableBasis] | type[KernelBasis] | type[GraphBasis]] = {

@@ -166,7 +166,7 @@ def _made_in_place(
 
 def write_release(
     folder: str | Path,
-    released: ReleasedLabels | ReleasedTable,
+    released: ReleasedLabels | ReleasedSums,
     *,
     student: Any = None,
     X_public: Any = None,
@@ -192,13 +192,14 @@ def write_release(
     ----------
     folder : path
         Folder to make.
-    released : ReleasedLabels or ReleasedTable
+    released : ReleasedLabels, ReleasedTable or ReleasedSums
         What was released, with its certificate; it is the only way in for anything that was
-        private. Of a `PATERegressor` or `PATEMultiLabelClassifier` its `released_`.
+        private: `released_` of a learner.
     student : str or classifier, optional
         A name, as for `--student`; an unfitted classifier; or one fitted to released labels and
         public points. Of a table of numbers a regressor; of a table of labels a classifier that
-        is fitted for each, or a list with a fitted one for each.
+        is fitted for each, or a list with a fitted one for each. Of sums alone "auto", the model
+        on the certificate, or a fitted one.
     X_public : array, sparse matrix or frame of shape (n, n_features), optional
         Public points: to fit the student, for the picture of its confidence, and to check the ONNX
         student.
@@ -224,7 +225,7 @@ def write_release(
     Raises
     ------
     ParameterError
-        If something else than released labels or a table is given, or the student is none.
+        If something else than what was released is given, or the student is none.
     CertificateError
         If the certificate is not the one of these labels, or `about` holds something else.
     DataError
@@ -233,18 +234,11 @@ def write_release(
     ResourceError
         If it cannot be written.
     """
-    of_table = isinstance(released, ReleasedTable)
-    if isinstance(released, ReleasedSums) and not of_table:
+    if not isinstance(released, ReleasedLabels | ReleasedSums):
         raise ParameterError(
             Parameter("released"),
-            " holds sums without labels, and a release folder is made of labels or of a table;"
-            " publish its certificate and the student of the model instead.",
-        )
-    if not isinstance(released, ReleasedLabels | ReleasedTable):
-        raise ParameterError(
-            Parameter("released"),
-            f" is a {type(released).__name__}; a release is made from ReleasedLabels, or a"
-            " ReleasedTable.",
+            f" is a {type(released).__name__}; a release is made from ReleasedLabels, a"
+            " ReleasedTable or ReleasedSums.",
         )
     for part in without:
         check_choice("exclude", part, PARTS)
@@ -272,16 +266,15 @@ def write_release(
 
 
 def _student_source(
-    student: Any, X_public: Any, released: ReleasedLabels | ReleasedTable
+    student: Any, X_public: Any, released: ReleasedLabels | ReleasedSums
 ) -> StudentSource:
     """Return a student that was given by name, unfitted or fitted."""
-    of_table = isinstance(released, ReleasedTable)
-    of_numbers = of_table and "bounds" in released.certificate["public"]
+    of_numbers = "bounds" in released.certificate.get("public", {})
     if isinstance(student, str):
         # refuses an unknown name here, before a process is asked
         (student_of_numbers if of_numbers else student_by_name)(student)
         source: StudentSource = NamedStudent(student)
-    elif isinstance(released, ReleasedTable) and isinstance(student, list | tuple):
+    elif isinstance(released, ReleasedSums) and isinstance(student, list | tuple):
         return GivenStudent(table_student_of(student, released), fitted=True)
     elif isinstance(student, type) or not hasattr(student, "predict"):
         raise ParameterError(
@@ -289,11 +282,18 @@ def _student_source(
             f" is {shown(student)}; give a name, or a classifier, fitted or not.",
         )
     elif _is_fitted(student):
-        if isinstance(released, ReleasedTable):
+        if isinstance(released, ReleasedSums):
             student = table_student_of(student, released)
         return GivenStudent(student, fitted=True)
     else:
         source = GivenStudent(clone(student), fitted=False)
+    sums_alone = isinstance(released, ReleasedSums) and not isinstance(released, ReleasedTable)
+    if sums_alone and source != NamedStudent("auto"):
+        raise ParameterError(
+            Parameter("student"),
+            f" is {shown(student)}, and no labels were released that it could learn from; give"
+            " auto, or the fitted student of the model.",
+        )
     if X_public is None:
         raise ParameterError(
             "The student is not fitted, and X_public is missing; give the public points it"

@@ -20,7 +20,7 @@ from secretballot.publishing.job import (
 )
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.story import tell_story
-from secretballot.released import ReleasedTable
+from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.methods import has_moments
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.release.folder import WrittenFiles, write_files
@@ -98,9 +98,9 @@ def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | N
     """Return how good the student is on public labelled points, where that is to be published."""
     if job.test is None or student is None:
         return None
-    if isinstance(job.released, ReleasedTable):
+    if not isinstance(job.released, ReleasedLabels):
         return metrics_of_table_student(student, *job.test)
-    return metrics_of_student(student, *job.test, job.labels.classes)
+    return metrics_of_student(student, *job.test, job.released.classes)
 
 
 def _student_of_table(job: ReleaseJob, table: ReleasedTable, say: Callable[[str], None]) -> Any:

@@ -13,7 +13,7 @@ from secretballot.data.frames import class_indices
 from secretballot.data.reading import read_table
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.certificate.methods import has_moments, has_table, is_by_record, is_chosen
+from secretballot.report.certificate.methods import has_moments, is_by_record, is_chosen
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
@@ -174,7 +174,7 @@ def evaluate(
     frame = read_table(table, role=ROLE)
     students = [read_student_file(path) for path in releases]
     cautions += dict.fromkeys(_caution_of_columns(student, frame) for student in students)
-    if has_table(found[0].certificate):
+    if not found[0].certificate["released"]["classes"]:
         if len(found) > 1:
             raise ParameterError(
                 "Of numbers, or of several labels, one release is evaluated at a time; leave the"

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +47,7 @@ from secretballot.data.sources import source_of
 from secretballot.data.stored import StoredTable
 from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.moments.estimators import RecordMomentsClassifier
+from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers, choose_terms
 from secretballot.learners.pate.estimated_size import EstimatedSize
@@ -67,7 +67,7 @@ from secretballot.publishing.job import (
     StudentSource,
 )
 from secretballot.queries import InRounds, strategy_by_name
-from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
 from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.caution import (
@@ -149,6 +149,11 @@ _OF_LABELS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "sets": ({"ballot": "sets"}, ("most_named", "release")),
 }
 _KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
+#: What takes a delta of 0, by the target.
+_PURE = {
+    kind: f"; for a delta of 0 use method {PATE} with mechanism {name}"
+    for kind, name in (("class", "laplace"), ("number", "quantile"))
+}
 _OF_A_TARGET = {"class": _OF_CLASSES, "number": _OF_NUMBERS, "labels": _OF_LABELS}
 
 
@@ -173,7 +178,7 @@ class Fitted:
 
     Attributes
     ----------
-    released : ReleasedLabels or ReleasedTable
+    released : ReleasedLabels or ReleasedSums
     student : StudentSource or None
     asked : AskedInRounds or None
     spread : MomentsSpread or None
@@ -183,7 +188,7 @@ class Fitted:
     n_candidates : int or None
     """
 
-    released: ReleasedLabels | ReleasedTable
+    released: ReleasedLabels | ReleasedSums
     student: StudentSource | None
     asked: AskedInRounds | None = None
     spread: MomentsSpread | None = None
@@ -242,8 +247,12 @@ class Method:
             raise ParameterError(
                 Parameter("method"),
                 f" is {self.settings.name}, which learns classes, and the target is"
-                f" {_KINDS[self.spec.data.kind]}; use pate.",
+                f" {_KINDS[self.spec.data.kind]}; use {MOMENTS} or {PATE}.",
             )
+        if self.spec.data.kind == "number":
+            checked_range(self.tables.bounds)
+        elif self.spec.data.kind == "labels":
+            checked_labels(self.tables.labels)
         check_choice("relation", self.spec.budget.relation, RELATIONS)
         if self.spec.budget.relation == "replace-one" and self.tables.unit is not None:
             raise ParameterError(
@@ -294,6 +303,8 @@ class Method:
             self.spec.price, self.spec.data.n_records, inputs.n_units, self.n_teachers(inputs)
         )
         yield from cautions_of_ids(inputs.repeating_ids)
+        if self.spec.data.kind == "number":
+            yield from cautions_of_targets(self.tables, inputs, watch)
 
     def n_teachers(self, inputs: Any) -> int | None:
         """Return the number of teachers, None of a method without any."""
@@ -312,8 +323,18 @@ class Method:
         """Release, and return what came of it; the student is fitted elsewhere."""
         raise NotImplementedError
 
+    def _given(self, inputs: RunInputs) -> dict[str, Any]:
+        """Return what a learner's fit takes: records, points, and what the target is."""
+        of_target: dict[str, dict[str, Any]] = {
+            "number": {"bounds": self.tables.bounds},
+            "labels": {"labels": self.tables.labels},
+        }
+        return {**inputs.for_fit, **of_target.get(self.spec.data.kind, {})}
+
     def _classes_of_student(self, inputs: Any) -> Sequence[Any]:
-        return tuple(inputs.classes)
+        if self.spec.data.kind == "class":
+            return tuple(inputs.classes)
+        return () if self.spec.data.kind == "number" else (0, 1)
 
     def _quoted(self, released: str, sigma: float, sizes: Sizes, **more: Any) -> Quote:
         price = self.spec.price
@@ -345,7 +366,7 @@ class Method:
             raise ParameterError(
                 Parameter("delta"),
                 f" is {self.spec.price.delta:g}, and method {self.settings.name} needs more, such"
-                " as 1e-6; for a delta of 0 use method pate with mechanism laplace.",
+                f" as 1e-6{_PURE.get(self.spec.data.kind, '')}.",
             )
 
 
@@ -353,12 +374,26 @@ class Moments(Method):
     """Noisy sums over all records."""
 
     step = "Adding up records"
+    targets = ("class", "number", "labels")
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
         self._needs_delta()
+        if self.spec.data.kind != "class":
+            self._refuse_settings_of_classes()
         student_by_name(self.settings.student)
         super().check()
+
+    def _refuse_settings_of_classes(self) -> None:
+        for name in ("student", "class_weight", "positive_rate"):
+            given = getattr(self.settings, name)
+            if given not in ("auto", None):
+                raise ParameterError(
+                    name_part(name),
+                    f" is {shown(given)}, and record moments of"
+                    f" {_KINDS[self.spec.data.kind]} publish the model itself; leave it out, or use"
+                    f" method {PATE}.",
+                )
 
     def check_inputs(self, inputs: Any, watch: Watch) -> None:
         """Refuse settings that do not go with the tables."""
@@ -373,19 +408,33 @@ class Moments(Method):
         # a record that is replaced moves a sum twice as far as one that comes or goes
         moved = 2 if self.spec.budget.relation == "replace-one" else 1
         sigma = moved * math.sqrt(n_stages) / gaussian_mu(price.epsilon, price.delta)
-        return self._quoted(f"{n_stages} noisy sums over all records", sigma, sizes)
+        return self._quoted(
+            f"{n_stages} noisy sums over all records",
+            sigma,
+            sizes,
+            can_be_planned=self.spec.data.kind == "class",
+        )
 
     def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
+        basis, common = basis_of_schema(inputs.schema), self._of_fit(folder, ledger)
+        if self.spec.data.kind == "number":
+            of_number = RecordMomentsRegressor(basis, **common)
+            _learn(of_number.fit_labels, self._given(inputs), watch)
+            return Fitted(of_number.released_, ReleasedWeights())
+        if self.spec.data.kind == "labels":
+            of_labels = RecordMomentsClassifier(basis, **common)
+            _learn(of_labels.fit_labels, self._given(inputs), watch)
+            return Fitted(of_labels.released_, ReleasedWeights())
         rate = self.settings.positive_rate
         model = RecordMomentsClassifier(
-            basis_of_schema(inputs.schema),
+            basis,
             student_by_name(self.settings.student),
             class_weight=weights_of_classes(self.settings, inputs.classes),
             class_shares=None if rate is None else {inputs.classes[1]: rate},
-            **self._of_fit(folder, ledger),
+            **common,
         )
-        _fit_labels(model, inputs, watch)
+        _learn(model.fit_labels, self._given(inputs), watch)
         auto = self.settings.student == "auto"
         return Fitted(
             model.released_,
@@ -439,7 +488,7 @@ class RecordVotes(Method):
             student=student_by_name(self.settings.student),
             **self._of_fit(folder, ledger),
         )
-        _fit_labels(model, inputs, watch)
+        _learn(model.fit_labels, self._given(inputs), watch)
         return Fitted(model.released_, NamedStudent(self.settings.student))
 
     def _n_points(self, n_public: int) -> int:
@@ -613,7 +662,7 @@ class Pate(Method):
             progress=watch.progress,
             **self._of_fit(folder, ledger),
         )
-        _fit_labels(model, inputs, watch)
+        _learn(model.fit_labels, self._given(inputs), watch)
         note_few_answers(model.released_, watch)
         name, round_size = self._strategy
         asked = None
@@ -652,11 +701,8 @@ class PateOfTargets(Pate):
                 f" goes with one target of classes, and the target is"
                 f" {_KINDS[self.spec.data.kind]}; leave it out.",
             )
-        if self.spec.data.kind == "number":
-            checked_range(self.tables.bounds)
-        else:
-            labels = checked_labels(self.tables.labels)
-            found, n_labels = self.mechanism, len(labels)
+        if self.spec.data.kind == "labels":
+            found, n_labels = self.mechanism, len(checked_labels(self.tables.labels))
             check_ballot(found.get("ballot", "labels"), found.get("most_named"), n_labels)
         super().check()
 
@@ -674,18 +720,6 @@ class PateOfTargets(Pate):
         """The name of the teacher."""
         kind = "ridge" if self.spec.data.kind == "number" else "logistic"
         return str(self.settings.teacher or kind)
-
-    def read(self, watch: Watch, vault: Path | None) -> RunInputs:
-        """Return the tables, read and checked."""
-        return read_inputs(self.tables, watch)
-
-    def _classes_of_student(self, inputs: Any) -> Sequence[Any]:
-        return () if self.spec.data.kind == "number" else (0, 1)
-
-    def questions(self, inputs: Any, watch: Watch | None = None) -> Iterator[Caution]:
-        """Yield what is to be asked once the tables are known."""
-        yield from super().questions(inputs, watch)
-        yield from cautions_of_targets(self.tables, inputs, watch)
 
     def terms(self, sizes: Sizes) -> Terms:
         """Return recipe and noise, from public numbers alone; nothing is paid."""
@@ -730,11 +764,7 @@ class PateOfTargets(Pate):
         model = self._table_learner(
             self.n_teachers(inputs), progress=watch.progress, **self._of_fit(folder, ledger)
         )
-        with public_warnings_noted(watch):
-            if isinstance(model, PATERegressor):
-                model.fit_labels(**inputs.for_fit, bounds=self.tables.bounds)
-            else:
-                model.fit_labels(**inputs.for_fit, labels=self.tables.labels)
+        _learn(model.fit_labels, self._given(inputs), watch)
         return Fitted(model.released_, NamedStudent(self.settings.student))
 
     def _table_learner(
@@ -958,10 +988,10 @@ def _named(setting: str, text: str) -> tuple[str, dict[str, int | float | str]]:
     raise ParameterError(name_part(setting), problem)
 
 
-def _fit_labels(model: Any, inputs: Any, watch: Watch) -> None:
+def _learn(fit: Callable[..., Any], given: Mapping[str, Any], watch: Watch) -> None:
     """Fit all but the student, which is fitted where no private data ever was."""
     with public_warnings_noted(watch):
-        model.fit_labels(**inputs.for_fit)
+        model = fit(**given)
     coverage = getattr(model, "coverage_", None)
     if coverage is not None and coverage.is_poor:
         watch.note(coverage.warning, private=False)

@@ -19,7 +19,7 @@ from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
-from secretballot.released import ReleasedTable
+from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics, metrics_of_student
@@ -51,7 +51,7 @@ class Outcome:
     metrics : Metrics, TableMetrics or None
         How good the student is on the rows of the evaluation table; None of a run that is repeated.
     queries, answered : int
-        Public points asked, or labelled, and answered.
+        Public points asked, or labelled, and answered; 0 where sums alone were released.
     release, vault : Path
     files : tuple of str
         Names of the files in the release.
@@ -212,7 +212,7 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
     )
     if isinstance(inputs, VoteInputs):  # which have no public points
         return job
-    classes = None if isinstance(fitted.released, ReleasedTable) else inputs.classes
+    classes = inputs.classes if isinstance(fitted.released, ReleasedLabels) else None
     return replace(
         job,
         X_public=inputs.X_public,
@@ -228,6 +228,8 @@ def _counts(fitted: Fitted) -> tuple[int, int]:
     released = fitted.released
     if isinstance(released, ReleasedTable):
         return len(released.rows), len(released.rows)
+    if not isinstance(released, ReleasedLabels):
+        return 0, 0
     return len(released.queries), int(released.answered.sum())
 
 

@@ -787,9 +787,6 @@ class Sources:
             )
         if telling is not None and MOMENTS not in fitting:
             return fitting[0], f"{telling} is a setting of {fitting[0]}"
-        bounds, target = self.given.get("bounds"), words_of(self.given.get("target", ()))
-        if bounds is not None or len(target) > 1:
-            return PATE, f"the target is {'a number' if bounds is not None else 'several labels'}"
         return MOMENTS, "the default for tables"
 
 

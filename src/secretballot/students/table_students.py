@@ -17,8 +17,9 @@ from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.released import ReleasedTable, labels_of_table
+from secretballot.released import ReleasedSums, ReleasedTable, labels_of_table
 from secretballot.students.fitting import default_student, fit_student
+from secretballot.students.moments_student import MomentsStudent
 
 
 # scikit-learn ships no types
@@ -193,21 +194,21 @@ def fit_table_student(
     return LabelsStudent(students, list(terms["labels"]))
 
 
-def table_student_of(student: Any, table: ReleasedTable) -> Any:
-    """Return a student that was fitted elsewhere, as one of the table.
+def table_student_of(student: Any, table: ReleasedSums) -> Any:
+    """Return a student that was fitted elsewhere, as one of the target of a table, or of sums.
 
     Parameters
     ----------
     student : fitted regressor, or sequence of fitted classifiers, one for each label
-        Or a student of tables already.
-    table : ReleasedTable
+        Or a student of tables, or of sums, already.
+    table : ReleasedTable or ReleasedSums
 
     Raises
     ------
     ParameterError
         If it is no student of this table.
     """
-    if isinstance(student, TableStudent):
+    if isinstance(student, TableStudent | MomentsStudent):
         return student
     terms = table.certificate["public"]
     if "bounds" in terms and hasattr(student, "predict"):
@@ -218,7 +219,7 @@ def table_student_of(student: Any, table: ReleasedTable) -> Any:
     wanted = "one regressor" if labels is None else f"a list of {len(labels)} classifiers"
     raise ParameterError(
         Parameter("student"),
-        f" is {shown(student)}, and the table is one of {wanted}; give the `student_` of its"
+        f" is {shown(student)}, and the release is one of {wanted}; give the `student_` of its"
         " model, a name, or a learner that is not fitted.",
     )
 

@@ -220,8 +220,7 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     student_ : fitted classifier
     released_ : ReleasedLabels or ReleasedSums
         Labels of all public points by the model, not those that were given; its certificate holds
-        the released sums. Of several labels the sums alone, which `write_release` does not take:
-        publish certificate and student.
+        the released sums; of several labels there are no labels of public points.
     certificate_ : dict
         What may be shown to a stranger.
     coverage_ : Coverage or None
@@ -332,8 +331,7 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     student_ : MomentsStudent
         The model, without anything private; it can be pickled.
     released_ : ReleasedSums
-        Everything that was released. There are no labels of public points, so `write_release` does
-        not take it: publish certificate and student.
+        Everything that was released, without labels of public points.
     certificate_ : dict
         What may be shown to a stranger; it holds the released sums.
     coverage_ : Coverage

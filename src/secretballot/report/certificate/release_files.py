@@ -4,17 +4,17 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.answers_file import ANSWERS_FILE
-from secretballot.report.certificate.methods import TABLES, has_table
+from secretballot.report.certificate.methods import TABLES, WITHOUT_CLASSES
 from secretballot.report.certificate.models import CERTIFICATE_FILE, Certificate
 from secretballot.report.certificate.regular_files import named, regular_digest
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
 from secretballot.report.wording import count_text
 
 LABELS_FILE = "labels.csv"
+README_FILE = "README.txt"  # of every release
 _MAX_FILES = 1000
 MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
 
@@ -22,7 +22,7 @@ MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested 
 _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
     LABELS_FILE: (b"query,label,abstained",),
     ANSWERS_FILE: (b"query,",),
-    "README.txt": (b"",),
+    README_FILE: (b"",),
     "model-card.md": (b"# Model card",),
     "schema.json": (b"{",),
     "queries.json": (b"{",),
@@ -38,9 +38,12 @@ def is_release_file(name: str) -> bool:
     return name in _BEGINNINGS or _PICTURE.fullmatch(name) is not None
 
 
-def values_file(certificate: Mapping[str, Any]) -> str:
-    """Return the name of the file with the released values: answers of a table, else labels."""
-    return ANSWERS_FILE if has_table(certificate) else LABELS_FILE
+def values_file(method: str) -> str | None:
+    """Return the name of the file with the released values, answers of a table or labels; None of
+    sums alone, which stand on the certificate."""
+    if method in TABLES:
+        return ANSWERS_FILE
+    return None if method in WITHOUT_CLASSES else LABELS_FILE
 
 
 def check_files(certificate: Certificate, folder: Path) -> str:
@@ -60,7 +63,7 @@ def check_files(certificate: Certificate, folder: Path) -> str:
             " stored answer costs nothing)."
         )
     # names and sizes before contents: a forger's folder may hold more than anybody can read
-    values = ANSWERS_FILE if certificate.public["method"] in TABLES else LABELS_FILE
+    values = values_file(certificate.public["method"])
     _check_names(set(listed), _names_in(folder), values)
     if not sum(about.bytes for about in listed.values()) <= MAX_TOTAL:
         raise CertificateError(
@@ -82,8 +85,7 @@ def check_files(certificate: Certificate, folder: Path) -> str:
                 f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}."
             )
     # answers stand on the certificate itself, and need no digest
-    digest = listed[values].sha256
-    if values == LABELS_FILE and digest != certificate.released.labels_sha256:
+    if values == LABELS_FILE and listed[LABELS_FILE].sha256 != certificate.released.labels_sha256:
         raise CertificateError(f"The certificate states two digests of {LABELS_FILE}.")
     return f"{count_text(len(listed), 'file')} and no other, each the one that was released."
 
@@ -106,14 +108,14 @@ def _names_in(folder: Path) -> set[str]:
     return found - {CERTIFICATE_FILE, SIGNATURE_FILE}
 
 
-def _check_names(listed: set[str], found: set[str], values: str) -> None:
+def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
     other = {LABELS_FILE, ANSWERS_FILE} - {values}
     strange = sorted(name for name in listed if not is_release_file(name) or name in other)
     if strange:
         raise CertificateError(
             f"The certificate lists {named(strange[0])}, which is no file of a release."
         )
-    if values not in listed:
+    if values is not None and values not in listed:
         raise CertificateError(f"The certificate lists no {values}.")
     if found - listed:
         name = named(min(found - listed))

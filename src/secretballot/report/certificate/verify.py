@@ -37,6 +37,7 @@ from secretballot.report.certificate.models import (
 from secretballot.report.certificate.plan_checks import check_choices, check_plan, stands_alone
 from secretballot.report.certificate.release_files import (
     LABELS_FILE,
+    README_FILE,
     check_files,
     values_file,
 )
@@ -145,12 +146,13 @@ def verify_certificate(
     Parameters
     ----------
     certificate : mapping or path
-        The certificate, its file, or a release folder. A file that stands beside a ``labels.csv``
-        or ``answers.csv`` is taken for that of a release folder, and the folder is checked too.
+        The certificate, its file, or a release folder. A file that stands beside a ``labels.csv``,
+        ``answers.csv`` or ``README.txt`` is taken for that of a release folder, and the folder is
+        checked too.
     folder : path, optional
         Release folder, whose files must be those that the certificate lists, and whose
-        ``labels.csv`` or ``answers.csv`` must hold what was paid for. By default the folder that
-        `certificate` names or stands in.
+        ``labels.csv`` or ``answers.csv``, where it has one, must hold what was paid for. By default
+        the folder that `certificate` names or stands in.
     key : path, optional
         File with the public key of whoever is to have signed the release folder, Ed25519 in PEM; a
         release that is not signed with it fails the check.
@@ -178,7 +180,8 @@ def verify_certificate(
         if path.is_dir():
             path, place = path / CERTIFICATE_FILE, place or path
         elif path.name == CERTIFICATE_FILE and any(
-            os.path.lexists(path.with_name(name)) for name in (LABELS_FILE, ANSWERS_FILE)
+            os.path.lexists(path.with_name(name))
+            for name in (LABELS_FILE, ANSWERS_FILE, README_FILE)
         ):
             place = place or path.parent
         if path.name == CERTIFICATE_FILE:
@@ -207,9 +210,9 @@ def verify_certificate(
     unasked = (_NO_KEY,) if signed and key is None else ()
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER, *unasked))
-    values = values_file(document)
+    values = values_file(document["public"]["method"])
     checks.append(_check_made("files", lambda _: check_files(read.certificate, place), read))
-    if agree:
+    if agree and values is not None:
         holds = check_answers if values == ANSWERS_FILE else check_rows
         name = values.removesuffix(".csv")
         checks.append(
@@ -355,6 +358,8 @@ def _check_released(read: _Read) -> str:
     most = mechanism.max_answers if isinstance(mechanism, ConfidentLabels) else queries
     if not answered <= min(queries, most):
         raise CertificateError(f"The events pay for {most} answers; {answered} were released.")
+    if not released.classes:
+        return "Noisy sums alone, all of them paid for by the events."
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
 
 

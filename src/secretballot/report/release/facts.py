@@ -9,7 +9,7 @@ import numpy as np
 from secretballot._rows import take_rows
 from secretballot._typing import AnyArray, FloatArray
 from secretballot.exceptions import DataError
-from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
 from secretballot.report.certificate.methods import (
     EXPONENTIAL,
@@ -44,6 +44,7 @@ class Facts:
         The certificate, and what `stated` returns of it.
     kind : {"votes", "record-votes", "sums", "choice", "labels", "numbers"}
         The last two are tables.
+    target : {"class", "number", "labels"}
     epsilon, delta : float
         Of the release and what was chosen for it.
     asked, answered : int
@@ -53,17 +54,21 @@ class Facts:
     """
 
     def __init__(
-        self, released: ReleasedLabels | ReleasedTable, student: Any = None, X_public: Any = None
+        self, released: ReleasedLabels | ReleasedSums, student: Any = None, X_public: Any = None
     ) -> None:
         self._released, self._student, self._points = released, student, X_public
         self.certificate, self.terms = released.certificate, stated(released.certificate)
         self.kind = _KINDS.get(self.terms["method"], "votes")
+        self.target = "number" if "bounds" in self.terms else "class"
+        if self.target == "class" and not isinstance(released, ReleasedLabels):
+            self.target = "labels"
         self.epsilon, self.delta = total_price(self.certificate)
         self.classes: tuple[Any, ...] = ()
         self.counts, self.sigma = False, 0.0
+        self.asked = self.answered = 0
         if isinstance(released, ReleasedTable):
             self.asked = self.answered = len(released.rows)
-        else:
+        elif isinstance(released, ReleasedLabels):
             self.asked, self.answered = len(released.queries), int(released.answered.sum())
             self.classes, self.counts = tuple(released.classes), released.noisy_counts is not None
             self.sigma = float(released.sigma or 0)
@@ -84,11 +89,11 @@ class Facts:
         """How many answers are within one standard deviation of another one, and of how many; None
         where no counts tell."""
         released, terms = self._released, self.terms
-        if isinstance(released, ReleasedTable):
+        if isinstance(released, ReleasedSums):
             # a set's own count is not read against half of the teachers
             if terms.get("ballot") != "labels" or terms["release"] != "counts":
                 return None
-            close = np.abs(released.answers - terms["n_teachers"] / 2) <= terms["sigma"]
+            close = np.abs(np.array(terms["values"]) - terms["n_teachers"] / 2) <= terms["sigma"]
             return int(close.sum()), close.size
         counts = released.noisy_counts
         if counts is None or not len(counts):
@@ -106,7 +111,7 @@ class Facts:
     def agreement(self) -> tuple[int, int] | None:
         """At how many answered points the student says what was released, and of how many."""
         released = self._released
-        if isinstance(released, ReleasedTable) or not released.answered.any():
+        if isinstance(released, ReleasedSums) or not released.answered.any():
             return None
         answered = np.flatnonzero(released.answered)
         answered = answered[:: -(-len(answered) // _MOST_POINTS)]
@@ -144,7 +149,7 @@ class Facts:
         released = self._released
         if self.kind == "sums":
             return coverage_on(self.terms)
-        if isinstance(released, ReleasedTable) or released.noisy_counts is None:
+        if isinstance(released, ReleasedSums) or released.noisy_counts is None:
             return None
         return coverage_by_votes(self.terms, released.noisy_counts)
 

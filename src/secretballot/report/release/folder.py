@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.answers_file import ANSWERS_FILE, answers_bytes
 from secretballot.report.certificate.build import with_about, with_files
 from secretballot.report.certificate.labels_file import class_text, labels_blocks
@@ -69,7 +69,7 @@ class WrittenFiles:
 
 def write_files(
     folder: Path,
-    released: ReleasedLabels | ReleasedTable,
+    released: ReleasedLabels | ReleasedSums,
     *,
     student: Any = None,
     X_public: Any = None,
@@ -89,9 +89,9 @@ def write_files(
     ----------
     folder : Path
         Empty.
-    released : ReleasedLabels or ReleasedTable
+    released : ReleasedLabels or ReleasedSums
         What was released, with its certificate; it is the only way in for anything that was
-        private.
+        private. Sums, and the model that follows from them, stand on the certificate alone.
     student : fitted classifier, or student of tables, optional
         Trained on released values and public points.
     X_public : array, sparse matrix or frame of shape (n, n_features), optional
@@ -130,7 +130,7 @@ def write_files(
     if isinstance(released, ReleasedTable):
         content = answers_bytes(released.certificate)
         written.write(ANSWERS_FILE, "the released answers, one line for each query", content)
-    else:
+    elif isinstance(released, ReleasedLabels):
         _write_labels(written, released)
     written.files[CERTIFICATE_FILE] = (
         "what was promised and done; `secretballot verify .` checks it"
@@ -306,13 +306,13 @@ def _json_bytes(value: Mapping[str, Any]) -> bytes:
     raise DataError("schema holds a value that JSON cannot carry; use strings, numbers and lists.")
 
 
-def _formula_like(released: ReleasedLabels | ReleasedTable) -> list[str]:
+def _formula_like(released: ReleasedLabels | ReleasedSums) -> list[str]:
     """Return the classes, or names of labels, that a spreadsheet might take for a formula."""
-    names: Sequence[object]
-    if isinstance(released, ReleasedTable):
-        names = released.certificate["public"].get("labels", [])
-    else:
+    names: Sequence[object] = ()
+    if isinstance(released, ReleasedLabels):
         names = released.classes
+    elif isinstance(released, ReleasedTable):
+        names = released.certificate["public"].get("labels", ())
     texts = [class_text(value) for value in names]
     return [text for text in texts if text.startswith(_FORMULA_STARTS) and not _is_number(text)]
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from secretballot._typing import FloatArray
 from secretballot.bases import TableBasis
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.released import ReleasedLabels, ReleasedTable, labels_of_table
+from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable, labels_of_table
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics
@@ -32,7 +32,7 @@ from secretballot.report.table_metrics import TableMetrics
 
 
 def render_page(
-    released: ReleasedLabels | ReleasedTable,
+    released: ReleasedLabels | ReleasedSums,
     *,
     student: Any = None,
     X_public: Any = None,
@@ -45,7 +45,7 @@ def render_page(
 
     Parameters
     ----------
-    released : ReleasedLabels or ReleasedTable
+    released : ReleasedLabels or ReleasedSums
         What was released, with its certificate.
     student : fitted classifier, or student of tables, optional
         Trained on it.
@@ -65,24 +65,25 @@ def render_page(
     MissingExtraError
         If matplotlib is not installed.
     ParameterError
-        If something else than released labels or a released table is given.
+        If something else than what was released is given.
     """
-    if not isinstance(released, ReleasedLabels | ReleasedTable):
+    if not isinstance(released, ReleasedLabels | ReleasedSums):
         raise ParameterError(
             Parameter("released"),
-            f" is a {type(released).__name__}; a page is made from ReleasedLabels, or a"
-            " ReleasedTable.",
+            f" is a {type(released).__name__}; a page is made from ReleasedLabels, a ReleasedTable"
+            " or ReleasedSums.",
         )
     facts = Facts(released, student, X_public)
     pictures = {"budget": draw_budget(facts.certificate)}
     captions = {"budget": say("budget", facts.certificate), "votes": say("votes", facts)}
-    pictures["votes"] = _picture_of_answers(released, facts)
+    if isinstance(released, ReleasedLabels | ReleasedTable):
+        pictures["votes"] = _picture_of_answers(released, facts)
     _draw_student(pictures, captions, facts, student, X_public)
     if facts.kind == "sums":
         pictures["moments"] = draw_moments(facts.terms)
         captions["moments"] = say("moments", released_sizes(facts.terms))
         _draw_columns(pictures, student, X_public, schema)
-        captions["columns"] = say("columns")
+        captions["columns"] = say("columns", facts)
     queries = []
     if story is not None and isinstance(released, ReleasedLabels):
         silent = int((~released.answered).sum())
@@ -130,14 +131,14 @@ def _draw_student(
         return
     # our own student of noisy counts predicts votes; any other predicts the class itself
     of_votes, n_tried = hasattr(student, "predict_shares"), 0
-    if facts.kind in ("labels", "numbers"):
+    if facts.target != "class":
         said = answers_of_student(student, some_points(X_public))
-        dimensions = 2 if facts.kind == "labels" else 1
+        dimensions = 2 if facts.target == "labels" else 1
         if said is None or said.ndim != dimensions or not np.isfinite(said.astype(float)).all():
             captions["confidence"] = "The student gave no answers to draw."
             return
         n_tried = len(said)
-        if facts.kind == "labels":
+        if facts.target == "labels":
             picture = draw_shares("confidence", facts.terms["labels"], said.mean(axis=0))
         else:
             bounds = facts.terms["bounds"]

@@ -7,7 +7,7 @@ from typing import Any
 
 #: What the list of files says of a student that encodes raw columns itself, and of one that does
 #: not.
-ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, probabilities out"
+ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
 ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
 
 _READER = """\
