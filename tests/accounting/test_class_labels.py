@@ -201,7 +201,9 @@ def test_labels_never_cost_more_than_their_counts_and_more_of_them_no_less():
     for sigma in (0.3, 1.0, 3.0, 12.0, 2500.0):
         for queries in (1, 50):
             event = class_event(sigma, queries)
-            assert delta_upper([event], 1.0) <= delta_upper([event.rough()], 1.0) * (1 + 1e-9)
+            # what a price adds for rounding decides below 1e-15
+            most = delta_upper([event.rough()], 1.0) * (1 + 1e-9) + 1e-15
+            assert delta_upper([event], 1.0) <= most
     costs = [delta_upper([class_event(12.0, n)], 1.0) for n in (1, 2, 20)]
     assert costs == sorted(costs)
 

@@ -681,7 +681,7 @@ def test_a_password_is_told_to_nobody_but_the_server(
         ["ledger", "show", wrong, "--json"],
         ["ledger", "show", right.replace(f":{SECRET}", f":{SECRET}@")],
         ["ledger", "history", wrong],
-        ["ledger", "create", right, "--dataset", "x", "--epsilon", "1", "--delta", "1e-6"],
+        ["ledger", "create", right, "--dataset", "x", "--total", "1,1e-6"],
         ["ledger", "grant", right, "asker"],
     ):
         result = CliRunner().invoke(app, words)
@@ -694,8 +694,8 @@ def test_a_password_is_told_to_nobody_but_the_server(
 
 def test_commands_take_a_database(databases: DatabaseLedgers) -> None:
     place = databases.place()
-    terms = ["--dataset", "registry", "--epsilon", "2", "--delta", "1e-5"]
-    for words in (["create", place, *terms], ["show", place], ["history", place], ["check", place]):
+    terms = ["--dataset", "registry", "--total", "2,1e-5"]
+    for words in (["create", place, *terms], ["show", place], ["check", place]):
         result = CliRunner().invoke(app, ["ledger", *words])
         assert result.exit_code == 0, result.output
     assert Ledger.open_existing(place).head()[1] in result.output

@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import secretballot as sb
 from secretballot.accounting import WeakSignalWarning
 from secretballot.learners.pate import classifier as pate
-from secretballot.learners.training import trained
+from secretballot.learners.training import trial_fit
 from secretballot.learners.training.inputs import with_public_types
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -124,7 +124,7 @@ def test_an_interrupted_fit_resumes_its_teachers(
         raise AssertionError("a finished teacher was trained again")
 
     monkeypatch.setattr(LogisticRegression, "fit", refuse)
-    monkeypatch.setattr(trained, "tried_teacher", lambda teacher, *_: teacher)
+    monkeypatch.setattr(trial_fit, "tried_teacher", lambda teacher, *_: teacher)
     assert len(_fit(data, vault=tmp_path / "vault").released_.queries) == 600
 
 

@@ -399,7 +399,7 @@ def test_classes_are_handed_on():
     [
         ({"y_index": np.zeros(139, dtype=int)}, "y_index has the type int64 and the shape"),
         ({"y_index": np.zeros((140, 1), dtype=int)}, "y_index has the type int64 and the shape"),
-        ({"y_index": np.zeros(140)}, "integers from 0 to 2"),
+        ({"y_index": np.zeros(140)}, "one integer from 0 to 2"),
         (
             {"y_index": np.r_[3, np.zeros(139, dtype=int)]},
             r"y_index is out of the range 0 to 2 in row 0",
