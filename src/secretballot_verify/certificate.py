@@ -299,7 +299,7 @@ _METHODS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
     "stability-quantile": (("stability-quantile",), set(), set()),
 }
 #: Methods whose outcome is no label.
-WITHOUT_CLASSES = {*_MOMENTS, *TABLES} - {"record-moments"}
+_WITHOUT_CLASSES = {*_MOMENTS, *TABLES} - {"record-moments"}
 _STREAM_SHAPE: dict[str, dict[str, Rule]] = {
     "sparse-vector": {
         **dict.fromkeys(("threshold_scale", "query_scale"), _IS_SCALE),
@@ -539,7 +539,7 @@ def check_mechanism(document: dict[str, Any]) -> str:
     same = (guarantee["unit"], guarantee["relation"]) == (document["unit"], document["relation"])
     require(same, "The shape is about another unit or relation than the certificate.")
     check_public(mechanism, public)
-    labelled = (not released["classes"]) == (method in WITHOUT_CLASSES)
+    labelled = (not released["classes"]) == (method in _WITHOUT_CLASSES)
     require(labelled, "Labels have two or more classes, and sums or tables alone have none.")
     voted = released["n_teachers"] == (shape.get("n_teachers") or 0)
     require(voted, "The mechanism was priced for another number of teachers than voted.")
