@@ -30,13 +30,7 @@ from itertools import islice
 from typing import Any
 
 from secretballot_verify import certificate, games
-from secretballot_verify.certificate import (
-    TABLES,
-    WITHOUT_CLASSES,
-    WrongError,
-    require,
-    shown,
-)
+from secretballot_verify.certificate import TABLES, WrongError, require, shown
 from secretballot_verify.games import MINUTES, UndecidedError
 from secretballot_verify.prices import ERROR, price_of
 
@@ -137,10 +131,9 @@ def check_files(document: dict[str, Any], folder: str) -> str:
 
 def values_of(document: dict[str, Any]) -> str:
     """Return the name of the file of released values; "" where sums alone were released."""
-    method = document["public"]["method"]
-    if method in TABLES:
+    if document["public"]["method"] in TABLES:
         return "answers"
-    return "" if method in WITHOUT_CLASSES else "labels"
+    return "labels" if document["released"]["classes"] else ""
 
 
 def row_of(cells: Iterable[object]) -> str:

@@ -323,7 +323,7 @@ _METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "stability-quantile": (("stability-quantile",), {}),
 }
 #: Methods whose outcome is no label.
-WITHOUT_CLASSES = {*_MOMENTS, *TABLES} - {"record-moments"}
+_WITHOUT_CLASSES = {*_MOMENTS, *TABLES} - {"record-moments"}
 _KINDS: dict[str, dict[str, Rule]] = {
     "noisy-votes": {
         "noise": one_of("gaussian", "laplace"),
@@ -560,7 +560,7 @@ def check_mechanism(document: dict[str, Any]) -> str:
     same = (guarantee["unit"], guarantee["relation"]) == (document["unit"], document["relation"])
     require(same, "The shape is about another unit or relation than the certificate.")
     check_public(mechanism, public)
-    labelled = (not released["classes"]) == (method in WITHOUT_CLASSES)
+    labelled = (not released["classes"]) == (method in _WITHOUT_CLASSES)
     require(labelled, "Labels have two or more classes, and sums or tables alone have none.")
     voted = released["n_teachers"] == (shape.get("n_teachers") or 0)
     require(voted, "The mechanism was priced for another number of teachers than voted.")

@@ -204,6 +204,11 @@ def _other_method(folder: Path, document: dict[str, Any]) -> None:
     document["public"] |= {"method": "record-moments-of-labels", "labels": NAMES}
 
 
+def _no_classes(folder: Path, document: dict[str, Any]) -> None:
+    (folder / "labels.csv").unlink()
+    document["released"] |= {"classes": [], "queries": 0, "answered": 0}
+
+
 def _classes_of_nothing(_: Path, document: dict[str, Any]) -> None:
     document["public"]["method"] = "record-moments"
     del document["public"]["bounds"]
@@ -225,6 +230,7 @@ def _smaller_promise(_: Path, document: dict[str, Any]) -> None:
         ("several", _labels_beside),
         ("model", _no_labels),
         ("model", _other_method),
+        ("model", _no_classes),
         ("number", _classes_of_nothing),
         ("number", _fewer_sums),
         ("several", _smaller_promise),

@@ -184,8 +184,8 @@ def test_a_value_that_cannot_be_is_named_with_its_rule(fields: dict[str, Any], w
         ({"n_teachers": 3}, None, "pate", "n_teachers is a setting of pate"),
         ({"n_queries": 9, "votes_per_record": 2}, None, "record-votes", "votes_per_record is"),
         ({"hypotheses": "stumps"}, None, "semi-private", "hypotheses is a setting"),
-        ({"bounds": "0,1"}, None, "pate", "the target is a number"),
-        ({"target": "a,b"}, None, "pate", "the target is several labels"),
+        ({"bounds": "0,1"}, None, "record-moments", "the default"),
+        ({"target": "a,b"}, None, "record-moments", "the default"),
         ({"student": "tree"}, None, "record-moments", "the default"),
         ({"student": "tree"}, "votes", "record-moments", "the default"),
     ],
@@ -207,7 +207,7 @@ def test_a_setting_of_another_method_is_refused() -> None:
         assert refusal(**PRICE, **fields).startswith(words)
 
 
-@pytest.mark.parametrize("method", ["record-moments", "record-votes", "semi-private"])
+@pytest.mark.parametrize("method", ["record-votes", "semi-private"])
 @pytest.mark.parametrize(
     ("target", "kind"),
     [({"bounds": "0,1"}, "a number"), ({"target": "a,b"}, "several labels")],
@@ -215,7 +215,7 @@ def test_a_setting_of_another_method_is_refused() -> None:
 def test_a_method_of_classes_learns_nothing_else(
     method: str, target: dict[str, Any], kind: str
 ) -> None:
-    words = f"method is {method}, which learns classes, and the target is {kind}; use pate"
+    words = f"method is {method}, which learns classes, and the target is {kind}; use rec"
     more = {"delta": 0, "hypotheses": "stumps"} if method == "semi-private" else {}
     spec = RunSpec.read(**PRICE | {"method": method, "target": "a"} | target | more)
     with pytest.raises(ParameterError, match=words):

@@ -303,8 +303,7 @@ class Method:
             self.spec.price, self.spec.data.n_records, inputs.n_units, self.n_teachers(inputs)
         )
         yield from cautions_of_ids(inputs.repeating_ids)
-        if self.spec.data.kind == "number":
-            yield from cautions_of_targets(self.tables, inputs, watch)
+        yield from cautions_of_targets(self.tables, inputs, watch)
 
     def n_teachers(self, inputs: Any) -> int | None:
         """Return the number of teachers, None of a method without any."""

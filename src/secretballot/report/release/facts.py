@@ -59,9 +59,9 @@ class Facts:
         self._released, self._student, self._points = released, student, X_public
         self.certificate, self.terms = released.certificate, stated(released.certificate)
         self.kind = _KINDS.get(self.terms["method"], "votes")
-        self.target = "number" if "bounds" in self.terms else "class"
-        if self.target == "class" and not isinstance(released, ReleasedLabels):
-            self.target = "labels"
+        self.target = "number" if "bounds" in self.terms else "labels"
+        if isinstance(released, ReleasedLabels):
+            self.target = "class"
         self.epsilon, self.delta = total_price(self.certificate)
         self.classes: tuple[Any, ...] = ()
         self.counts, self.sigma = False, 0.0
