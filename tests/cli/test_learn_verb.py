@@ -318,6 +318,7 @@ def test_a_plan_supplies_price_and_settings(files: Path) -> None:
     assert (document["epsilon"], document["delta"], document["queries"]) == (4.0, 1e-5, 100)
     assert document["forecast"] == {
         "n_public": N_PUBLIC,
+        "n_classes": 2,
         "answered": [100, 90, 110],
         "student_accuracy": [0.8, 0.75, 0.85],
     }

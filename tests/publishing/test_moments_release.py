@@ -137,8 +137,8 @@ NAMES = ["cough", "=fever", "rash"]
 
 @pytest.fixture(scope="module")
 def number() -> sb.RecordMomentsRegressor:
-    fresh = sb.RecordMomentsRegressor(bounds=(-4, 4.5), budget=sb.PrivacyBudget(4.0, 1e-5))
-    return fresh.fit(X, 3 * X[:, 0], X_public=POINTS)
+    fresh = sb.RecordMomentsRegressor(budget=sb.PrivacyBudget(4.0, 1e-5))
+    return fresh.fit(X, 3 * X[:, 0], X_public=POINTS, bounds=(-4, 4.5))
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_sums_without_labels_are_published_with_their_model(
 ) -> None:
     for place, model in enumerate((number, several)):
         folder = tmp_path / str(place)
-        made = write_release(folder, model.released_sums_, student="auto", X_public=POINTS)
+        made = write_release(folder, model.released_, student="auto", X_public=POINTS)
         assert not {"labels.csv", "answers.csv"} & {path.name for path in folder.iterdir()}
         assert sb.verify_certificate(folder).ok
         assert sb.verify_certificate(folder / "certificate.json").checks[-1].name == "files"
@@ -169,7 +169,7 @@ def test_sums_without_labels_are_published_with_their_model(
         assert differing_files(folder, student=NamedStudent("auto"), X_public=POINTS) == []
         other = write_release(
             tmp_path / f"{place}-fitted",
-            model.released_sums_,
+            model.released_,
             student=model.student_,
             X_public=POINTS,
         )
@@ -184,7 +184,7 @@ def test_no_other_student_learns_from_sums_alone(
     tmp_path: Path, several: sb.RecordMomentsClassifier, student: object
 ) -> None:
     with pytest.raises(ParameterError, match="no labels were released"):
-        write_release(tmp_path / "r", several.released_sums_, student=student, X_public=POINTS)
+        write_release(tmp_path / "r", several.released_, student=student, X_public=POINTS)
 
 
 def _labels_beside(folder: Path, _: dict[str, Any]) -> None:
@@ -240,7 +240,7 @@ def test_both_verifiers_refuse_other_folders(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str, forge: Any
 ) -> None:
     model = request.getfixturevalue(kind)
-    released = model.released_labels_ if kind == "model" else model.released_sums_
+    released = model.released_
     folder = write_release(tmp_path / "release", released, without=["report"]).path
     assert independent_verifier([str(folder)]) == 0
     document = json.loads((folder / "certificate.json").read_text())

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.core.drafts import try_lock
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, ParameterError, ResourceError
 from secretballot.publishing.process import PublishingProcess
 from secretballot.publishing.release import write_release
 from secretballot.publishing.work import make_release
@@ -150,7 +150,7 @@ def test_the_earlier_release_comes_back_when_the_last_move_fails(
         return move(path, to)
 
     monkeypatch.setattr(Path, "rename", rename)
-    with pytest.raises(DataError, match="Input/output"):
+    with pytest.raises(ResourceError, match="Input/output"):
         write_release(target, make_released("labels"), overwrite=True)
     assert verify_certificate(target).ok
     assert (target / "labels.csv").read_text().startswith("query,label,abstained,noisy_count[yes]")
@@ -186,7 +186,7 @@ def test_trouble_on_the_way_leaves_nothing(
 
     monkeypatch.setattr(Path, "open", opened)
     monkeypatch.setattr(Path, "write_bytes", write_bytes)
-    with pytest.raises((DataError, KeyboardInterrupt)) as caught:
+    with pytest.raises((ResourceError, KeyboardInterrupt)) as caught:
         write_release(tmp_path / "release", make_released())
     if isinstance(error, OSError):
         assert os.strerror(errno.ENOSPC) in str(caught.value)

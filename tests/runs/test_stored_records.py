@@ -169,7 +169,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
 
     for place in (
         "secretballot.data.stored.TableWriter.finish",
-        "secretballot.runs.methods._fit_labels",
+        "secretballot.runs.methods._learn",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, die)
@@ -333,7 +333,7 @@ def test_a_table_that_is_read_into_memory_at_last_is_not_left_on_disk(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("secretballot.runs.methods._fit_labels", killed)
+        patch.setattr("secretballot.runs.methods._learn", killed)
         with pytest.raises(KeyboardInterrupt):
             run(spec)
     vault = tmp_path / "out" / "vault"

@@ -82,10 +82,14 @@ class Failure:
 
 def as_options(error: SecretBallotError) -> str:
     """Return the message of an error with options where it names parameters that have one:
-    ``epsilon`` becomes ``--epsilon``. Text stays as it is, whatever names are quoted in it."""
+    ``epsilon`` becomes ``--epsilon``, and a value for a setting without an option ``--set``.
+    Text stays as it is, whatever names are quoted in it."""
     from secretballot.cli.settings import option_of, options
+    from secretballot.runs.spec import groups
 
     def part_of(part: str | Parameter | Argument) -> str:
+        if isinstance(part, Argument) and part.name in groups().keys() - options():
+            return f"--set {part.name}={part.value}"
         if isinstance(part, str) or part.name not in options():
             return str(part)
         option = option_of(part.name)
