@@ -65,6 +65,20 @@ class Outcome:
         Candidate, or hypothesis in words, of a choice.
     candidates : int or None
         How many there were.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> rows = load_breast_cancer(as_frame=True).frame.sample(frac=1, random_state=0)
+    >>> rows[:400].to_csv(folder / "private.csv", index=False)
+    >>> rows[400:].drop(columns="target").to_csv(folder / "public.csv", index=False)
+    >>> made = sb.run(sb.RunSpec.read(
+    ...     private=folder / "private.csv", public=folder / "public.csv", target="target",
+    ...     classes="0,1", epsilon=4, delta=1e-5, total="4,1e-5", out=folder / "run"))
+    >>> made.method, made.queries, made.release.name, "student.onnx" in made.files
+    ('record-moments', 169, 'release', True)
     """
 
     method: str
