@@ -10,20 +10,24 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
+from secretballot.core.ledger import Ledger
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
+from secretballot.exceptions import DataError
 from secretballot.report.student.load import load_student
 
 N_TEST = 400
 
 
 def lines(count: int, seed: int) -> list[str]:
-    """Return lines of age, ward, ill."""
+    """Return lines of age, ward, weight, ill."""
     rng = np.random.default_rng(seed)
     age = rng.integers(20, 90, count)
     ward = rng.choice(["north", "south"], count)
     ill = age + rng.normal(0, 10, count) > 40
-    return [f"{a},{w},{'yes' if i else 'no'}" for a, w, i in zip(age, ward, ill, strict=True)]
+    weight = rng.normal(70, 10, count).round(2)
+    told = np.where(ill, "yes", "no")
+    return [",".join(map(str, row)) for row in zip(age, ward, weight, told, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +35,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs on one ledger: one by age and ward, one by the ward alone, which tells nothing."""
     folder = tmp_path_factory.mktemp("world")
     for name, count, seed in (("private", 2000, 1), ("public", 300, 2), ("test", N_TEST, 3)):
-        text = "\n".join(["age,ward,ill", *lines(count, seed)])
+        text = "\n".join(["age,ward,weight,ill", *lines(count, seed)])
         (folder / f"{name}.csv").write_text(text + "\n")
     ledger = str(folder / "l.ledger")
     words = ["ledger", "create", ledger, "--dataset", "registry", "--total", "8,1e-4"]
@@ -82,9 +86,9 @@ def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Pat
     (tmp_path / "empty").mkdir()
     good, test = world / "good", world / "test.csv"
     cases = [
-        (2, "Name a public labelled table, or two releases", (good,)),
-        (2, "holds no certificate.json", (good, test)),
-        (2, "There is no", (good, tmp_path / "nothing")),
+        (2, "Name a release and a public labelled table, or two releases", (good,)),
+        (2, "Name a release and a public labelled table, or two releases", (test,)),
+        (2, "nothing' does not exist", (good, tmp_path / "nothing")),
         (2, "holds no certificate.json", (good, tmp_path / "empty")),
         (4, "does not verify (", (good, tmp_path / "forged")),
         (2, "has no column 'sick'", (good, good, test, "--target", "sick")),
@@ -93,3 +97,60 @@ def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Pat
         result = evaluate(*given)
         assert (result.exit_code, len(result.stderr.splitlines())) == (code, 1), result.stderr
         assert words in result.stderr
+
+
+def test_the_release_says_what_was_learnt(world: Path, tmp_path: Path) -> None:
+    good, test = world / "good", world / "test.csv"
+    schema = json.loads((good / "release" / "schema.json").read_text())
+    assert schema["target"] == ["ill"]
+    assert evaluate(good, test).stdout == evaluate(good, test, "--target", "ill").stdout
+    (tmp_path / "parts").mkdir()
+    read_table(test).to_parquet(tmp_path / "parts" / "one.parquet")
+    assert evaluate(good, tmp_path / "parts").stdout == evaluate(good, test).stdout
+    # a release made elsewhere may not say it; its certificate lists the file by its digest
+    shutil.copytree(good / "release", tmp_path / "silent")
+    student = tmp_path / "silent" / "student.onnx"
+    del schema["target"]
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    assert Schema.read(tmp_path / "schema.json").target == ()
+    (tmp_path / "schema.json").write_text(json.dumps({**schema, "target": "ill"}))
+    with pytest.raises(DataError, match='"target" of a schema is a list'):
+        Schema.read(tmp_path / "schema.json")
+    assert student.is_file()
+
+
+def test_rows_of_the_private_file_are_refused(world: Path, tmp_path: Path) -> None:
+    """The whole file, and a part of it; what is said of honest rows is as before."""
+    private = (world / "private.csv").read_text().splitlines()
+    shutil.copy(world / "private.csv", tmp_path / "whole.csv")
+    (tmp_path / "part.csv").write_text("\n".join(private[:300]) + "\n")
+    for name in ("whole", "part"):
+        result = evaluate(world / "good", tmp_path / f"{name}.csv")
+        assert result.exit_code == 2
+        assert "holds rows of the private file of" in result.stderr
+        assert not result.stdout
+    assert evaluate(world / "good", world / "test.csv").exit_code == 0
+
+
+def test_a_private_file_that_went_is_said(world: Path, tmp_path: Path) -> None:
+    shutil.copytree(world / "good", tmp_path / "run")
+    settings = tmp_path / "run" / "vault" / "spec.toml"
+    settings.write_text(settings.read_text().replace("private.csv", "gone.csv"))
+    result = evaluate(tmp_path / "run", world / "test.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "cannot be read any more, so its rows were not looked for" in result.stdout
+
+
+def test_a_run_is_repeated_from_its_vault(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = world / "good" / "vault" / "spec.toml"
+    assert settings.stat().st_mode & 0o77 == 0
+    monkeypatch.chdir(world / "poor")  # paths are absolute
+    ledger = Ledger.open_existing(world / "l.ledger")
+    paid = ledger.releases()
+    again = CliRunner().invoke(app, ["learn", "--config", str(settings)])
+    assert again.exit_code == 0, again.stderr
+    # the same run, which is finished; with another folder it is a new one
+    assert ledger.releases() == paid
+    new = ["learn", "--config", str(settings), "--out", str(world / "new")]
+    assert CliRunner().invoke(app, new).exit_code == 0
+    assert ledger.releases() == paid + 1

@@ -30,7 +30,9 @@ def evaluate(
     target: Annotated[
         str | None,
         typer.Option(
-            "--target", metavar="COL[,COL...]", help="Column of the table with the class or number."
+            "--target",
+            metavar="COL[,COL...]",
+            help="Column of the table to compare with; by default as the release says.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -39,16 +41,18 @@ def evaluate(
 
     Every release is verified first. Students are compared with the first one row by row, so the
     interval of a difference is narrower than the intervals of each suggest. Without a table prices
-    and guarantees alone are compared.
+    and guarantees alone are compared. Rows of the private file are refused where the folder of the
+    run says which file that is.
 
     \b
-    Example: secretballot evaluate first second test.csv --target ill
+    Example: secretballot evaluate first second test.csv
     """
     from secretballot.cli.console import watching
     from secretballot.runs.evaluate import evaluate as evaluate_releases
+    from secretballot.runs.evaluate import is_table
 
-    table = paths[-1] if target is not None else None
-    releases = paths[:-1] if target is not None else paths
+    has_table = target is not None or is_table(paths[-1])
+    releases, table = (paths[:-1], paths[-1]) if has_table else (paths, None)
     with watching() as watch:
         watch.step("Evaluating")
         found = evaluate_releases(releases, table, words_of(target) if target else ())

@@ -96,6 +96,8 @@ class Schema:
         Of these, the columns that could as well be something else.
     identifiers : tuple of str
         Of these, the columns that were taken for ids, and are no features.
+    target : tuple of str
+        Columns that were learnt, where a release says so.
 
     Examples
     --------
@@ -114,6 +116,7 @@ class Schema:
     reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
     doubtful: tuple[str, ...] = field(default=(), compare=False)
     identifiers: tuple[str, ...] = field(default=(), compare=False)
+    target: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def infer(cls, public: Any, *, ignore: Sequence[str] = ()) -> "Schema":
@@ -173,7 +176,10 @@ class Schema:
         )
         classes = declared.get("classes")
         return cls(
-            columns, None if classes is None else tuple(classes), "the schema"
+            columns,
+            None if classes is None else tuple(classes),
+            "the schema",
+            target=tuple(declared.get("target", ())),
         )._with_features()
 
     @classmethod
@@ -366,6 +372,7 @@ class Schema:
             "version": VERSION,
             "columns": columns,
             **({} if self.classes is None else {"classes": list(self.classes)}),
+            **({"target": list(self.target)} if self.target else {}),
         }
 
     def to_edit(self) -> dict[str, Any]:
@@ -415,3 +422,6 @@ def _check_header(declared: object) -> None:
     classes = declared.get("classes")
     if classes is not None and not (isinstance(classes, list) and len(classes) >= 2):
         raise DataError('"classes" of a schema is a list of at least two classes; this one is not.')
+    target = declared.get("target", [])
+    if not (isinstance(target, list) and all(isinstance(name, str) for name in target)):
+        raise DataError('"target" of a schema is a list of names of columns; this one is not.')

@@ -9,9 +9,16 @@ import pandas as pd
 
 from secretballot._typing import IntArray
 from secretballot._validation import shown
-from secretballot.data.frames import class_indices
-from secretballot.data.reading import read_table
-from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.data.frames import class_indices, unit_ids
+from secretballot.data.reading import read_table, table_blocks
+from secretballot.exceptions import (
+    CertificateError,
+    DataError,
+    Parameter,
+    ParameterError,
+    SecretBallotError,
+)
+from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.methods import has_moments, is_by_record, is_chosen
 from secretballot.report.certificate.models import CERTIFICATE_FILE
@@ -26,7 +33,8 @@ from secretballot.report.metrics import (
     paired_difference,
 )
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
-from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES
+from secretballot.runs.folder import SPEC_FILE
+from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, RunSpec
 from secretballot.runs.student_file import StudentFile, read_student_file, release_of
 from secretballot.runs.table_match import TableCells, misfits
 from secretballot.runs.tables import RunTables, declared_names, targets_of
@@ -152,27 +160,38 @@ def evaluate(
         Public labelled records, with the raw columns that every student reads; without it promises
         and prices alone are compared.
     target : sequence of str
-        Column of the table with the class or the number; the columns of several labels.
+        Column of the table with the class or the number; the columns of several labels. By default
+        what the first release's schema.json names.
 
     Raises
     ------
     ParameterError
-        If there is nothing to do, or a table without its target.
+        If there is nothing to do, or no target is known.
     CertificateError
         If a release does not verify: what it says of itself is then worthless.
     DataError
-        If a file cannot be read, or the students are of different classes.
+        If a file cannot be read, or the students are of different classes; if the table holds rows
+        of the private file of a run that is given by its folder: the figures would be private.
     """
-    if len(releases) < 2 and table is None:
-        raise ParameterError("Name a public labelled table, or two releases to compare.")
-    if (table is None) != (not target):
-        raise ParameterError("A labelled table and its target go together; give both, or none.")
+    if not releases or (len(releases) < 2 and table is None):
+        raise ParameterError("Name a release and a public labelled table, or two releases.")
     found = [_verified_release(path) for path in releases]
     cautions = [_promises_caution(found)]
     if table is None:
         return _evaluation(found, (), cautions)
     frame = read_table(table, role=ROLE)
     students = [read_student_file(path) for path in releases]
+    target = tuple(target) or students[0].schema.target
+    if not target:
+        raise ParameterError(
+            Parameter("target"),
+            f" is missing, and the schema.json of {str(releases[0])!r} names none; name the column"
+            " with the class or the number.",
+        )
+    cautions += [
+        _caution_of_private_rows(path, student, table, frame)
+        for path, student in zip(releases, students, strict=True)
+    ]
     cautions += dict.fromkeys(_caution_of_columns(student, frame) for student in students)
     if not found[0].certificate["released"]["classes"]:
         if len(found) > 1:
@@ -209,6 +228,46 @@ def _evaluation(
 ) -> Evaluation:
     caution = " ".join(one for one in cautions if one is not None)
     return Evaluation(tuple(releases), differences, caution or None)
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a path is no release, but a file or a folder of Parquet files."""
+    if path.is_dir():
+        return not (release_of(path) / CERTIFICATE_FILE).exists() and any(path.rglob("*.parquet"))
+    return not (path.parent / CERTIFICATE_FILE).exists()
+
+
+def _caution_of_private_rows(
+    path: Path, student: StudentFile, table: Path, frame: pd.DataFrame
+) -> str | None:
+    """Refuse a table with rows of the private file, where the vault of the run says which it is.
+
+    Return that it could not be looked at, where that is so.
+    """
+    settings = path / "vault" / SPEC_FILE
+    if not settings.is_file():
+        return None
+    student.check_columns(frame, role=ROLE)
+    rows, role = PrivateRows([student.schema.encode(frame, role=ROLE)]), "private file"
+    try:
+        data = RunSpec.read(settings).data
+        if data.private is None:
+            return None
+        for block in table_blocks(data.private, role=role):
+            units = None if data.unit is None else unit_ids(block, data.unit, role=role)
+            X = student.schema.encode(block, role=role)
+            rows.add(X, None if units is None else pd.util.hash_array(units))
+    except SecretBallotError:
+        return (
+            f"The private file of {str(path)!r} cannot be read any more, so its rows were not"
+            f" looked for in the {ROLE}."
+        )
+    if rows.hold(0):
+        raise DataError(
+            f"The {ROLE} {str(table)!r} holds rows of the private file of {str(path)!r}, more of"
+            " them than chance explains, so the figures would be private; give public rows."
+        )
+    return None
 
 
 def _metrics_of_table(

@@ -26,6 +26,7 @@ from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
 
 FORMAT = "secretballot/run"
+SPEC_FILE = "spec.toml"
 VERSION = 1
 #: What shapes the student, or what is said of the release, alone: post-processing, which another
 #: attempt may do otherwise.
@@ -34,6 +35,7 @@ _FREE = frozenset({"student", "abstentions", "title", "controller", "contact"})
 _BEGINNINGS = frozenset(
     {
         "run.json",
+        SPEC_FILE,
         "run.lock",
         "ledger.sqlite",
         "ledger.sqlite-journal",

@@ -32,12 +32,13 @@ from secretballot.runs.account import (
 )
 from secretballot.runs.caution import cautions_of_price, check_confirmed, settle_questions
 from secretballot.runs.choice import chosen_words
-from secretballot.runs.folder import RunFolder
+from secretballot.runs.folder import SPEC_FILE, RunFolder
 from secretballot.runs.methods import Fitted, Method, VoteInputs, method_of
 from secretballot.runs.moments_spread import MomentsSpread
 from secretballot.runs.progress import Caution, Watch
 from secretballot.runs.quote import Quote
 from secretballot.runs.spec import RunSpec
+from secretballot.vault import write_secret
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,8 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
         priced = getattr(method, "_estimate", None) is None
         ledger = ledger_of_run(spec, folder, inputs.unit, watch, priced=priced)
         _note_missing_words(spec, watch)
+        # all that a person needs to repeat the run, and what `evaluate` asks where its records lie
+        write_secret(folder.vault / SPEC_FILE, spec.to_toml(absolute=True).encode())
         watch.step(method.step)
         fitted = method.fit(inputs, folder, ledger, watch)
         made = publish(
@@ -230,7 +233,7 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
     return replace(
         job,
         X_public=inputs.X_public,
-        schema=replace(inputs.schema, classes=classes).to_json(),
+        schema=replace(inputs.schema, classes=classes, target=spec.data.target).to_json(),
         asked=fitted.asked,
         abstentions=method.abstentions,
         raw_rows=inputs.raw_rows,

@@ -605,8 +605,9 @@ class RunSpec(Part):
             }
         )
 
-    def to_toml(self) -> str:
-        """Return all settings that are not their defaults, as a file that `read` takes."""
+    def to_toml(self, *, absolute: bool = False) -> str:
+        """Return all settings that are not their defaults, as a file that `read` takes; with
+        absolute paths from any folder."""
         lines = []
         for group, part in self:
             if group == "forecast":
@@ -616,6 +617,11 @@ class RunSpec(Part):
                 for name, field in type(part).model_fields.items()
                 if name == "name" or getattr(part, name) != field.default
             }
+            if absolute:
+                given = {
+                    key: one.absolute() if isinstance(one, Path) else one
+                    for key, one in given.items()
+                }
             if given:
                 values = _plain(given).items()
                 lines += [
