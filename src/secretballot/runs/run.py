@@ -276,8 +276,8 @@ def _note_missing_words(spec: RunSpec, watch: Watch) -> None:
     missing = [name for name, value in spec.about if value is None]
     if missing:
         watch.note(
-            f"The report has no {' and no '.join(missing)}; give {', '.join(missing)} under [about]"
-            " in a file of settings. All of it is public.",
+            f"The report does not say {', '.join(missing)}; give them under [about] in a file of"
+            " settings. All of it is public.",
             private=True,  # for the curator, and no part of what machines read of the run
         )
 
