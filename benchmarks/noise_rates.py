@@ -239,7 +239,7 @@ def best_thresholds(
     """Return the threshold with the fewest mistakes on each of `n_shards` fresh shards, shape
     (n_shards,).
 
-    Among equals the first, in the middle between its relation, as `Thresholds.erm` has it.
+    Among equals the first, in the middle between its neighbours, as `Thresholds.erm` has it.
     Uniform points in ascending order are sums of exponential gaps over their total, so that nothing
     is sorted.
     """

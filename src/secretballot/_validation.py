@@ -14,8 +14,8 @@ from secretballot.core.errors import LONGEST_WORDS as LONGEST_WORDS
 from secretballot.core.errors import RELATIONS as RELATIONS
 from secretballot.core.errors import UNITS as UNITS
 from secretballot.core.errors import Composition as Composition
-from secretballot.core.errors import Neighbours as Neighbours
 from secretballot.core.errors import Parameter, ParameterError, with_article
+from secretballot.core.errors import Relation as Relation
 from secretballot.core.errors import Unit as Unit
 from secretballot.core.errors import check_choice as check_choice
 from secretballot.core.errors import check_count as check_count

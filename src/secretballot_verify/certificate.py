@@ -457,7 +457,7 @@ def check_chances(weights: list[int], n_teachers: int) -> None:
 
 def check_abstentions(mechanism: dict[str, Any]) -> None:
     """Refuse a table of abstentions that breaks an inequality which its price rests on (section 14
-    of prices.md): between relation, an abstention charged, the moment of its order is at most 1,
+    of prices.md): between neighbours, an abstention charged, the moment of its order is at most 1,
     both ways."""
     if mechanism["kind"] != "abstention-table":
         return

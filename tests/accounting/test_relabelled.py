@@ -198,7 +198,7 @@ def test_the_constant_is_nearly_attained_and_forgetting_the_half_is_caught() -> 
     "hypotheses", [Thresholds(), Thresholds("either"), Intervals()], ids=lambda h: h.name
 )
 def test_no_selection_ratio_exceeds_the_constant(hypotheses: HypothesisClass) -> None:
-    """All labels, all relation, up to four points that are shared, on a line."""
+    """All labels, all neighbours, up to four points that are shared, on a line."""
     loss, worst = relabelling_loss("replace-one", 1.0), 0.0
     for shared in ([0, 2], [0, 2, 4], [0, 0, 2, 4]):
         for labels in itertools.product((0, 1), repeat=len(shared)):

@@ -30,7 +30,7 @@ RNG = np.random.default_rng(20261122)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Forty records, and relation: one record more, with a missing value, or with a text where
+    """Forty records, and neighbours: one record more, with a missing value, or with a text where
     numbers are."""
     monkeypatch.chdir(tmp_path)
     rows = [[age, 0.5 + age] for age in range(100, 140)]

@@ -172,7 +172,7 @@ def test_plans_see_the_table_that_is_drawn():
 
 
 def moves_of(chances, n_teachers, n_classes):
-    """Return what one query may be on two relation: chances of every outcome, on both sides.
+    """Return what one query may be on two neighbours: chances of every outcome, on both sides.
 
     What is told, and where, is taken from the mechanism's own code; the chances are given.
     """

@@ -30,7 +30,7 @@ def law(scores, relation, epsilon=1.0):
 
 
 def loss(relation, scores, move, sizes=1, epsilon=1.0):
-    """Return the largest log ratio between the laws at two relation, in both directions, where
+    """Return the largest log ratio between the laws at two neighbours, in both directions, where
     each candidate stands for so many equal ones."""
     here, there = (
         law(np.repeat(table, sizes), relation, epsilon) for table in (scores, scores + move)

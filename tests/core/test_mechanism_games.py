@@ -243,7 +243,7 @@ def _confident_attack(
     name: str, mechanism: ConfidentLabels, shape: VoteShape
 ) -> tuple[str, Attack]:
     """Attack labels that are told where the highest count passes a threshold."""
-    counts, relation = neighbouring_counts(shape.n_teachers or 0, 2)
+    counts, neighbours = neighbouring_counts(shape.n_teachers or 0, 2)
     label = drawn_labels(NoisyVotes(scale=mechanism.sigma), shape.n_teachers or 0)
 
     def told(row: IntArray, factor: float) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -258,7 +258,7 @@ def _confident_attack(
     def play(factor: float, epsilon: float) -> float:
         steps = [
             (told(here, factor), told(there, factor))
-            for here, there in zip(counts, relation, strict=True)
+            for here, there in zip(counts, neighbours, strict=True)
         ]
         return adaptive_delta(steps, shape.n_queries, epsilon)
 
@@ -269,7 +269,7 @@ def _stability_attack(
     name: str, mechanism: StableValue, n_teachers: int, length: int
 ) -> tuple[str, Attack]:
     """Attack a label that is withheld unless it is noisily stable."""
-    counts, relation = neighbouring_counts(n_teachers, 2)
+    counts, neighbours = neighbouring_counts(n_teachers, 2)
     release = drawn_labels(mechanism, n_teachers)
 
     def play(factor: float, epsilon: float) -> float:
@@ -277,7 +277,7 @@ def _stability_attack(
         told = functools.partial(
             output_distribution, release, distribution=distribution, n_outcomes=3
         )
-        steps = [(told(here), told(there)) for here, there in zip(counts, relation, strict=True)]
+        steps = [(told(here), told(there)) for here, there in zip(counts, neighbours, strict=True)]
         return adaptive_delta(steps, length, epsilon)
 
     event = mechanism.event(teacher_shape(length, 2, n_teachers))

@@ -722,12 +722,12 @@ def test_the_declared_moves_are_the_largest_between_neighbours(n_teachers, n_cla
     ("n_teachers", "n_classes"), [(8, 2), (9, 2), (250, 2), (251, 2), (7, 3), (8, 3), (6, 4)]
 )
 def test_stability_moves_by_one_and_vanishes_where_any_plurality_changes(n_teachers, n_classes):
-    counts, relation = neighbouring_counts(n_teachers, n_classes)
-    here, there = stability(counts), stability(relation)
+    counts, neighbours = neighbouring_counts(n_teachers, n_classes)
+    here, there = stability(counts), stability(neighbours)
     assert np.abs(here - there).max() == 1
     # whatever the rule for ties: some class leads here and not there
     leads_here, leads_there = (
-        table == table.max(axis=1, keepdims=True) for table in (counts, relation)
+        table == table.max(axis=1, keepdims=True) for table in (counts, neighbours)
     )
     may_change = (leads_here != leads_there).any(axis=1) | (leads_here.sum(axis=1) > 1)
     assert (here[may_change] == 0).all()
@@ -736,10 +736,10 @@ def test_stability_moves_by_one_and_vanishes_where_any_plurality_changes(n_teach
 
 def test_the_printed_margins_are_neither_of_sensitivity_one_nor_zero_at_changes():
     for n_teachers, at_change in ((9, 0), (8, 1)):
-        counts, relation = neighbouring_counts(n_teachers, 2)
-        printed = [np.maximum(0, margin(table) - 1) for table in (counts, relation)]
+        counts, neighbours = neighbouring_counts(n_teachers, 2)
+        printed = [np.maximum(0, margin(table) - 1) for table in (counts, neighbours)]
         assert np.abs(printed[0] - printed[1]).max() == 2
-        change = plurality(counts) != plurality(relation)
+        change = plurality(counts) != plurality(neighbours)
         assert max(printed[0][change].max(), printed[1][change].max()) == at_change
 
 

@@ -65,7 +65,7 @@ def test_chunks_drawn_in_threads_do_not_repeat_each_other(source):
         sample[start : start + 1000].tobytes() for start in range(0, size - 1000, room._CHUNK)
     ]
     assert len(set(chunks)) == len(chunks)
-    # relation in the stream are independent: their signs agree half of the time, and 10
+    # neighbours in the stream are independent: their signs agree half of the time, and 10
     # deviations are exceeded with probability 2e-23
     agree = int((np.sign(sample[1:]) == np.sign(sample[:-1])).sum())
     assert abs(agree / (size - 1) - 0.5) < 5 / np.sqrt(size)

@@ -26,8 +26,8 @@ def pool_moves(statistic, n_teachers, n_classes, n_points):
     The other teachers' votes at one point do not restrict those at another, so every combination of
     moves point by point occurs. Returns two arrays of shape (n_combinations, n_points).
     """
-    counts, relation = neighbouring_counts(n_teachers, n_classes)
-    here, there = statistic(counts).tolist(), statistic(relation).tolist()
+    counts, neighbours = neighbouring_counts(n_teachers, n_classes)
+    here, there = statistic(counts).tolist(), statistic(neighbours).tolist()
     pairs = sorted(set(zip(here, there, strict=True)) | set(zip(here, here, strict=True)))
     combined = np.array(list(itertools.product(pairs, repeat=n_points)))
     return combined[:, :, 0], combined[:, :, 1]
@@ -80,8 +80,10 @@ def test_a_count_of_points_beyond_a_margin_moves_by_the_whole_pool(
 def test_the_released_laws_lose_epsilon_and_no_more_on_all_neighbouring_tables(
     n_teachers, n_classes, n_points
 ):
-    counts, relation = neighbouring_counts(n_teachers, n_classes)
-    moves = np.stack([np.concatenate([counts, counts]), np.concatenate([relation, counts])], axis=1)
+    counts, neighbours = neighbouring_counts(n_teachers, n_classes)
+    moves = np.stack(
+        [np.concatenate([counts, counts]), np.concatenate([neighbours, counts])], axis=1
+    )
     moves = np.unique(moves, axis=0)
     outcomes = np.arange(-6, 12)
     chosen = [list(row) for row in itertools.product(range(len(moves)), repeat=n_points)]

@@ -32,10 +32,10 @@ def plain_value(p, q, steps, left, epsilon):
 def label_steps(sigma, n_teachers):
     law = discrete_gaussian_distribution(sigma)
     release = drawn_labels(NoisyVotes(scale=sigma), n_teachers)
-    counts, relation = neighbouring_counts(n_teachers, 2)
+    counts, neighbours = neighbouring_counts(n_teachers, 2)
     return [
         tuple(output_distribution(release, row, law, n_outcomes=2) for row in pair)
-        for pair in zip(counts, relation, strict=True)
+        for pair in zip(counts, neighbours, strict=True)
     ]
 
 

@@ -48,9 +48,9 @@ def stream_queries(
         From counts, of shape (n, n_classes), to distances, of shape (n,); another one than
         `stability` shows what it would cost.
     """
-    counts, relation = neighbouring_counts(n_teachers, n_classes)
-    here, there = distance(counts).tolist(), distance(relation).tolist()
-    differs = (plurality(counts) != plurality(relation)).tolist()
+    counts, neighbours = neighbouring_counts(n_teachers, n_classes)
+    here, there = distance(counts).tolist(), distance(neighbours).tolist()
+    differs = (plurality(counts) != plurality(neighbours)).tolist()
     found = {StreamQuery(*triple) for triple in zip(here, there, differs, strict=True)}
     informative = [
         query

@@ -1,4 +1,4 @@
-"""Small worlds: all vote counts of a few teachers, all relation, and the exact distribution of
+"""Small worlds: all vote counts of a few teachers, all neighbours, and the exact distribution of
 what a mechanism says.
 
 The distribution is read off the mechanism's own code: it runs once on every value its noise can

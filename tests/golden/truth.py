@@ -115,8 +115,8 @@ def pair_of(one: NeutralEvent):
             return repeated(plurality(one["sigma"]), one["queries"])
         case "table-labels":
             chances = [weight / 2**53 for weight in one["weights"]]
-            relation = list(itertools.pairwise(chances))
-            near, far = max(relation, key=lambda two: two[0] / two[1])
+            neighbours = list(itertools.pairwise(chances))
+            near, far = max(neighbours, key=lambda two: two[0] / two[1])
             return repeated(bits(near, far), one["queries"])
         case "confident":  # every query passes the threshold
             label_of = majority if one["classes"] == 2 else plurality

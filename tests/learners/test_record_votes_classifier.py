@@ -132,7 +132,7 @@ def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(
         for side in (moved, -moved):
             worst = max(worst, exact_delta(side, sigma, budget.epsilon))
     assert worst <= budget.delta * (1 + 1e-9)
-    # all of the budget is used by some relation, so that less noise is caught
+    # all of the budget is used by some neighbours, so that less noise is caught
     assert worst > 0.99 * budget.delta
     too_little = max(exact_delta(moved, 0.9 * sigma, budget.epsilon) for moved in moves.values())
     assert too_little > budget.delta

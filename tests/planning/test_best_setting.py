@@ -183,7 +183,7 @@ def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan, name: str, str
 
 
 @pytest.mark.parametrize("name", ["laplace", "vote-table", "abstention-table"])
-def test_a_plan_for_an_aggregator_has_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_for_a_mechanism_has_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_setting, "FRONTIER", (1.0, 2.0))
     monkeypatch.setattr(best_setting, "_improvements_of", lambda *_: ())
     task = replace(TASK, epsilon=4.0, n_public=60, mechanism=name)

@@ -43,7 +43,7 @@ def test_two_classes_follow_the_definition_exactly(n_teachers: int, sigma: float
 
 
 @pytest.mark.parametrize(("n_classes", "release"), [(2, "labels"), (3, "labels"), (6, "counts")])
-def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: str) -> None:
+def test_label_accuracy_is_what_the_mechanism_gives(n_classes: int, release: str) -> None:
     sample = sample_votes(300, 60, n_classes)
     terms = noisy(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET, n_teachers=60)
     noise, repeats = SeededNoise(np.random.default_rng(1)), 150

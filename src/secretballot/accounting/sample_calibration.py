@@ -8,7 +8,7 @@ import math
 
 from secretballot._validation import (
     RELATIONS,
-    Neighbours,
+    Relation,
     check_choice,
     check_count,
     check_positive,
@@ -85,7 +85,7 @@ def largest_sample(
     budget: PrivacyBudget,
     stream: Stream,
     out_of: int,
-    relation: Neighbours,
+    relation: Relation,
     relabel_epsilon: float,
 ) -> Sampled:
     """Return the stream on the largest sample that the budget allows.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secretballot._validation import Neighbours, RecordChange, ReleaseKind
+from secretballot._validation import RecordChange, Relation, ReleaseKind
 from secretballot.cli.outcome import EXIT_CODES, FOUND, print_json, say
 from secretballot.cli.settings import AsJson
 
@@ -163,7 +163,7 @@ def canaries(
     ] = 40,
     release: Annotated[ReleaseKind, typer.Option(help="What the runs release.")] = "counts",
     relation: Annotated[
-        Neighbours, typer.Option(help="The change that is protected.")
+        Relation, typer.Option(help="The change that is protected.")
     ] = "add-remove",
     share: Annotated[
         float,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secretballot._validation import Composition, Neighbours, Unit
+from secretballot._validation import Composition, Relation, Unit
 from secretballot.cli.outcome import EXIT_CODES, print_json, say
 from secretballot.cli.settings import AsJson
 from secretballot.exceptions import LedgerError
@@ -160,7 +160,7 @@ def create(
             )
         ),
     ] = "record",
-    relation: Neighbours = "add-remove",
+    relation: Relation = "add-remove",
     as_json: AsJson = False,
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.

@@ -589,7 +589,7 @@ def class_losses(
 
 
 def class_renyi(sigma: float, orders: FloatArray) -> FloatArray:
-    """Return bounds on the divergences of one label between relation, over all votes.
+    """Return bounds on the divergences of one label between neighbours, over all votes.
 
     They hold for any number of classes above two and any number of teachers. Infinite where none is
     computed.

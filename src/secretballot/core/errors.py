@@ -17,10 +17,10 @@ Word = TypeVar("Word", bound=str)
 
 # a new ledger's default stands first
 Unit = Literal["record", "user", "label"]
-Neighbours = Literal["add-remove", "replace-one"]
+Relation = Literal["add-remove", "replace-one"]
 Composition = Literal["basic", "renyi"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
-RELATIONS: tuple[Neighbours, ...] = get_args(Neighbours)
+RELATIONS: tuple[Relation, ...] = get_args(Relation)
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
 LARGEST_INTEGER = 2**53

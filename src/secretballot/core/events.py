@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
 
 from secretballot.core import class_games, confident_games, label_games, sampling, streams
-from secretballot.core.errors import ParameterError
+from secretballot.core.errors import ParameterError, Relation
 from secretballot.core.label_games import Chances, GaussianChances, TableChances
 from secretballot.core.losses import (
     FARTHEST,
@@ -650,7 +650,7 @@ class Sampled(Event):
     stream: Annotated[Stream, Field(discriminator="kind")]
     sampled: Count
     out_of: Count
-    relation: Literal["add-remove", "replace-one"]
+    relation: Relation
     relabel_epsilon: Annotated[float, Field(ge=MIN_RELABEL, le=MAX_RELABEL, strict=True)]
 
     @model_validator(mode="after")

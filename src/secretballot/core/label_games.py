@@ -492,7 +492,7 @@ def joined_blocks(
 
 
 def label_renyi(chances: Chances, orders: FloatArray) -> FloatArray:
-    """Return the largest divergence of one label between relation, over all vote counts.
+    """Return the largest divergence of one label between neighbours, over all vote counts.
 
     Like the game's value, the divergence's moment is convex in the pair of probabilities, so
     corners stand for all pairs. Where not all vote counts can be enumerated, orders past 1 + 4

@@ -1,7 +1,7 @@
 """Arrays, bounds and models that all modules of the core share."""
 
 import json
-from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
+from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from secretballot.core.errors import (
     LONGEST_WORDS,
     Parameter,
     ParameterError,
+    Relation,
+    Unit,
     check_relation,
     plain_line,
     shown,
@@ -112,8 +114,8 @@ Name = Annotated[str, Field(min_length=1, max_length=200, strict=True)]
 class Guarantee(Model):
     """Whose data a promise is about, and how two datasets differ that it makes alike."""
 
-    unit: Literal["record", "user", "label"]
-    relation: Literal["add-remove", "replace-one"]
+    unit: Unit
+    relation: Relation
 
     @model_validator(mode="after")
     def _check_relation(self) -> Self:

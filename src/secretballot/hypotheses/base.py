@@ -137,7 +137,11 @@ class VersionSpace(ABC):
     def restrict(
         self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
     ) -> "VersionSpace":
-        """Keep the hypotheses whose mistakes exceed the least of the space by at most `slack`.
+        """Keep the hypotheses whose weighted mistakes exceed the least of the space by at most
+        `slack`.
+
+        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of
+        rates.
 
         Parameters
         ----------

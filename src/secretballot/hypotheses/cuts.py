@@ -395,20 +395,7 @@ class CutSpace(VersionSpace):
     def restrict(
         self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
     ) -> "CutSpace":
-        """Keep the cuts whose weighted mistakes exceed the least of the space by at most `slack`.
-
-        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of
-        rates.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-        y : array of 0 and 1, shape (n,)
-        slack : float
-            In mistakes, in the unit of the weights; at least 0.
-        sample_weight : array of shape (n,), optional
-            What a mistake on each row counts, at least 0; 1 by default.
-        """
+        """See `VersionSpace.restrict`."""
         points, labels, weights = check_weighted(X, y, sample_weight, self._n_features)
         margin = check_slack(slack) + rounding_allowance(weights)
         signed, zeros = np.where(labels == 1, weights, -weights), float(weights[labels == 0].sum())

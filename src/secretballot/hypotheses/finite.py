@@ -275,21 +275,7 @@ class FiniteSpace(VersionSpace):
     def restrict(
         self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
     ) -> "FiniteSpace":
-        """Keep the members whose weighted mistakes exceed the least of the space by at most
-        `slack`.
-
-        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of
-        rates.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-        y : array of 0 and 1, shape (n,)
-        slack : float
-            In mistakes, in the unit of the weights; at least 0.
-        sample_weight : array of shape (n,), optional
-            What a mistake on each row counts, at least 0; 1 by default.
-        """
+        """See `VersionSpace.restrict`."""
         points, labels, weights = check_weighted(X, y, sample_weight, None)
         margin = check_slack(slack) + rounding_allowance(weights)
         mistakes = _mistakes_of_members(self._members_left(), points, labels, weights)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from secretballot._validation import (
     HYPOTHESES,
-    RELATIONS,
     STRATEGIES,
     check_choice,
     check_count,
@@ -253,7 +252,6 @@ class Method:
             checked_range(self.tables.bounds)
         elif self.spec.data.kind == "labels":
             checked_labels(self.tables.labels)
-        check_choice("relation", self.spec.budget.relation, RELATIONS)
         if self.spec.budget.relation == "replace-one" and self.tables.unit is not None:
             raise ParameterError(
                 Parameter("unit"),

@@ -28,7 +28,7 @@ from pydantic.fields import FieldInfo
 
 from secretballot._naming import integers_or_words
 from secretballot._places import is_url, place_of, shown_place, table_name
-from secretballot._validation import Abstentions, HeaderLine, VotesKind, name_part, shown
+from secretballot._validation import Abstentions, HeaderLine, Relation, VotesKind, name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
 from secretballot.named_learners import imports_a_class
 
@@ -273,7 +273,7 @@ class BudgetSpec(Part):
         metavar="D",
         panel=PRIVACY,
     )
-    relation: Literal["add-remove", "replace-one"] = setting(
+    relation: Relation = setting(
         "add-remove", "The change that is protected: a unit more or less, or a record replaced."
     )
     total: Pair | None = setting(

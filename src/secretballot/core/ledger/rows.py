@@ -34,7 +34,7 @@ from secretballot.core.errors import (
     BrokenOffError,
     Composition,
     LedgerError,
-    Neighbours,
+    Relation,
     SecretBallotError,
     Unit,
     check_name,
@@ -252,7 +252,7 @@ class Account(_Said):
 
     dataset: str
     unit: Unit = UNITS[0]
-    relation: Neighbours = RELATIONS[0]
+    relation: Relation = RELATIONS[0]
     epsilon: float
     delta: float
     composition: Composition = COMPOSITIONS[0]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_relation, shown
+from secretballot._validation import Relation, Unit, check_count, check_relation, shown
 from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.report.certificate.labels_file import class_value, labels_digest
@@ -24,9 +24,7 @@ from secretballot.report.certificate.models import (
     FORMAT,
     VERSION,
     Part,
-    Relation,
     Sentence,
-    Unit,
     certificate_of_json,
 )
 from secretballot.report.certificate.plan_checks import check_choices, check_plan

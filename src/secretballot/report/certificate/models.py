@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from secretballot._validation import plain_line, shown
+from secretballot.core.errors import Relation, Unit
 from secretballot.core.types import Guarantee, Model
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.labels_file import class_text
@@ -81,8 +82,6 @@ Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Delta = Annotated[float, Field(ge=0, lt=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Integers = list[list[int]]
-Unit = Literal["record", "user", "label"]
-Relation = Literal["add-remove", "replace-one"]
 Object = dict[str, Any]
 Settings = Annotated[
     Object, rule(lambda one: is_sentence(one.get("method")), "an object with a method")
