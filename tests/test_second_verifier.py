@@ -326,7 +326,10 @@ NOISY_SUMS = {"kind": "noisy-sums", "sigmas": [80.0, 80.0]}
 SOUND: list[tuple[dict[str, Any], dict[str, Any]]] = [
     *((LABELS | {"noise": noise}, VOTES) for noise in ("gaussian", "laplace")),
     (LABELS | {"release": "counts"}, VOTES | {"n_teachers": None, "moved": 7, "spare_rows": 2}),
-    (LABELS, VOTES | {"n_classes": 5, "moved": 3}),
+    *(
+        (LABELS | change, VOTES | {"n_classes": 5, "moved": 3})
+        for change in ({}, {"release": "counts"}, {"noise": "laplace"})
+    ),
     (TABLE_LABELS, VOTES | {"n_teachers": 6}),
     (PASSING, VOTES | {"n_classes": 3}),
     (SPARSE, VOTES),

@@ -1,5 +1,7 @@
 """`secretballot evaluate`: prices, guarantees and students of releases, side by side."""
 
+import errno
+import itertools
 import json
 import re
 import shutil
@@ -11,9 +13,11 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
+from secretballot.data import reading
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, ResourceError
+from secretballot.learners.training import private_rows
 from secretballot.report.student.load import load_student
 
 N_TEST = 400
@@ -91,6 +95,7 @@ def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Pat
         (2, "nothing' does not exist", (good, tmp_path / "nothing")),
         (2, "holds no certificate.json", (good, tmp_path / "empty")),
         (4, "does not verify (", (good, tmp_path / "forged")),
+        (2, "are of one class", (good, test, "--target", "ill,age")),
         (2, "has no column 'sick'", (good, good, test, "--target", "sick")),
     ]
     for code, words, given in cases:
@@ -124,8 +129,11 @@ def test_rows_of_the_private_file_are_refused(world: Path, tmp_path: Path) -> No
     private = (world / "private.csv").read_text().splitlines()
     shutil.copy(world / "private.csv", tmp_path / "whole.csv")
     (tmp_path / "part.csv").write_text("\n".join(private[:300]) + "\n")
-    for name in ("whole", "part"):
-        result = evaluate(world / "good", tmp_path / f"{name}.csv")
+    (tmp_path / "link").symlink_to(world / "good" / "release")
+    release = world / "good" / "release"
+    named = (world / "good", release, release / "student.onnx", tmp_path / "link")
+    for name, run in itertools.product(("whole", "part"), named):
+        result = evaluate(run, tmp_path / f"{name}.csv")
         assert result.exit_code == 2
         assert "holds rows of the private file of" in result.stderr
         assert not result.stdout
@@ -138,7 +146,45 @@ def test_a_private_file_that_went_is_said(world: Path, tmp_path: Path) -> None:
     settings.write_text(settings.read_text().replace("private.csv", "gone.csv"))
     result = evaluate(tmp_path / "run", world / "test.csv")
     assert result.exit_code == 0, result.stderr
-    assert "cannot be read any more, so its rows were not looked for" in result.stdout
+    assert "is not where it was, so its rows were not looked for" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(OSError(errno.EMFILE, "too many files"), 2), (MemoryError(), 7), (ResourceError("x."), 7)],
+    ids=str,
+)
+def test_no_figure_is_shown_where_private_rows_could_not_be_looked_for(
+    world: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
+    hashes = private_rows._row_hashes
+    calls = []
+
+    def failing(X: object) -> object:
+        calls.append(X)
+        if len(calls) == 2:
+            raise error
+        return hashes(X)
+
+    opened = reading.table_blocks
+
+    def blocks(place: object, *, role: str) -> object:
+        if isinstance(error, OSError):
+            raise DataError(f"The {role} cannot be read ({error.strerror}).")
+        return opened(place, role=role)
+
+    monkeypatch.setattr(private_rows, "_row_hashes", failing)
+    monkeypatch.setattr("secretballot.runs.evaluate.table_blocks", blocks)
+    result = evaluate(world / "good", world / "private.csv")
+    assert (result.exit_code, result.stdout) == (code, "")
+    monkeypatch.undo()
+    settings = world / "good" / "vault" / "spec.toml"
+    text = settings.read_text()
+    try:
+        settings.write_text("[data]\n")
+        assert evaluate(world / "good", world / "private.csv").exit_code == 2
+    finally:
+        settings.write_text(text)
 
 
 def test_a_run_is_repeated_from_its_vault(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,16 @@ def test_a_mark_behind_a_link_is_none(mark: Path) -> None:
     assert not has_passed("this one")
 
 
+def test_a_mark_of_another_sampler_is_none(mark: Path) -> None:
+    """Whoever may write the folder can give it another name, or more of them."""
+    other = sampler_memory._mark_file("another one")
+    os.link(mark, other)
+    assert not has_passed("another one")
+    other.unlink()
+    mark.rename(other)
+    assert not has_passed("another one")
+
+
 def test_what_is_no_file_is_no_mark_and_keeps_nobody_waiting(mark: Path) -> None:
     mark.unlink()
     mark.mkdir()

@@ -73,9 +73,11 @@ def test_a_wrong_sensitivity_and_less_noise_would_be_seen() -> None:
     right = [total_of(points, labels) for labels in ((0, 0), (1, 0))]
     assert true_delta(*right, SIGMA) <= promise < true_delta(*right, SIGMA / 2)
     # what is too long by what is stated is left out
-    blocks = [(np.clip(points, -4, 4), told[0], flat)]
-    found = RecordSums.of_labels(blocks, UNIT, 4 * BOUND**2, coordinates=3)._unseal()[0]
-    assert not found.any()
+    for one in np.clip(points, -4, 4)[:, None]:
+        for stated, is_in in ((2 * int(np.square(one).sum()), True), (4 * BOUND**2, False)):
+            blocks = [(one, np.array([0]), np.zeros((1, 3), dtype=int))]
+            found = RecordSums.of_labels(blocks, UNIT, stated, coordinates=3)._unseal()[0]
+            assert found.any() == is_in
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from secretballot._places import place_of
 from secretballot.cli.metrics_lines import print_metrics, print_no_better, share_text
 from secretballot.cli.outcome import print_json, say
 from secretballot.cli.settings import AsJson
@@ -21,7 +22,7 @@ _LABEL = 18  # columns of the words before the values
 
 def evaluate(
     paths: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="RELEASE... [TABLE]",
             help="Release folders, or folders of runs; last a public labelled table.",
@@ -52,7 +53,8 @@ def evaluate(
     from secretballot.runs.evaluate import is_table
 
     has_table = target is not None or is_table(paths[-1])
-    releases, table = (paths[:-1], paths[-1]) if has_table else (paths, None)
+    table = place_of(paths[-1]) if has_table else None
+    releases = [Path(path) for path in (paths[:-1] if has_table else paths)]
     with watching() as watch:
         watch.step("Evaluating")
         found = evaluate_releases(releases, table, words_of(target) if target else ())

@@ -234,22 +234,26 @@ def has_passed(identity: str) -> bool:
     """Return whether a sampler of this identity has passed its check before, by this user's
     marks."""
     try:
-        found = os.lstat(_mark_file(identity))
-    except (OSError, RuntimeError):  # no home folder is a RuntimeError
+        mark = _mark_file(identity)
+        found = os.lstat(mark)
+        # the folder may be one that others can write, too, and rename what this user left there
+        ours = stat.S_ISREG(found.st_mode) and (os.name == "nt" or found.st_uid == os.geteuid())
+        return ours and mark.read_text("utf-8") == identity
+    except (OSError, RuntimeError, ValueError):  # no home folder is a RuntimeError
         return False
-    # the folder may be one that others can write, too
-    return stat.S_ISREG(found.st_mode) and (os.name == "nt" or found.st_uid == os.geteuid())
 
 
 def remember(identity: str) -> None:
-    """Leave a mark that a sampler of this identity has passed: an empty file.
+    """Leave a mark that a sampler of this identity has passed: a file that names it.
 
     Where none can be written, the next process checks.
     """
     with suppress(OSError, RuntimeError):
         mark = _mark_file(identity)
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mark.touch(mode=0o600, exist_ok=False)
+        # new, so that no link leads elsewhere
+        with mark.open("x", encoding="utf-8") as file:
+            file.write(identity)
 
 
 def _mark_file(identity: str) -> Path:

@@ -1,5 +1,6 @@
 """Releases side by side: what they promise and cost, and how good their students are."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from secretballot._places import is_url, shown_place
 from secretballot._typing import IntArray
 from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids
@@ -16,7 +18,6 @@ from secretballot.exceptions import (
     DataError,
     Parameter,
     ParameterError,
-    SecretBallotError,
 )
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.certificate.fields import read_certificate
@@ -148,7 +149,7 @@ class Evaluation:
 
 
 def evaluate(
-    releases: Sequence[Path], table: Path | None = None, target: Sequence[str] = ()
+    releases: Sequence[Path], table: Path | str | None = None, target: Sequence[str] = ()
 ) -> Evaluation:
     """Measure the students of releases on a public labelled table, and compare them.
 
@@ -156,7 +157,7 @@ def evaluate(
     ----------
     releases : sequence of Path
         Release folders or folders of runs.
-    table : Path, optional
+    table : Path, or str where it is a URL, optional
         Public labelled records, with the raw columns that every student reads; without it promises
         and prices alone are compared.
     target : sequence of str
@@ -201,6 +202,11 @@ def evaluate(
             )
         metrics = _metrics_of_table(found[0], students[0], frame, target)
         return _evaluation([replace(found[0], metrics=metrics)], (), cautions)
+    if len(target) > 1:
+        raise ParameterError(
+            Parameter("target"),
+            f" is {shown(','.join(target))}, and the releases are of one class; name its column.",
+        )
     _check_classes(found)
     classes = found[0].certificate["released"]["classes"]
     truth = class_indices(frame, target[0], classes, role=ROLE)
@@ -230,42 +236,44 @@ def _evaluation(
     return Evaluation(tuple(releases), differences, caution or None)
 
 
-def is_table(path: Path) -> bool:
-    """Return whether a path is no release, but a file or a folder of Parquet files."""
+def is_table(place: str) -> bool:
+    """Return whether a place is no release, but a file, a folder of Parquet files, or a URL."""
+    path = Path(place)
+    if is_url(place):
+        return True
     if path.is_dir():
         return not (release_of(path) / CERTIFICATE_FILE).exists() and any(path.rglob("*.parquet"))
     return not (path.parent / CERTIFICATE_FILE).exists()
 
 
 def _caution_of_private_rows(
-    path: Path, student: StudentFile, table: Path, frame: pd.DataFrame
+    path: Path, student: StudentFile, table: Path | str, frame: pd.DataFrame
 ) -> str | None:
-    """Refuse a table with rows of the private file, where the vault of the run says which it is.
+    """Refuse a table with rows of the private file, where the vault beside the release says which
+    it is.
 
-    Return that it could not be looked at, where that is so.
+    Return that the file is gone, where that is so; whatever else keeps it from being read is an
+    error, since the figures might be private.
     """
-    settings = path / "vault" / SPEC_FILE
-    if not settings.is_file():
+    vault = Path(os.path.realpath(release_of(path))).parent / "vault"
+    if not (vault / "run.json").is_file():
         return None
     student.check_columns(frame, role=ROLE)
     rows, role = PrivateRows([student.schema.encode(frame, role=ROLE)]), "private file"
-    try:
-        data = RunSpec.read(settings).data
-        if data.private is None:
-            return None
-        for block in table_blocks(data.private, role=role):
-            units = None if data.unit is None else unit_ids(block, data.unit, role=role)
-            X = student.schema.encode(block, role=role)
-            rows.add(X, None if units is None else pd.util.hash_array(units))
-    except SecretBallotError:
+    data = RunSpec.read(vault / SPEC_FILE).data
+    if isinstance(data.private, Path) and not os.path.lexists(data.private):
         return (
-            f"The private file of {str(path)!r} cannot be read any more, so its rows were not"
-            f" looked for in the {ROLE}."
+            f"The private file of {str(path)!r} is not where it was, so its rows were not looked"
+            f" for in the {ROLE}."
         )
+    for block in table_blocks(data.private or "", role=role):
+        units = None if data.unit is None else unit_ids(block, data.unit, role=role)
+        X = student.schema.encode(block, role=role)
+        rows.add(X, None if units is None else pd.util.hash_array(units))
     if rows.hold(0):
         raise DataError(
-            f"The {ROLE} {str(table)!r} holds rows of the private file of {str(path)!r}, more of"
-            " them than chance explains, so the figures would be private; give public rows."
+            f"The {ROLE} {shown_place(table)!r} holds rows of the private file of {str(path)!r},"
+            " more of them than chance explains, so the figures would be private; give public rows."
         )
     return None
 

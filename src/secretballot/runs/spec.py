@@ -110,13 +110,23 @@ def _place(value: Any) -> Any:
     return place_of(os.fspath(value))
 
 
+def _local_path(value: Any) -> Any:
+    if is_url(value):
+        raise ValueError(" is a URL; it must be a path.")
+    return value
+
+
 def _account(value: Any) -> Any:
-    from secretballot.core.ledger.urls import DatabasePlace, file_or_database
+    from secretballot.core.ledger.urls import DatabasePlace, file_or_database, is_database
 
     if value == OWN or isinstance(value, DatabasePlace):
         return value
     if not isinstance(value, str | os.PathLike):
         raise ValueError(f" is {shown(value)}; it must be a path, a database's URL, or own.")
+    if is_url(value) and not is_database(value):
+        raise ValueError(
+            " is a URL of no PostgreSQL database; it must be a path, a database's URL, or own."
+        )
     return file_or_database(os.fspath(value))
 
 
@@ -138,6 +148,7 @@ Words = Annotated[tuple[str, ...], BeforeValidator(words_of)]
 Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
 Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
 Place = Annotated[Path | str, BeforeValidator(_place)]
+LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 # of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
 Account = Annotated[Any, BeforeValidator(_account)]
 Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
@@ -218,7 +229,7 @@ class DataSpec(Part):
         panel=DATA,
     )
     drop: Words = setting((), "Columns to ignore.", metavar="A,B", panel=DATA)
-    schema_file: Path | None = setting(
+    schema_file: LocalPath | None = setting(
         None,
         "Column types, as `plan` writes them; by default those of PUBLIC.",
         mark="place",
@@ -425,7 +436,9 @@ METHOD_SPECS: dict[str, type[MethodSpec]] = {
 class OutputSpec(Part):
     """What is written, and where."""
 
-    out: Path = setting(DEFAULT_OUT, "Folder of the run.", mark="place", metavar="DIR", panel=RUN)
+    out: LocalPath = setting(
+        DEFAULT_OUT, "Folder of the run.", mark="place", metavar="DIR", panel=RUN
+    )
     evaluate: Place | None = setting(
         None,
         "Public labelled table to measure the model on.",
@@ -612,16 +625,13 @@ class RunSpec(Part):
         for group, part in self:
             if group == "forecast":
                 continue
-            given = {
-                (field.alias or name): getattr(part, name)
-                for name, field in type(part).model_fields.items()
-                if name == "name" or getattr(part, name) != field.default
-            }
-            if absolute:
-                given = {
-                    key: one.absolute() if isinstance(one, Path) else one
-                    for key, one in given.items()
-                }
+            given = {}
+            for name, field in type(part).model_fields.items():
+                value, extra = getattr(part, name), field.json_schema_extra
+                if name == "name" or value != field.default:
+                    if isinstance(extra, dict) and extra["mark"] == "place":
+                        value = _written_place(value, absolute=absolute)
+                    given[field.alias or name] = value
             if given:
                 values = _plain(given).items()
                 lines += [
@@ -865,11 +875,18 @@ def _refusal(problem: Any) -> SecretBallotError:
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as JSON values; places without passwords."""
-
-    shown_values = {key: shown_place(one) if is_url(one) else one for key, one in values.items()}
-    document: dict[str, Any] = json.loads(json.dumps(shown_values, default=str))
+    """Return settings as JSON values."""
+    document: dict[str, Any] = json.loads(json.dumps(values, default=str))
     return {name: value for name, value in document.items() if value is not None}
+
+
+def _written_place(place: Any, *, absolute: bool) -> str:
+    """Return a place as a file has it: without passwords."""
+    return (
+        shown_place(place)
+        if is_url(place)
+        else str(place.absolute() if absolute and isinstance(place, Path) else place)
+    )
 
 
 def toml_value(value: Any) -> str:

@@ -83,7 +83,7 @@ class Stability(Model):
     A_binClas of Bassily, Thakurta, Thakkar 2018 (Algorithm 2), which Nandi and Bassily 2020 call
     A_SubSamp (Algorithm 5), with the margin halved and the stop at the T-th abstention.
 
-    Parameters
+    Attributes
     ----------
     beta : float, default 0.05
         Probability with which more queries than allowed for may be unstable.
@@ -136,14 +136,12 @@ class Agnostic(Stability):
 
     The teachers agree on nearly every point, and answer by the sparse vector: Nandi and Bassily
     2020, Algorithm 3, without the resampling of line 4, which would only put a record before
-    several teachers.
+    several teachers. `beta` and `max_abstentions` are as for `Stability`.
 
-    Parameters
+    Attributes
     ----------
     relabel_epsilon : float, default 1.0
         Parameter of the relabelling, in nats; its price is part of the whole.
-    beta, max_abstentions
-        As for `Stability`.
     calibration : {"tight", "paper"}, default "tight"
         "tight": the largest sample that the budget allows, and the least noise. "paper": the
         printed constants, for comparison, under "replace-one"; refused where their price is more
@@ -220,9 +218,9 @@ class Universal(Agnostic):
 
     The points of the first queries, which are public, make the class finite; one of its labellings
     is chosen by all private records, and answers everything else at no cost: Nandi and Bassily
-    2020, Algorithm 4, with epsilon split between both parts.
+    2020, Algorithm 4, with epsilon split between both parts. Other settings are as for `Agnostic`.
 
-    Parameters
+    Attributes
     ----------
     n_first : int, optional
         Number of queries, each counted once, after which the second part answers; by default 32
@@ -234,8 +232,6 @@ class Universal(Agnostic):
     epsilon_share : float, optional
         Share of epsilon for the second part; by default the one at which the average error of
         `n_queries` queries is least, at least a tenth, and a half where their number is open.
-    beta, max_abstentions, calibration, relabel_epsilon
-        As for `Agnostic`.
     """
 
     name: ClassVar[str] = "universal"

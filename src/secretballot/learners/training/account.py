@@ -8,7 +8,7 @@ from secretballot.exceptions import BudgetError, ParameterError
 from secretballot.releasing import check_ledger
 
 #: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
-_SLACK = 1 - 1e-6
+_SLACK = 1 - 1e-9
 
 
 def required_budget(budget: object) -> PrivacyBudget:
