@@ -113,3 +113,10 @@ def test_pages_that_the_code_names_are_there() -> None:
     for path in [ROOT / "Makefile", *files]:
         for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")):
             assert (ROOT / name).is_file(), f"{path.name} names {name}"
+
+
+def test_pages_use_no_word_that_the_glossary_of_the_project_rules_out() -> None:
+    banned = r"\b(told|worth|dear(er|est)?|mended|stands?(?!-in)|house|rooms?|door)\b"
+    for page in PAGES:
+        found = re.search(banned, prose_of(page), re.IGNORECASE)
+        assert found is None, f"{page.name} says {found and found.group()!r}"
