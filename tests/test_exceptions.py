@@ -3,11 +3,10 @@
 import copy
 import pickle
 
-import joblib
 import pytest
 
 from secretballot import exceptions
-from secretballot.exceptions import Argument, Parameter, ParameterError, SecretBallotError
+from secretballot.exceptions import Argument, Parameter, SecretBallotError
 
 CLASSES = [
     value
@@ -36,13 +35,3 @@ def test_an_error_keeps_its_parts_on_the_way(kind: type[SecretBallotError], trav
     assert type(again) is kind
     assert (str(again), again.args, again.parts) == (str(error), error.args, PARTS)
     assert again.__notes__ == ["while trying"]
-
-
-def _refuse() -> None:
-    raise ParameterError(*PARTS) from None
-
-
-def test_an_error_of_a_worker_keeps_its_parameter() -> None:
-    with pytest.raises(ParameterError, match="release is 'counts'") as caught:
-        joblib.Parallel(n_jobs=2)(joblib.delayed(_refuse)() for _ in range(2))
-    assert caught.value.parameter == "release"

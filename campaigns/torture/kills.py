@@ -63,7 +63,7 @@ def kills_of_forks(
     whole = _seconds_undisturbed(verb, folder, *more)
     clear(folder)
     since = 0
-    while counts["kills"] < kills:
+    while counts["kills"] < kills or since:
         child = run_forked(command(verb, *more), folder)
         wait = time.monotonic() + (
             rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST

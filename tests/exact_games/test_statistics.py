@@ -22,10 +22,10 @@ def drawn(law, size):
 
 @pytest.mark.parametrize("law", [discrete_laplace_distribution, discrete_gaussian_distribution])
 def test_p_values_of_sound_samples_are_rarely_small(law):
-    values = np.array([sample_p_value(drawn(law(4.0), 500), law(4.0)) for _ in range(400)])
+    values = np.array([sample_p_value(drawn(law(4.0), 500), law(4.0)) for _ in range(200)])
     for level in (0.01, 0.1, 0.5):
         # valid: at most the level, up to five standard errors
-        assert (values <= level).mean() <= level + 5 * np.sqrt(level * (1 - level) / 400)
+        assert (values <= level).mean() <= level + 5 * np.sqrt(level * (1 - level) / 200)
 
 
 @pytest.mark.parametrize("law", [discrete_laplace_distribution, discrete_gaussian_distribution])

@@ -32,16 +32,9 @@ def model() -> CurveModel:
 
 @pytest.fixture(scope="module")
 def made(model: CurveModel) -> Plan:
-    return make_plan(TASK, model, seed=7)
-
-
-def test_the_same_seed_makes_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(best_setting, "FRONTIER", (1.0, 2.0))
-    task = replace(TASK, n_public=50)
-    one, other = (
-        make_plan(task, CurveModel(CURVE, n_classes=2), n_teachers=300, seed=7) for _ in range(2)
-    )
-    assert one == other
+    with pytest.MonkeyPatch.context() as quick:
+        quick.setattr(best_setting, "FRONTIER", (0.25, 1.0, 2.0))
+        return make_plan(TASK, model, seed=7)
 
 
 def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) -> None:
@@ -64,14 +57,14 @@ def test_candidates_stand_by_their_accuracy_and_the_recommended_one_is_as_good_a
 
 
 def test_more_epsilon_promises_no_less(made: Plan) -> None:
-    assert [point.epsilon for point in made.frontier] == [0.1, 0.25, 0.5, 1.0, 2.0, 4.0]
+    assert [point.epsilon for point in made.frontier] == [0.25, 1.0, 2.0]
     values = [
         point.candidate.expected.student_accuracy.value
         for point in made.frontier
         if point.candidate
     ]
     assert all(later >= earlier - 0.005 for earlier, later in pairwise(values))
-    assert made.frontier[3].candidate == made.recommended
+    assert made.frontier[1].candidate == made.recommended
     assert values[-1] > values[0] + 0.01
 
 
@@ -83,10 +76,8 @@ def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("recommended_alone")
-def test_what_is_recommended_is_found_before_other_budgets_are_tried(
-    made: Plan, model: CurveModel
-) -> None:
-    alone = make_plan(TASK, model, seed=7)
+def test_the_same_seed_recommends_the_same_before_other_budgets_are_tried(made: Plan) -> None:
+    alone = make_plan(TASK, CurveModel(CURVE, n_classes=2), seed=7)
     assert alone.frontier == alone.improvements == ()
     assert replace(alone, frontier=made.frontier, improvements=made.improvements) == made
 

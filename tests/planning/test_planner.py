@@ -10,7 +10,6 @@ from quick_plans import quick_forecasts
 from secretballot.accounting import PrivacyBudget
 from secretballot.data import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.planning import planner
 from secretballot.planning.plan.model import Plan
 from secretballot.planning.plan.text import plan_text
 from secretballot.planning.planner import plan
@@ -28,9 +27,7 @@ def stand_in(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def made() -> Plan:
-    with pytest.MonkeyPatch.context() as quick:
-        quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))  # other budgets are not looked at
-        quick.setattr(planner, "FOLDS", 4)
+    with quick_forecasts():
         return plan(2000, 60, budget=BUDGET, like=stand_in(), n_teachers=50, seed=3)
 
 
@@ -52,14 +49,14 @@ def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("recommended_alone")
-def test_a_curve_will_do() -> None:
-    from_curve = plan(20_000, 60, budget=BUDGET, curve={100: 0.8}, n_classes=3, n_teachers=200)
-    assert (from_curve.source, from_curve.task.n_classes) == ("curve", 3)
-    assert from_curve.recommended.setting.n_teachers == 200
-    assert (
-        plan(20_000, 60, budget=BUDGET, curve=LearningCurve(4, 0.9), n_teachers=200).task.n_classes
-        == 4
-    )
+@pytest.mark.parametrize(
+    ("curve", "n_classes", "known"), [({100: 0.8}, 3, 3), (LearningCurve(4, 0.9), None, 4)]
+)
+def test_a_curve_will_do(curve: Any, n_classes: int | None, known: int) -> None:
+    with quick_forecasts():
+        made = plan(20_000, 60, budget=BUDGET, curve=curve, n_classes=n_classes, n_teachers=200)
+    assert (made.source, made.task.n_classes) == ("curve", known)
+    assert made.recommended.setting.n_teachers == 200
 
 
 @pytest.mark.parametrize(

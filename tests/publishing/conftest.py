@@ -1,13 +1,20 @@
 """Small releases made by releases."""
 
+import hashlib
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import secretballot as sb
+import secretballot_verify as second
 from noisy_plans import noisy, released
+from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import certificate_digest
 
 N_POINTS = 60
 
@@ -29,3 +36,30 @@ def make_released(points: np.ndarray) -> Callable[..., ReleasedLabels]:
         return released(counts, terms, account)
 
     return make
+
+
+@pytest.fixture
+def refused_by_both(tmp_path: Path) -> Callable[..., None]:
+    """Return what demands that both verifiers take a release, and neither takes it once a forger
+    has changed its files or its certificate; whatever lies in the folder is listed, so that the
+    digests alone refuse nothing."""
+
+    def refuse(released: Any, forge: Callable[[Path, dict[str, Any]], object]) -> None:
+        folder = write_release(tmp_path / "release", released, without=["report"]).path
+        assert second.exit_code(second.check_release(str(folder))) == 0
+        document = json.loads((folder / "certificate.json").read_text())
+        forge(folder, document)
+        document["files"] = {
+            path.name: {
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                "bytes": path.stat().st_size,
+            }
+            for path in folder.iterdir()
+            if path.name != "certificate.json"
+        }
+        document["digest"] = certificate_digest(document)
+        (folder / "certificate.json").write_text(json.dumps(document))
+        assert not sb.verify_certificate(folder).ok
+        assert second.exit_code(second.check_release(str(folder))) == 4
+
+    return refuse

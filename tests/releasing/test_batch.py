@@ -422,30 +422,6 @@ def test_a_signal_that_is_ignored_stays_ignored(
     assert [entry.state for entry in ledger.history()] == ["committed"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"points_sha256": "zz"}, r"points_sha256 is 'zz'"),
-        ({"purpose": "x" * 20_000}, "purpose has a string of 20000"),
-        ({"unit": "user", "declaration": {"unit": "user", "unit_column": ""}}, "unit_column is ''"),
-        ({"classes": ["a", "x" * 100_000]}, "classes has a string of 100000"),
-        ({"classes": [2**60, 1]}, "an integer beyond 2"),
-    ],
-)
-def test_what_no_verifier_would_read_is_refused_before_it_is_paid(
-    settings: dict[str, object], words: str
-) -> None:
-    made = {name: settings[name] for name in ("classes", "unit") if name in settings}
-    votes = sb.votes_of_counts([[30, 70], [60, 40]], **made)  # type: ignore[arg-type]
-    settings = {name: value for name, value in settings.items() if name not in made}
-    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
-    noise = noisy_votes(BUDGET, votes.shape)
-    with pytest.raises(sb.ParameterError, match=words) as refused:
-        sb.release(votes, noise, ledger, BUDGET, **settings)  # type: ignore[arg-type]
-    assert "Nothing was spent." in str(refused.value)
-    assert ledger.spent().epsilon == 0
-
-
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), "\ud800"])
 def test_classes_that_no_file_can_hold_are_refused(value: object) -> None:
     other = "a" if isinstance(value, str) else 1.0

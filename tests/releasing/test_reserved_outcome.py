@@ -15,7 +15,7 @@ from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.private import Scores
 from secretballot.core.releasing import AnswerStream
 from secretballot.core.types import Guarantee
-from secretballot.releasing import choose_by_scores, reserve_choice
+from secretballot.releasing import reserve_choice
 from secretballot.teachers.votes import guarantee_of
 
 POINTS = b'{"points": [[0.5]]}'
@@ -184,16 +184,3 @@ def test_scores_counted_for_another_relation_are_refused_before_the_draw():
         with pytest.raises(sb.ParameterError, match="Nothing was answered"):
             bought.answer(given, [POINTS])
     assert drawn(bought) == []
-
-
-def test_a_choice_by_user_does_not_add_to_a_promise_about_records() -> None:
-    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
-    users = guarantee_of("user", "add-remove")
-    with pytest.raises(sb.LedgerError, match="about unit 'user'"):
-        reserve_choice(ledger, epsilon=0.1, request="x", guarantee=users, purpose="which")
-    by_user = Scores.of_candidates([2, 2], users)
-    with pytest.raises(sb.LedgerError, match="about unit 'user'"):
-        choose_by_scores(lambda: by_user, 2, ledger, epsilon=0.1, declaration={"unit": "user"})
-    with pytest.raises(sb.ParameterError, match="not of the shape"):
-        choose_by_scores(lambda: by_user, 2, ledger, epsilon=0.1)
-    assert ledger.spent().epsilon == 0

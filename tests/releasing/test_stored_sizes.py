@@ -50,17 +50,6 @@ def terms(mechanism: Mechanism, n_classes: int = 2) -> Terms:
     return priced(mechanism, 30, 600, n_classes, BUDGET)
 
 
-def size_of(ledger: sb.Ledger, request: str) -> tuple[int, int]:
-    """Return the bytes of the answer, and of the file that holds it."""
-    entry = ledger.entry(request)
-    assert entry is not None
-    assert entry.state == "committed"
-    with ledger.reading(entry.id) as page:
-        answer = b"".join(body for _, body in page.parts())
-    assert ledger.path is not None
-    return len(answer), ledger.path.stat().st_size
-
-
 TERMS: dict[str, Callable[[], Terms]] = {
     "labels": lambda: terms(NoisyVotes(scale=40.0)),
     "counts": lambda: terms(NoisyVotes(scale=40.0, release="counts")),

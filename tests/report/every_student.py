@@ -1,7 +1,7 @@
 """Every student that the program offers by name, and every kind that converts; run, prints digests
 of their files.
 
-Run with a word, the process first fills its memory with rubbish of its own and frees it again.
+The process first fills its memory with rubbish that follows from a word, and frees it again.
 """
 
 import hashlib
@@ -234,15 +234,19 @@ def _rubbish(word: str) -> None:
     globals()["_never_freed"] = kept[:: coins.randrange(2, 9)], arrays[:: coins.randrange(2, 9)]
 
 
-def main(words: list[str]) -> None:
+def digest_of(student: Any) -> str:
+    """Return the digest of a student's file."""
+    return hashlib.sha256(converted_student(student).content).hexdigest()
+
+
+def main(word: str) -> None:
     """Print name and digest of every file."""
-    for word in words:
-        _rubbish(word)
+    _rubbish(word)
     for name, student, _ in every():
-        if words and name.startswith("logistic"):
+        if name.startswith("logistic"):
             converted_student(student)  # a converter may number its names onward from here
-        print(name, hashlib.sha256(converted_student(student).content).hexdigest())
+        print(name, digest_of(student))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1])

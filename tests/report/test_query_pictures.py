@@ -1,6 +1,5 @@
-"""Pictures of rounds: as many marks as there are things, files small, the page whole in itself."""
+"""Pictures of rounds: names stay text, the page is whole in itself, the folder holds them."""
 
-import functools
 import json
 import re
 from collections.abc import Callable
@@ -14,7 +13,6 @@ import pytest
 
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.pictures.style import Picture
 from secretballot.report.release import folder as folder_room
 from secretballot.report.release.page import render_page
 from secretballot.report.rounds.pictures import draw_query_pictures
@@ -28,27 +26,6 @@ def tell(
     released: ReleasedLabels, X: Any, rounds: list[int], agreement: list[float | None]
 ) -> QueryStory:
     return make_story(X, released, STRATEGY, rounds, {}, agreement)
-
-
-@functools.cache
-def painted(picture: Picture) -> str:
-    """Return the SVG of a picture, which is the same every time."""
-    return picture.inline()
-
-
-def marks(picture: Picture, gid: str) -> int:
-    """Count the marks in the group of an SVG with that id."""
-    text = painted(picture)
-    start = text.find(f'id="{picture.name}-{gid}"')
-    if start < 0:
-        return 0
-    depth, end = 1, start
-    while depth:
-        tag = re.compile(r"<g[ >]|</g>").search(text, end)
-        assert tag is not None
-        depth += -1 if tag[0] == "</g>" else 1
-        end = tag.end()
-    return text[start:end].count("<use ")
 
 
 @pytest.fixture(name="plane")

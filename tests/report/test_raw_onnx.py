@@ -38,7 +38,7 @@ def table(rows: int, seed: int) -> pd.DataFrame:
     return frame
 
 
-PUBLIC = table(500, 0)
+PUBLIC = table(200, 0)
 SCHEMA = Schema.infer(PUBLIC)
 
 
@@ -78,7 +78,7 @@ def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
     student = moments(basis, n_classes)
     path = tmp_path / "student.onnx"
     dump_student(student, path, schema=SCHEMA.to_json(), rows=rows_of(PUBLIC))
-    other = table(2000, 3)
+    other = table(500, 3)
     # cells that are the odd ones of the encoding
     other.loc[0, "age"], other.loc[1, "X"], other.loc[2, "v0"] = math.inf, -1e31, 1e30
     other.loc[3, "ward"], other.loc[4, "ward"] = "east", ""
@@ -105,7 +105,7 @@ def test_other_students_say_the_same_of_raw_cells(student: Any) -> None:
         student.fit(X, counts, n_teachers=102, sigma=1.0, classes=["no", "yes"])
     else:
         student.fit(X, y)
-    loaded, other = converted_student(student, SCHEMA.to_json()), table(2000, 4)
+    loaded, other = converted_student(student, SCHEMA.to_json()), table(500, 4)
     encoded = SCHEMA.encode(other)
     assert (loaded.predict(other) == student.predict(encoded)).all()
     assert loaded.predict_proba(other) == pytest.approx(student.predict_proba(encoded), abs=1e-9)
@@ -134,7 +134,7 @@ def test_a_file_that_says_otherwise_is_not_written(tmp_path: Path) -> None:
     rows = rows_of(PUBLIC)
     # the cells of other rows than those that were encoded
     wrong = RawRows({name: cells[::-1] for name, cells in rows.cells.items()}, rows.X)
-    with pytest.raises(DataError, match=r"differs from the student on \d+ of 500 public points"):
+    with pytest.raises(DataError, match=r"differs from the student on \d+ of 200 public points"):
         dump_student(
             moments(TableBasis(), 2),
             tmp_path / "student.onnx",
@@ -192,7 +192,7 @@ def kinds_table(rows: int, seed: int) -> pd.DataFrame:
     return frame
 
 
-KINDS_PUBLIC = kinds_table(600, 5)
+KINDS_PUBLIC = kinds_table(200, 5)
 KINDS_SCHEMA = Schema.from_json({"columns": KINDS}, public=KINDS_PUBLIC)
 
 
@@ -205,7 +205,7 @@ def test_dates_texts_truth_values_and_lengths_of_time_are_read_as_by_the_package
     ]
     student, path = student_of(schema, KINDS_PUBLIC), tmp_path / "student.onnx"
     dump_student(student, path, schema=document, rows=raw_rows_of(schema, KINDS_PUBLIC))
-    same(OnnxStudent(path.read_bytes()), student, schema, kinds_table(1500, 6))
+    same(OnnxStudent(path.read_bytes()), student, schema, kinds_table(400, 6))
     session = onnxruntime.InferenceSession(path.read_bytes())
     assert {one.name: one.type for one in session.get_inputs()} == {
         name: "tensor(double)" if name == "stay" else "tensor(string)" for name in KINDS

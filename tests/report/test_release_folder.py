@@ -4,7 +4,6 @@ last."""
 import json
 from collections.abc import Callable
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.release import folder as folder_room
 from secretballot.report.release.folder import write_files
@@ -69,27 +67,6 @@ def test_a_folder_holds_what_may_be_published(
     assert frame["label"].tolist() == released.label_values.tolist()
     counts = released.noisy_counts.tolist()  # type: ignore[union-attr]
     assert frame["noisy_count[yes]"].tolist() == counts
-
-
-def test_the_certificate_lists_every_other_file(
-    tmp_path: Path, make_binary: Make, student: Any
-) -> None:
-    released = make_binary()
-    written = write_files(tmp_path, released, student=student, schema={"columns": []})
-    folder = tmp_path
-    certificate = json.loads((folder / "certificate.json").read_text())
-    assert certificate["files"] == {
-        name: {
-            "sha256": sha256((folder / name).read_bytes()).hexdigest(),
-            "bytes": (folder / name).stat().st_size,
-        }
-        for name in sorted(names(folder) - {"certificate.json"})
-    }
-    assert (
-        certificate["digest"] == certificate_digest(certificate) != released.certificate["digest"]
-    )
-    assert certificate["version"] == 3
-    assert certificate == written.certificate
 
 
 def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: Make) -> None:

@@ -96,16 +96,9 @@ def test_a_change_of_any_single_value_is_seen(released: ReleasedLabels) -> None:
         value = certificate
         for key in place:
             value = value[key]  # type: ignore[index]
-        for put in (
-            other(value),
-            None if value is not None else 0,
-            "",
-            [],
-            -1,
-            float("nan"),
-            float("inf"),
-        ):
-            assert not verify_certificate(changed(certificate, place, put)).ok, (place, put)
+        # any change at all, as the digest is the old one; with a new one, see test_forgeries.py
+        assert not verify_certificate(changed(certificate, place, other(value))).ok, place
+        assert not verify_certificate(changed(certificate, place, float("nan"))).ok, place
 
 
 def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:

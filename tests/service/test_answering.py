@@ -275,32 +275,6 @@ def test_a_slow_body_is_cut_off(shared_place: Place) -> None:
     problem(asyncio.run(ask()), "too-slow")
 
 
-def test_arrow_and_parquet_are_the_same_points(place: Place) -> None:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    rows = points(3)
-    table = pa.table({"a": [row[0] for row in rows], "b": [row[1] for row in rows]})
-    stream, file = pa.BufferOutputStream(), pa.BufferOutputStream()
-    with pa.ipc.new_stream(stream, table.schema) as writer:
-        writer.write_table(table)
-    pq.write_table(table, file)
-    key = place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
-        said = [
-            client.post(
-                QUESTIONS, content=content, headers={**key, "Content-Type": f"application/{kind}"}
-            ).json()
-            for kind, content in (
-                ("json", json.dumps({"points": rows}).encode()),
-                ("vnd.apache.arrow.stream", stream.getvalue().to_pybytes()),
-                ("vnd.apache.parquet", file.getvalue().to_pybytes()),
-            )
-        ]
-    assert said[0] == said[1] == said[2]
-    assert said[0]["left"] == QUERIES - 3
-
-
 @pytest.mark.parametrize("kind", ["vnd.apache.arrow.stream", "vnd.apache.parquet"])
 def test_damaged_tables_are_unreadable(shared_place: Place, kind: str) -> None:
     pa = pytest.importorskip("pyarrow")

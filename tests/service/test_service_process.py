@@ -122,7 +122,7 @@ def test_a_stop_answers_first_what_was_asked(large_place: Place, client: httpx.C
 
 
 def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path: Path, client: httpx.Client) -> None:
-    place = made_place(tmp_path, more="[listen]\nstop_seconds = 1.0")
+    place = made_place(tmp_path, more="[listen]\nstop_seconds = 0.3")
     with (
         serving(place.config) as running,
         closing(sqlite3.connect(tmp_path / "registry.ledger", isolation_level=None)) as other,
@@ -131,7 +131,10 @@ def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path: Path, client: ht
         # a look at the ledger waits for the lock, long after the one who asked has left
         with pytest.raises(httpx.ReadTimeout):
             client.post(
-                running.url + QUESTIONS, json={"points": points(1)}, headers=place.key(), timeout=2
+                running.url + QUESTIONS,
+                json={"points": points(1)},
+                headers=place.key(),
+                timeout=0.5,
             )
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(sqlite.WAIT_S / 2) == 0
