@@ -11,6 +11,7 @@ The generators of a test's module and the global ones begin anew, too, so that w
 does not depend on the tests before it in the same process.
 """
 
+import functools
 import hashlib
 import math
 import os
@@ -43,9 +44,15 @@ class SeededStream:
     """Stands for `secrets` and for the sampler in `secretballot.core.noise`."""
 
     def __init__(self, name: str) -> None:
-        seed = seed_of(f"{SEED}:{name}")
-        self._bits = random.Random(seed)
-        self._noise = np.random.default_rng(list(seed))
+        self._seed = seed_of(f"{SEED}:{name}")
+
+    @functools.cached_property  # most tests draw nothing
+    def _bits(self) -> random.Random:
+        return random.Random(self._seed)
+
+    @functools.cached_property
+    def _noise(self) -> np.random.Generator:
+        return np.random.default_rng(list(self._seed))
 
     def token_bytes(self, size: int) -> bytes:
         return self._bits.randbytes(size)
@@ -97,8 +104,9 @@ def pytest_fixture_setup(
 ) -> Generator[None, Any, Any]:
     """Start a stream for each fixture: that of a module is set up before any of its tests, in
     whichever process."""
-    module = sys.modules[fixturedef.func.__module__]
-    start_stream(request.node.nodeid, fixturedef.argname, module)
+    if not fixturedef.func.__module__.startswith("_pytest."):
+        module = sys.modules[fixturedef.func.__module__]
+        start_stream(request.node.nodeid, fixturedef.argname, module)
     return (yield)
 
 

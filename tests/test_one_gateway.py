@@ -15,7 +15,6 @@ PRIVATE_SIDE = (
     "teachers",
     "hypotheses",
     "learners",
-    "records",
 )
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 ROUTES = {"each_alone", "result_of", "result_once_seeded", "rows_alone"}

@@ -3,7 +3,6 @@
 import errno
 import os
 import pickle
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.core.drafts import try_lock
 from secretballot.exceptions import DataError, ParameterError, ResourceError
 from secretballot.publishing.process import PublishingProcess
 from secretballot.publishing.release import write_release
@@ -208,17 +206,6 @@ def test_drafts_of_killed_runs_are_removed_and_nothing_else(
     write_release(tmp_path / "release", make_released())
     assert names(tmp_path) == {*kept, "goal", ".release-link1234", "release"}
     assert (tmp_path / "goal" / "mine.txt").read_text() == "keep"
-
-
-def test_a_draft_that_somebody_works_on_stays(tmp_path: Path, make_released: Make) -> None:
-    draft = Path(tempfile.mkdtemp(prefix=".release-", dir=tmp_path))
-    handle = os.open(draft, os.O_RDONLY)
-    try:
-        assert try_lock(handle)
-        write_release(tmp_path / "release", make_released())
-        assert draft.is_dir()
-    finally:
-        os.close(handle)
 
 
 def test_a_release_that_a_killed_run_had_set_aside_comes_back(

@@ -132,16 +132,6 @@ def test_bad_settings_are_refused_and_nothing_is_spent(
     assert ledger.history() == []
 
 
-@BUYERS
-def test_too_dear_or_another_promise_is_refused(buy: Buy, ledger: sb.Ledger) -> None:
-    with pytest.raises(sb.BudgetError):
-        buy(ledger, epsilon=1.1)
-    by_user = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="user")
-    with pytest.raises(sb.LedgerError):
-        buy(by_user)
-    assert by_user.history() == ledger.history() == []
-
-
 @pytest.mark.parametrize("fraction", [0.0, 1.0, float("nan"), "half", None])
 def test_a_fraction_that_is_none_is_refused(ledger: sb.Ledger, fraction: Any) -> None:
     with pytest.raises(sb.ParameterError, match="fraction"):

@@ -3,8 +3,6 @@ take and neither takes forged."""
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -173,14 +171,6 @@ def test_what_does_not_fit_is_refused_and_nothing_is_spent() -> None:
         sb.releasing.release_table(terms, votes, account(budget=sb.PrivacyBudget(0.5, 1e-6)))
 
 
-def test_noise_that_does_not_keep_its_budget_is_refused() -> None:
-    terms, votes = KINDS["labels"]()
-    with pytest.raises(BudgetError, match="calibrate it again"):
-        sb.releasing.release_table(
-            replace(terms, mechanism=NoisyVotes(scale=1.0)), votes, account()
-        )
-
-
 @pytest.mark.parametrize(
     ("ballot", "release", "noise", "expected"),
     [
@@ -203,14 +193,3 @@ def test_tables_are_what_was_drawn(
     terms = Terms(NoisyVotes(scale=2.0, release=release), votes.shape, loose, public)
     table = sb.releasing.release_table(terms, votes, account(budget=loose))
     assert table.answers.tolist() == [expected]
-
-
-def test_stored_answers_have_one_size_whatever_came_out(tmp_path: Path) -> None:
-    # positions of one digit and of two take as much room
-    sizes = set()
-    for level in (0.0, 9.9):
-        cast = sb.teachers.number_votes(np.full((6, TEACHERS), level), (0.0, 10.0), n_positions=50)
-        ledger = sb.Ledger(tmp_path / f"{level}.sqlite", dataset="x", budget=BUDGET)
-        sb.releasing.release_table(KINDS["median"]()[0], cast, ledger, request="q")
-        sizes.add(ledger.path.stat().st_size)
-    assert len(sizes) == 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_stored_sizes import _Noise
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
@@ -78,13 +79,6 @@ def test_a_release_is_certified_and_accounted() -> None:
         released(votes(), ledger)
 
 
-def test_the_same_request_gets_the_stored_answer() -> None:
-    ledger = account()
-    first = released(votes(), ledger, request="one")
-    assert released(votes(50), ledger, request="one") == first
-    assert ledger.spent().epsilon == pytest.approx(1.0)
-
-
 def test_votes_leave_under_their_own_price_only() -> None:
     ledger = account()
     for mechanism in (NoisyVotes(scale=20.0), TableLabels(weights=(2**52,))):
@@ -127,28 +121,6 @@ def test_votes_by_user_and_by_record_do_not_add_to_each_other_s_promise() -> Non
     assert (out.certificate["unit"], sb.verify_certificate(out.certificate).ok) == ("user", True)
 
 
-class _Noise:
-    exact, description = True, "one value"
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-
-    def discrete_gaussian(self, sigma: float, size: int) -> Any:
-        return np.full(size, self.value, dtype=np.int64)
-
-
-def test_the_answer_is_stored_in_as_many_bytes_however_many_records_voted(
-    tmp_path, monkeypatch
-) -> None:
-    sizes = set()
-    for number, (n, noise) in enumerate([(0, 0), (5, 0), (200_000, 0), (5, -99), (200_000, 99)]):
-        ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
-        monkeypatch.setattr(releasing, "noise_source", lambda noise=noise: _Noise(noise))
-        released(votes(n), ledger, request="one")
-        sizes.add(ledger.path.stat().st_size)
-    assert len(sizes) == 1
-
-
 def apart(n: int, uncovered: int, k: int = 3) -> sb.Votes:
     """Return votes of n records, the first ones uncovered."""
     rng = np.random.default_rng(0)
@@ -181,7 +153,9 @@ def test_what_is_counted_apart_is_asked_and_cast_together() -> None:
         released(votes(), ledger, request="one")
 
 
-def test_the_answer_is_as_long_however_many_records_are_uncovered(tmp_path, monkeypatch) -> None:
+def test_the_answer_is_as_long_however_many_records_vote_or_are_uncovered(
+    tmp_path, monkeypatch
+) -> None:
     sizes = set()
     for number, (n, uncovered, noise) in enumerate([(5, 0, 0), (9000, 9000, 99), (5, 5, -99)]):
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
