@@ -18,7 +18,7 @@ from secretballot.core.mechanisms import Mechanism, teachers_of
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.pate.defaults import choose_terms
+from secretballot.learners.pate.mechanisms import choose_terms
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.point_digests import question_digests
