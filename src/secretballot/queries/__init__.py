@@ -11,7 +11,6 @@ from secretballot.queries.base import (
     PublicPool,
     QuerySelector,
     QueryStrategy,
-    check_proposal,
     default_round_size,
 )
 from secretballot.queries.coverage import ClusterSampling, KCenterSampling, PassiveSampling
@@ -32,7 +31,6 @@ __all__ = [
     "PublicPool",
     "QuerySelector",
     "QueryStrategy",
-    "check_proposal",
     "default_round_size",
     "rounds_of",
     "strategy_by_name",

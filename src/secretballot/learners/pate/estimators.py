@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 
 from secretballot._naming import named
@@ -41,10 +40,9 @@ from secretballot.learners.pate.rounds import (
     BegunQueryRun,
     ask_in_rounds,
     begin_query_run,
-    student_in_rounds,
 )
 from secretballot.learners.training.inputs import random_rows
-from secretballot.learners.training.label_stream import LabelStream, certified_labels
+from secretballot.learners.training.label_stream import certified_labels
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
@@ -711,36 +709,21 @@ class PATEClassifier(ClassLearner, PATELearner):
             choices = [estimated.pay(counts, task.account, task.given.request)]
             terms = estimated.terms_by(choices[0])
             begun = self._begin_run(askable, task, terms)
-        student = self._student
-        stream = LabelStream(
-            terms.mechanism,
-            terms.shape,
-            task.account,
-            terms.budget,
-            classes=task.target.learnt,
-            request=task.given.request or uuid.uuid4().hex,
-            teachers=teachers.serial,
-            vault=teachers.vault if task.account.durable else None,
-            purpose=task.given.purpose,
-            declaration=task.declaration,
-            choices=choices,
-            confidence=terms.confidence,
-            plan=begun.plan_of(terms.shape.n_queries),
-        )
         asked = ask_in_rounds(
-            stream,
+            terms,
             lambda rows: teachers.vote(take_rows(task.points, rows)),
+            task.account,
+            task.points,
             askable,
             begun,
-            task.given.progress,
-            student_in_rounds(
-                terms.confidence,
-                LogisticRegression(max_iter=1000) if student is None else student,
-                task.points,
-                task.target.learnt,
-                self.n_teachers,
-                self.random_state,
-            ),
+            classes=task.target.learnt,
+            student=self._student,
+            random_state=self.random_state,
+            progress=task.given.progress,
+            teachers=teachers.serial,
+            vault=teachers.vault if task.account.durable else None,
+            choices=choices,
+            **task.named | {"request": task.given.request or uuid.uuid4().hex},
         )
         self.explanation_ = asked.explanation
         return asked.released

@@ -214,17 +214,6 @@ class LabelStream:
         shape = n_questions, self.shape.n_classes
         return predicted_votes(predictions, shape, self.shape.n_teachers or 0)
 
-    def released(
-        self,
-        rows: Mapping[bytes, int],
-        plan: Mapping[str, object] | None = None,
-        *,
-        by_value: bool = True,
-    ) -> ReleasedLabels:
-        """Return every answer so far, with the certificate of the whole reservation; parameters
-        and errors are those of `certified_labels`."""
-        return certified_labels(self.stream.released(), rows, plan, by_value=by_value)
-
     def _read(self, answers: releasing.Answers) -> LabelAnswers:
         labels, counts = labels_in(self.mechanism, self.shape, answers.values)
         labels = np.where(answers.given, labels, -1)
