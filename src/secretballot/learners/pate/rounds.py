@@ -322,14 +322,7 @@ def _answered_points(
     rows = askable.rows[proposed]
     predictions = None if student is None else student.predictions(rows)
     questions = [askable.questions[place] for place in proposed]
-    # Looked up first: what an interrupted run has asked costs nothing, and the teachers vote on the
-    # rest alone.
-    found = stream.find(questions)
-    new = np.flatnonzero(~found.given)
-    if len(new) and found.left:
-        against = None if predictions is None else predictions[new]
-        stream.answer(votes(rows[new]), [questions[place] for place in new], against)
-        found = stream.find(questions)
+    found = stream.ask(questions, lambda new: votes(rows[new]), predictions)
     if student is not None and predictions is not None:
         student.tell(rows[found.given], found.labels[found.given], predictions[found.given])
     return proposed[found.given]
