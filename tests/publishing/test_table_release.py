@@ -23,12 +23,12 @@ BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 
 
 def number(**settings: Any) -> sb.PATERegressor:
-    model = sb.PATERegressor(n_teachers=40, budget=BUDGET, **settings)
+    model = sb.PATERegressor(n_teachers=40, epsilon=BUDGET.epsilon, delta=BUDGET.delta, **settings)
     return model.fit(X, 3 * X[:, 0], X_public=POINTS, bounds=(-4.0, 4.5))
 
 
-def several(**settings: Any) -> sb.PATEMultiLabelClassifier:
-    model = sb.PATEMultiLabelClassifier(n_teachers=40, budget=BUDGET, **settings)
+def several(**settings: Any) -> sb.PATEClassifier:
+    model = sb.PATEClassifier(n_teachers=40, epsilon=BUDGET.epsilon, delta=BUDGET.delta, **settings)
     return model.fit(X, (X > [0.0, 0.5, 1.0]).astype(int), X_public=POINTS, labels=NAMES)
 
 
@@ -38,7 +38,7 @@ def means() -> sb.PATERegressor:
 
 
 @pytest.fixture(scope="module")
-def counts() -> sb.PATEMultiLabelClassifier:
+def counts() -> sb.PATEClassifier:
     return several()
 
 
@@ -55,7 +55,7 @@ def confirmed(folder: Path) -> bool:
     return True
 
 
-@pytest.mark.parametrize("settings", [{}, {"statistic": "quantile"}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"mechanism": "quantile"}], ids=str)
 def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[str, Any]) -> None:
     model = number(**settings)
     made = sb.write_release(tmp_path / "release", model.released_, student="auto", X_public=POINTS)
@@ -78,8 +78,8 @@ def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[st
     "settings",
     [
         {},
-        {"ballot": "sets", "release": "labels"},
-        {"most_named": 1},
+        {"mechanism": "sets:release=labels"},
+        {"mechanism": "auto:most_named=1"},
     ],
     ids=str,
 )
@@ -150,14 +150,14 @@ def test_both_verifiers_refuse_other_answers(
 
 
 def test_labels_that_are_too_many_for_sets_are_refused_before_sets_are_listed(
-    refused_by_both: Callable[..., None], counts: sb.PATEMultiLabelClassifier
+    refused_by_both: Callable[..., None], counts: sb.PATEClassifier
 ) -> None:
     many = {"ballot": "sets", "labels": [f"l{k}" for k in range(5000)]}
     refused_by_both(counts.released_, lambda _, document: document["public"].update(many))
 
 
 def test_a_release_is_made_again_byte_for_byte(
-    tmp_path: Path, means: sb.PATERegressor, counts: sb.PATEMultiLabelClassifier
+    tmp_path: Path, means: sb.PATERegressor, counts: sb.PATEClassifier
 ) -> None:
     for place, model in enumerate((means, counts)):
         folder = tmp_path / str(place)
