@@ -16,12 +16,8 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from secretballot.accounting import PrivacyBudget
-from secretballot.core.ledger import Ledger
 from secretballot.exceptions import ResourceError
 from secretballot.foreign_code import resource_failure, result_of, rows_alone
-from secretballot.learners.pate.estimators import PATEClassifier
-from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.teachers import TeacherEnsemble, training
 
 MARK = "private 4711"
@@ -181,16 +177,6 @@ def test_a_worker_that_is_killed_ends_the_run():
     refuse_trace(caught.value)
 
 
-def test_an_interruption_passes_through_a_vote():
-    class Interrupts(FailsAt):
-        def _fail_at(self, stage):
-            if stage == "predict":
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        voted(Interrupts())
-
-
 def test_linear_teachers_end_the_run_too(monkeypatch):
     monkeypatch.setattr(
         "secretballot.teachers.linear.LinearStack.count",
@@ -199,41 +185,6 @@ def test_linear_teachers_end_the_run_too(monkeypatch):
     with pytest.raises(ResourceError) as caught:
         voted(LogisticRegression())
     refuse_trace(caught.value)
-
-
-def test_a_candidate_that_runs_out_of_memory_is_not_counted_wrong():
-    class Hungry(FailsAt):
-        def predict(self, X):
-            if len(X) and (np.asarray(X)[:, 0] > 8).any():
-                raise MemoryError(MARK)
-            return np.zeros(len(X), dtype=int)
-
-    ledger = Ledger.in_memory(dataset="d", budget=PrivacyBudget(1.0, 0.0))
-    rows = X.copy()
-    rows[3] = 9
-    with pytest.raises(ResourceError) as caught:
-        choose_candidate(
-            [Hungry(), FailsAt("never")], rows, Y, classes=[0, 1], epsilon=0.5, ledger=ledger
-        )
-    refuse_trace(caught.value)
-    assert ledger.spent().epsilon == 0
-
-
-def test_a_fit_that_ran_out_of_memory_spent_nothing():
-    budget = PrivacyBudget(1000.0, 1e-6)
-    ledger = Ledger.in_memory(dataset="d", budget=budget)
-    rows = X.copy()
-    rows[0] = 9
-    model = PATEClassifier(
-        FailsAt("fit", only_the_marked=True),
-        n_teachers=K,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        ledger=ledger,
-    )
-    with pytest.raises(ResourceError):
-        model.fit(rows, Y, X_public=X_PUBLIC, classes=[0, 1])
-    assert ledger.spent().epsilon == 0
 
 
 def test_what_was_being_handled_before_is_none_of_the_learner_s():

@@ -41,6 +41,7 @@ _MAX_LABELS = 250 * 10**6  # bytes
 _MAX_TOTAL = 2 * 10**9
 _MOST_ROWS = 25_000 * 2**16  # of a public pool
 _PAGE = 1 << 13  # queries, in 1 kB
+_BLOCK = 1 << 20  # bytes that are read at once
 _FILES = re.compile(
     r"README\.txt|model-card\.md|(?:labels|answers)\.csv|schema\.json"
     r"|student\.onnx|report\.html"
@@ -76,7 +77,7 @@ def blocks_of(path: str, limit: int) -> Iterator[bytes]:
             fits = stat.S_ISREG(about.st_mode) and about.st_size <= limit
             require(fits, f"{name} is no regular file of at most {limit} bytes.")
             left = about.st_size
-            while left > 0 and (block := file.read(min(1 << 20, left))):
+            while left > 0 and (block := file.read(min(_BLOCK, left))):
                 left -= len(block)
                 yield block
             require(not left and not file.read(1), f"{name} changed while it was read.")

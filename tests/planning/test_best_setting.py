@@ -68,13 +68,6 @@ def test_more_epsilon_promises_no_less(made: Plan) -> None:
     assert values[-1] > values[0] + 0.01
 
 
-@pytest.fixture
-def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what a plan says of other budgets and sizes, which comes last and takes longest."""
-    for part in ("_frontier_points", "_improvements_of"):
-        monkeypatch.setattr(best_setting, part, lambda *_: ())
-
-
 @pytest.mark.usefixtures("recommended_alone")
 def test_the_same_seed_recommends_the_same_before_other_budgets_are_tried(made: Plan) -> None:
     alone = make_plan(TASK, CurveModel(CURVE, n_classes=2), seed=7)

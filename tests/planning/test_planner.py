@@ -13,7 +13,6 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import Plan
 from secretballot.planning.plan.text import plan_text
 from secretballot.planning.planner import plan
-from secretballot.planning.search import best_setting
 from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.report.certificate.terms import stated
 
@@ -38,14 +37,6 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
     assert 0.8 < expected.student_accuracy.value <= 0.93  # 0.9 is the best possible
     assert expected.student_accuracy.low < 0.9
     assert expected.vote_accuracy.value == pytest.approx(0.9, abs=0.04)
-
-
-@pytest.fixture
-def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what a plan says of other budgets and sizes, which takes longest and moves nothing
-    else (test_best_setting.py)."""
-    for part in ("_frontier_points", "_improvements_of"):
-        monkeypatch.setattr(best_setting, part, lambda *_: ())
 
 
 @pytest.mark.usefixtures("recommended_alone")

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Thresholds
-from secretballot.queries import DisagreementSampling, MarginSampling, PassiveSampling, PublicPool
+from secretballot.queries import DisagreementSampling, PublicPool
 from secretballot.queries.base import LabelledRows
 from secretballot.queries.coverage import scaled_points
 from secretballot.queries.oracle import LogisticFits, OracleRegion
@@ -103,27 +103,6 @@ def test_a_learner_that_cannot_be_constrained_is_refused(learner, reason):
     pool = pool_of(np.random.default_rng(0).normal(size=(200, 2)))
     with pytest.raises(ParameterError, match=f"{reason}: a learner that cannot be constrained"):
         DisagreementSampling(learner=learner).start(pool)
-
-
-def test_it_beats_passive_in_the_plane():
-    agreement = {"passive": [], "disagreement": [], "margin": []}
-    strategies = {
-        "passive": PassiveSampling(),
-        "disagreement": DisagreementSampling(noise_rate=0.0),
-        "margin": MarginSampling(),
-    }
-    for seed in range(3):
-        X = np.random.default_rng(seed).normal(size=(200, 2))
-        truth = (X @ [1.0, 0.5] > 0.2).astype(np.int64)
-        for name, strategy in strategies.items():
-            selector, asked = strategy.start(pool_of(X)), []
-            while len(asked) < 50 and len(rows := selector.propose(min(10, 50 - len(asked)))):
-                asked += rows.tolist()
-                selector.receive(ReleasedLabels(asked, truth[asked], (0, 1), n_teachers=9))
-            model = LogisticRegression(C=100).fit(X[asked], truth[asked])
-            agreement[name].append((model.predict(X) == truth).mean())
-    assert np.mean(agreement["disagreement"]) > np.mean(agreement["passive"])
-    assert np.mean(agreement["margin"]) > np.mean(agreement["passive"])
 
 
 def test_fits_together_are_the_fits_one_by_one():

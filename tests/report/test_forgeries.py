@@ -34,9 +34,11 @@ from secretballot.accounting.recipes import Terms
 from secretballot.accounting.stream_recipes import stream_mechanism
 from secretballot.core.mechanisms import (
     ExponentialChoice,
+    Mechanism,
     NoisySums,
     NoisyVotes,
     RelabelledSample,
+    Shape,
     StabilityQuantile,
     StableValue,
     TableLabels,
@@ -101,6 +103,24 @@ def votes_shape(n_classes: int, guarantee: Guarantee, n_teachers: int, **more: A
     )
 
 
+def certified(
+    mechanism: Mechanism, shape: Shape, public: Any, budget: PrivacyBudget, **more: Any
+) -> dict[str, Any]:
+    """Return a certificate whose declaration is that of its shape."""
+    declared = {"unit": shape.guarantee.unit, "relation": shape.guarantee.relation}
+    return build_certificate(
+        mechanism=mechanism,
+        shape=shape,
+        public=public,
+        budget=budget,
+        price=price([mechanism.event(shape)], epsilon=budget.epsilon),
+        composition=ACCOUNT | declared,
+        noise={"exact": True, "description": "discrete noise"},
+        declaration=declared | {"unit_column": "patient" if declared["unit"] == "user" else None},
+        **more,
+    )
+
+
 def issue(
     terms: Terms,
     labels: np.ndarray,
@@ -113,28 +133,14 @@ def issue(
     **more: Any,
 ) -> ReleasedLabels:
     """Return a release as it would be certified."""
-    declared = {"unit": unit, "relation": relation}
-    mechanism, budget, public = terms.mechanism, terms.budget, terms.public
+    mechanism = terms.mechanism
     sigma = None if counts is None else mechanism.scale
     shape = terms.shape.changed(guarantee=guarantee_of(unit, relation))
     queries, classes = 3 * np.arange(len(labels)), list("abc")[: shape.n_classes]
-    values = {} if outcome is None else {"values": [[outcome]]}
-    certificate = build_certificate(
-        mechanism=mechanism,
-        shape=shape,
-        public=public,
-        budget=budget,
-        price=price([mechanism.event(shape)], epsilon=budget.epsilon),
-        composition=ACCOUNT | declared,
-        noise={"exact": True, "description": "discrete noise"},
-        released=describe_released(queries, labels, classes, n_teachers, counts, "1" * 64) | values,
-        declaration={
-            "unit": unit,
-            "unit_column": "patient" if unit == "user" else None,
-            "relation": relation,
-        },
-        purpose="triage",
-        **more,
+    told = describe_released(queries, labels, classes, n_teachers, counts, "1" * 64)
+    told |= {} if outcome is None else {"values": [[outcome]]}
+    certificate = certified(
+        mechanism, shape, terms.public, terms.budget, released=told, purpose="triage", **more
     )
     return ReleasedLabels(queries, labels, classes, n_teachers, sigma, counts, certificate)
 
@@ -250,18 +256,9 @@ def in_rounds() -> ReleasedLabels:
 def chosen() -> ReleasedLabels:
     budget, labels = PrivacyBudget(0.5, 0.0), np.arange(N) % 2
     mechanism = ExponentialChoice(epsilon=calibrate_pure(budget, 1))
-    shape = ScoreShape(guarantee=RECORDS)
-    certificate = build_certificate(
-        mechanism=mechanism,
-        shape=shape,
-        public={"method": "exponential-choice", "n_candidates": 7, "hypotheses": "intervals"},
-        budget=budget,
-        price=price([mechanism.event(shape)], epsilon=0.5),
-        composition=ACCOUNT | {"unit": "record", "relation": "add-remove"},
-        noise={"exact": True, "description": "discrete noise"},
-        released=describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": [[3]]},
-        declaration={"unit": "record", "relation": "add-remove"},
-    )
+    public = {"method": "exponential-choice", "n_candidates": 7, "hypotheses": "intervals"}
+    told = describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": [[3]]}
+    certificate = certified(mechanism, ScoreShape(guarantee=RECORDS), public, budget, released=told)
     return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
 
 
@@ -273,9 +270,7 @@ def summed(relation: str = "add-remove", unit: str = "record") -> ReleasedLabels
     squared = (4 if public else 1) * 1000**2
     sigma = calibrate_vector_sum(BUDGET, squared, 3 + len(marks), 2)
     mechanism, labels = NoisySums(sigmas=(sigma, sigma)), np.arange(N) % 2
-    declared = {"unit": unit, "relation": relation}
-    guarantee = Guarantee.model_validate({"unit": unit, "relation": relation})
-    coordinates = 3 + len(marks)
+    guarantee, coordinates = guarantee_of(unit, relation), 3 + len(marks)
     shape = SumShape(guarantee=guarantee, coordinates=coordinates, squared_sensitivity=squared)
     settings = {
         "method": "record-moments",
@@ -290,21 +285,8 @@ def summed(relation: str = "add-remove", unit: str = "record") -> ReleasedLabels
         "covered_only": [True, True],
     }
     sums = [[2000 + k for k in range(coordinates)] for _ in range(2)]
-    certificate = build_certificate(
-        mechanism=mechanism,
-        shape=shape,
-        public=settings,
-        budget=BUDGET,
-        price=price([mechanism.event(shape)], epsilon=1.0),
-        composition=ACCOUNT | declared,
-        noise={"exact": True, "description": "discrete noise"},
-        released=describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": sums},
-        declaration={
-            "unit": unit,
-            "unit_column": "patient" if unit == "user" else None,
-            "relation": relation,
-        },
-    )
+    told = describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": sums}
+    certificate = certified(mechanism, shape, settings, BUDGET, released=told)
     return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
 
 

@@ -80,26 +80,6 @@ def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: M
     assert "certificate.json" not in names(tmp_path)
 
 
-@pytest.mark.parametrize("last", ["dump_student", "render_page", "text_of", "with_files"])
-def test_a_folder_that_was_cut_short_has_no_certificate(
-    tmp_path: Path,
-    make_binary: Make,
-    student: Any,
-    X_public: np.ndarray,
-    monkeypatch: pytest.MonkeyPatch,
-    last: str,
-) -> None:
-    def cut(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(folder_room, last, cut)
-    with pytest.raises(KeyboardInterrupt):
-        write_files(tmp_path, make_binary(), student=student, X_public=X_public)
-    assert "labels.csv" in names(tmp_path)
-    assert "certificate.json" not in names(tmp_path)
-    assert not verify_certificate(tmp_path).ok
-
-
 def test_the_time_of_writing_is_not_told(tmp_path: Path, make_binary: Make) -> None:
     written = write_files(tmp_path, make_binary())
     issued = datetime.fromisoformat(written.certificate["issued"]).timestamp()
