@@ -33,7 +33,7 @@ def model() -> CurveModel:
 @pytest.fixture(scope="module")
 def made(model: CurveModel) -> Plan:
     with pytest.MonkeyPatch.context() as quick:
-        quick.setattr(best_setting, "FRONTIER", (0.25, 1.0, 2.0, 4.0))
+        quick.setattr(best_setting, "FRONTIER", (0.1, 1.0, 2.0))
         return make_plan(TASK, model, seed=7)
 
 
@@ -57,7 +57,7 @@ def test_candidates_stand_by_their_accuracy_and_the_recommended_one_is_as_good_a
 
 
 def test_more_epsilon_promises_no_less(made: Plan) -> None:
-    assert [point.epsilon for point in made.frontier] == [0.25, 1.0, 2.0, 4.0]
+    assert [point.epsilon for point in made.frontier] == [0.1, 1.0, 2.0]
     values = [
         point.candidate.expected.student_accuracy.value
         for point in made.frontier
@@ -162,8 +162,8 @@ def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan, name: str, str
     assert (f"--set strategy={strategy}" in options) == (strategy != "passive")
     assert f"{name} labels" in plan_text(plan)
     model = sb.classifier_by_plan(plan)
-    assert (model.threshold, model.max_answers, model.mechanism) == (80, 20, name)
-    assert model.in_rounds == (strategy != "passive")
+    assert model.mechanism == f"{name}:threshold=80,max_answers=20"
+    assert model.strategy == strategy
 
 
 @pytest.mark.parametrize("name", ["laplace", "vote-table", "abstention-table"])

@@ -1,7 +1,6 @@
 """What is bought to set something by: priced before it is drawn, stored, named on the
 certificate."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,8 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from exact_games.distributions import Distribution
-from exact_games.statistics import sample_p_value
-from flips import flip_law
 from made_events import json_of
 from noisy_plans import calibrated, released
-from secretballot.core.exponential import least_quotient
-from secretballot.core.mechanisms import stability
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
 from secretballot.releasing import choose_by_scores
@@ -181,26 +175,6 @@ def test_names_go_with_the_request(ledger: sb.Ledger) -> None:
     for names in (["a", "b"], ["a", "b", "b"], ["a", "b", 3]):
         with pytest.raises(sb.ParameterError, match="one string for each of the 3"):
             _scored(ledger, names=names)
-
-
-def _law(buy: Buy, epsilon: float, sample: Any) -> Distribution:
-    """Return the law of a number at this epsilon."""
-    if buy is _scored:
-        return Distribution(0, flip_law(RIGHT.sum(axis=0), least_quotient(1, epsilon)), 0.0)
-    middle = int(np.sort(stability(VOTES))[len(VOTES) // 2])
-    support = np.arange(sample.min() - 1000, sample.max() + 1001)
-    mass = math.tanh(0.5 * epsilon) * np.exp(-np.abs(support - middle) * epsilon)
-    return Distribution(int(support[0]), mass, 0.0)
-
-
-@pytest.mark.parametrize(("buy", "epsilon"), [(_stability, 1.0), (_scored, 0.05)])
-def test_what_comes_out_follows_the_law_of_its_price_and_of_no_other(
-    buy: Buy, epsilon: float
-) -> None:
-    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1000.0, 0.0))
-    sample = np.array([buy(ledger, epsilon=epsilon).values.item() for _ in range(150)])
-    assert sample_p_value(sample, _law(buy, epsilon, sample)) > 1e-6
-    assert sample_p_value(sample, _law(buy, 4 * epsilon, sample)) < 1e-6
 
 
 def test_a_release_names_what_it_was_set_by_and_verifies(

@@ -1,4 +1,4 @@
-"""Pictures of rounds: names stay text, the page is whole in itself, the folder holds them."""
+"""The story of rounds, told from public things, and its pictures; names stay text in both."""
 
 import json
 import re
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.release import folder as folder_room
@@ -89,3 +90,29 @@ def test_without_matplotlib_the_story_is_still_written(
     written = folder_room.write_files(tmp_path, released, story=tell(released, plane, [50], [None]))
     assert "queries.json" in written.files
     assert {"queries-map.svg", "queries-map.png", "report.html"} <= set(written.left_out)
+
+
+def test_a_story_tells_rounds_in_order(make_withheld: Make, plane: np.ndarray) -> None:
+    released = make_withheld()
+    explanation = {"updates": [{"j": np.int64(1), "seen": np.array([0.5])}]}
+    story = make_story(plane, released, STRATEGY, [20, 30], explanation, [None, 1.0])
+    assert story.asked.tolist() == released.queries.tolist()
+    assert story.round_of.tolist() == [0] * 20 + [1] * 30
+    document = json.loads(json.dumps(story.to_json(), allow_nan=False))
+    assert document == story.to_json()
+    assert document["strategy"] == STRATEGY
+    assert document["explanation"] == {"updates": [{"j": 1, "seen": [0.5]}]}
+    assert [
+        (len(one["asked"]), one["answered"], one["agreement"]) for one in document["rounds"]
+    ] == [
+        (20, int(released.answered[:20].sum()), None),
+        (30, int(released.answered[20:].sum()), 1.0),
+    ]
+    assert document["positions"] == [[x, y] for x, y in plane.round(5).tolist()]
+
+
+def test_a_pool_without_the_rows_that_were_asked_is_refused(
+    make_withheld: Make, plane: np.ndarray
+) -> None:
+    with pytest.raises(DataError, match="Row 147 was asked of a public pool of 100 rows"):
+        make_story(plane[:100], make_withheld(), STRATEGY, [50], {}, [None])

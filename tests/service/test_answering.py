@@ -53,24 +53,6 @@ def test_answers_are_those_of_the_session_and_are_paid_once(place: Place) -> Non
     assert found.noisy_counts.tolist() == counts
 
 
-def test_the_budget_ends_inside_a_request_and_stored_answers_stay(place: Place) -> None:
-    key = place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
-        many = client.post(QUESTIONS, json={"points": points(QUERIES + 2)}, headers=key).json()
-        given = [answer["given"] for answer in many["answers"]]
-        assert given == [True] * QUERIES + [False] * 2
-        assert many["answers"][-1] == {
-            "label": None,
-            "given": False,
-            "abstained": False,
-            "noisy_count": None,
-        }
-        refused = client.post(QUESTIONS, json={"points": points(1, 90)}, headers=key)
-        assert "12" in problem(refused, "budget-spent")["detail"]
-        free = client.post(QUESTIONS, json={"points": points(2)}, headers=key)
-    assert free.json()["answers"] == many["answers"][:2]
-
-
 def test_questions_that_come_together_are_answered_in_one_transaction(place: Place) -> None:
     """While the first is answered all others wait, and are the second group."""
     key, app = place.key(), application(place.settings, opened=True)

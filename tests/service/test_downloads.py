@@ -18,26 +18,6 @@ from secretballot.service.settings import read_settings
 BASE = "/v1/datasets/registry"
 
 
-def test_certificates_and_answers_so_far_verify(place: Place) -> None:
-    key = place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
-        client.post(QUESTIONS, json={"points": points(3)}, headers=key)
-        certificate = client.get(f"{BASE}/sessions/session/certificate", headers=key).json()
-        assert sb.verify_certificate(certificate).ok
-        assert (certificate["plan"]["used"], certificate["plan"]["planned"]) == (3, QUERIES)
-        first = client.get(f"{BASE}/sessions/session/released", headers=key).json()
-        assert first["certificate"] == certificate
-        assert len(sb.ReleasedLabels.from_json(first).queries) == 3
-        client.post(QUESTIONS, json={"points": points(1, 9)}, headers=key)
-        later = client.get(f"{BASE}/sessions/session/certificate", headers=key).json()
-        assert later["plan"]["used"] == 4
-        body = {"points": points(20)}
-        address = f"{BASE}/sessions/session/released"
-        found = client.post(address, json=body, headers=key).json()
-        assert sb.ReleasedLabels.from_json(found).queries.tolist() == [0, 1, 2, 9]
-        problem(client.post(address, json={"points": points(2)}, headers=key), "wrong-points")
-
-
 def test_a_release_is_downloaded_as_it_is_and_nothing_else(place: Place) -> None:
     session = sb.LabelingSession.reopen(place.folder / "vault")
     X = np.array(points(QUERIES)) - np.array([6.0, 0.0])

@@ -1,5 +1,6 @@
-"""Sessions behind a service: asked like those of this process."""
+"""Sessions behind a service: asked like those of this process, and by `secretballot serve ask`."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from served_places import QUERIES, Place, made_place
 from sklearn.linear_model import LogisticRegression
 from test_answering import points
+from typer.testing import CliRunner
 
 import secretballot as sb
+from secretballot.cli import app
 from secretballot.exceptions import BudgetError, DataError, ParameterError, ServiceError
 from secretballot.service import remote
 
@@ -147,3 +150,28 @@ def test_what_was_put_off_is_sent_again_and_what_was_refused_is_not(
     with pytest.raises(ServiceError):
         line.fetch(exchange, slept.append)
     assert (asked[3:], len(slept)) == ([401], 2)
+
+
+def test_rows_of_a_file_are_asked_and_the_answers_written(
+    place: Place, tmp_path: Path, line_to: Any
+) -> None:
+    table, key = tmp_path / "points.csv", tmp_path / "key"
+    rows = "".join(f"{1 + n},{n}\n" for n in range(QUERIES + 2))
+    table.write_text(f"a,b\n{rows}")
+    key.write_text(place.token() + "\n")
+    line_to(place)
+    words = ["serve", "ask", "http://service", str(table), "--key-file", str(key)]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
+    assert done.exit_code == 0, done.stderr
+    assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr
+    again = CliRunner().invoke(app, [*words, "--json"])
+    none = CliRunner().invoke(app, words[:4], env={"SECRETBALLOT_KEY": ""})
+    found = pd.read_csv(tmp_path / "answers.csv")
+    assert list(found) == ["row", "label", "abstained", "given", "noisy_count_yes"]
+    assert found["given"].sum() == QUERIES
+    assert set(found["label"].dropna()) <= {"no", "yes"}
+    said = json.loads(again.stdout)
+    assert (said["given"], said["left"]) == (QUERIES, 0)
+    assert said["answers"]["label"][:QUERIES] == found["label"][:QUERIES].tolist()
+    assert none.exit_code == 2
+    assert "There is no key" in none.stderr

@@ -1,5 +1,5 @@
-"""Two versions on one database, migrations that break or hang, databases that are down, and clocks
-that jump: the right refusal, and nothing lost."""
+"""Two versions on one database, migrations that break or hang, databases that are down or hang, and
+clocks that jump: the right refusal, and nothing lost."""
 
 import shutil
 import sqlite3
@@ -14,10 +14,12 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from campaigns.postgres_proxy import PostgresProxy
 from served_places import QUERIES, Place, TestClient, made_place
 from test_answering import QUESTIONS, points, problem
 
 import secretballot as sb
+from secretballot.core.ledger import postgres
 from secretballot.core.ledger import rows as ledger_rows
 from secretballot.core.ledger.rows import VERSION
 from secretballot.exceptions import LedgerError
@@ -113,6 +115,26 @@ def test_a_database_that_is_down_is_refused_at_once_and_no_service_starts_with_i
             assert ask(client, key, 3).status_code == 200
         ledger = sb.LabelingSession.reopen(place.folder / "vault").ledger
         ledger.check()
+
+
+def test_a_database_that_hangs_is_refused_and_comes_back(
+    postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "SILENCE_S", 1.6)
+    proxy = PostgresProxy(postgres_server)
+    place = made_place(tmp_path, ledger_at=proxy.url(f"service_{uuid.uuid4().hex[:12]}"))
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        client.post(QUESTIONS, json={"points": points(3)}, headers=key)
+        proxy.hang()  # for ever, as far as these connections are concerned
+        refused = client.post(QUESTIONS, json={"points": points(2, 40)}, headers=key)
+        problem(refused, "ledger-unavailable")
+        assert refused.headers["retry-after"]
+        proxy.heal()
+        again = client.post(QUESTIONS, json={"points": points(2, 40)}, headers=key)
+        assert again.status_code == 200, again.text
+        assert again.json()["left"] == QUERIES - 5
+    proxy.close()
 
 
 @pytest.mark.parametrize("jumps", [timedelta(days=-3650), timedelta(days=36500)])
