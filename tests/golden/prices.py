@@ -5,6 +5,7 @@ the tolerance above the recorded one. One that fell is a finding too, until a se
 explains it.
 """
 
+import functools
 import math
 import os
 from collections.abc import Iterable
@@ -35,6 +36,7 @@ class Row:
     least_epsilon: float
 
 
+@functools.cache  # the digest is of ten thousand lists
 def recorded() -> list[Row]:
     """Return the recorded prices, one row a list.
 

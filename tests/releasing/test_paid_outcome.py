@@ -92,28 +92,12 @@ def test_a_repeated_request_is_free_and_another_question_is_refused(
     assert len(ledger.history()) == 1
 
 
-def test_a_request_that_released_labels_is_no_choice_and_the_other_way_round(
-    counts: sb.Votes, ledger: sb.Ledger
-) -> None:
-    terms = calibrated(sb.PrivacyBudget(0.5, 1e-7), 26, n_teachers=250)
-    released(counts, terms, ledger, request="labels")
-    with pytest.raises(sb.ParameterError, match="begun with other"):
-        _stability(ledger, request="labels")
-    _stability(ledger, request="number")
-    with pytest.raises(sb.SecretBallotError):
-        released(counts, terms, ledger, request="number")
-    assert len(ledger.history()) == 2
-
-
 @BUYERS
 @pytest.mark.parametrize(
     "settings",
     [
         {"epsilon": 0.0},
-        {"epsilon": -1.0},
         {"epsilon": float("nan")},
-        {"epsilon": float("inf")},
-        {"epsilon": "0.1"},
         {"epsilon": 1e9},
         {"request": " "},
     ],

@@ -47,37 +47,6 @@ class Place:
         return KeyRing(self.settings.state).add(role, [dataset])[1]
 
 
-class TestClient:
-    """Requests to an application of this process, one after the other."""
-
-    __test__ = False
-
-    def __init__(self, app: Any) -> None:
-        self._app, self._runner = app, asyncio.Runner()
-
-    def __enter__(self) -> "TestClient":
-        transport = httpx.ASGITransport(self._app)
-        self._client = httpx.AsyncClient(transport=transport, base_url="http://service")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._runner.run(self._client.aclose())
-        self._runner.run(self._app.service.close())
-        self._runner.close()
-
-    def request(self, method: str, address: str, **given: Any) -> httpx.Response:
-        return self._runner.run(self._client.request(method, address, **given))
-
-    def get(self, address: str, **given: Any) -> httpx.Response:
-        return self.request("GET", address, **given)
-
-    def post(self, address: str, **given: Any) -> httpx.Response:
-        return self.request("POST", address, **given)
-
-    def delete(self, address: str, **given: Any) -> httpx.Response:
-        return self.request("DELETE", address, **given)
-
-
 class InProcess(httpx.BaseTransport):
     """Hands the requests of a client without await to an application of this process."""
 
@@ -98,6 +67,20 @@ class InProcess(httpx.BaseTransport):
     def end(self) -> None:
         self._runner.run(self.app.service.close())
         self._runner.close()
+
+
+class TestClient(httpx.Client):
+    """Requests to an application of this process, one after the other."""
+
+    __test__ = False
+
+    def __init__(self, app: Any) -> None:
+        self._app, self._inside = app, InProcess(app)
+        super().__init__(transport=self._inside, base_url="http://service")
+
+    def __exit__(self, *given: Any) -> None:
+        super().__exit__(*given)
+        self._inside.end()
 
 
 def counts_terms(queries: int = QUERIES) -> Terms:
