@@ -82,7 +82,21 @@ def universal(engine: Any) -> Any:
     return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True])
 
 
-EVERY = (pate, active, label_private, trained, stability, agnostic, universal)
+def moments(engine: Any, units: Any = None, **more: Any) -> Any:
+    ledger = sb.Ledger.in_memory(
+        dataset="D", budget=BUDGET, unit="record" if units is None else "user"
+    )
+    model = sb.RecordMomentsClassifier(
+        budget=BUDGET, ledger=ledger, request="one", engine=engine, **more
+    )
+    return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1], units=units)
+
+
+def moments_of_users(engine: Any) -> Any:
+    return moments(engine, np.arange(len(X)) % 97)
+
+
+EVERY = (pate, moments, active, label_private, trained, stability, agnostic, universal)
 
 
 @pytest.mark.parametrize("fit", EVERY)
@@ -93,7 +107,7 @@ def test_the_engine_reaches_the_teachers(fit: Any) -> None:
 
 
 @pytest.mark.usefixtures("unnoised")  # draws differ in every run
-@pytest.mark.parametrize("fit", [pate, active, label_private])
+@pytest.mark.parametrize("fit", [pate, active, label_private, moments, moments_of_users])
 def test_release_and_certificate_are_the_same_bytes(fit: Any, dask_client: Any) -> None:
     here, there = fit("local"), fit(dask_client)
     certificates = [dict(model.certificate_) for model in (here, there)]

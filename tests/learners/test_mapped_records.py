@@ -3,6 +3,7 @@
 import copy
 import pickle
 import tracemalloc
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,9 @@ from secretballot.core.types import Guarantee
 from secretballot.learners.moments import estimators, vectors
 from secretballot.learners.moments.stages import MomentTarget
 from secretballot.learners.moments.vectors import Residuals
+from secretballot.learners.training import table as tables
 from secretballot.learners.training.table import Table, private_table
+from secretballot.teachers.executors import Workers, workers_of
 from tiny_sums import records_of, sum_of
 
 N = 300
@@ -42,14 +45,23 @@ TABLES = {
 }
 
 
-def sums_of(basis: Any, pool: Any, rows: Any, classes: np.ndarray, units: Any = None) -> Any:
+def sums_of(
+    basis: Any,
+    pool: Any,
+    rows: Any,
+    classes: np.ndarray,
+    units: Any = None,
+    workers: Workers | None = None,
+) -> Any:
     table, points = private_table(rows, classes, pool, CLASSES, units, None)
     unit = "record" if units is None else "user"
     about = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})
     task: Any = SimpleNamespace(
         table=table, guarantee=about, refuse_points=lambda: table.refuse_points(points)
     )
-    return estimators._Sums(task, CLASSES, basis.fit(points), counted=False)
+    mapping = estimators._Mapping(basis.fit(points), CLASSES, False, {})
+    with table.parts() as parts:
+        return estimators._Sums(task, mapping, parts, workers)
 
 
 @pytest.mark.parametrize("by_person", [False, True])
@@ -100,18 +112,26 @@ def test_what_is_in_memory_is_bounded_by_blocks(
 def test_a_table_shows_nothing() -> None:
     table, _ = private_table(NUMBERS, np.zeros(N, int), POOL, CLASSES, None, None)
     assert repr(table) == "Table(unit='record', records=<private>)"
-    assert repr(next(table.blocks(10))) == "Block(<private>)"
+    with table.parts() as parts:
+        assert repr(next(parts())()) == "Block(<private>)"
     for look in (len, iter, list, np.asarray, pickle.dumps, copy.deepcopy, float):
         with pytest.raises(TypeError, match="private table refuses to"):
             look(table)
 
 
 @pytest.mark.parametrize("most", [1, 7, 1000])
-def test_blocks_bring_every_record_once_and_those_of_a_unit_together(most: int) -> None:
+def test_parts_bring_every_record_once_and_all_of_a_unit_in_one(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     units = RNG.integers(0, 40, N)
     table, _ = private_table(NUMBERS, np.arange(N) % 3, POOL, CLASSES, units, "person")
-    blocks = list(table.blocks(most))
-    assert max(len(one.rows) for one in blocks) <= most
+    monkeypatch.setattr(tables, "_PART_CELLS", 3 * most)
+    with table.parts() as parts:
+        blocks = [pickle.loads(pickle.dumps(load))() for load in parts()]
+    assert max(len(one.rows) for one in blocks) < most + np.bincount(units).max()
+    own = [set(one.units.tolist()) for one in blocks]
+    assert sum(map(len, own)) == len(set.union(*own))
+    assert len(own) == {1: len(set(units.tolist())), 1000: 1}.get(most, len(own))
     rows, persons = np.concatenate([one.rows for one in blocks]), [one.units for one in blocks]
     places = [int(np.flatnonzero((row == NUMBERS).all(axis=1))[0]) for row in rows]
     assert sorted(places) == list(range(N))
@@ -121,3 +141,46 @@ def test_blocks_bring_every_record_once_and_those_of_a_unit_together(most: int) 
     assert len(set(zip(numbers, units[places], strict=True))) == len(set(units.tolist()))
     chosen = np.concatenate([one.rows for one in table.one_of_each_unit(most)])
     assert len(chosen) == len(set(units.tolist()))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_person_with_records_everywhere_moves_a_sum_by_the_bound_at_most(
+    kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One person has every second record, all of them as far out as records go and of one class."""
+    rows, classes = NUMBERS.copy(), RNG.integers(0, 3, N)
+    rows[::2], classes[::2] = 1e9, 2
+    persons = np.where(np.arange(N) % 2, np.arange(N), 10**6)
+    basis = TableBasis().fit(POOL)
+    stage = Residuals(
+        IntegerModel.of(np.zeros((basis.n_directions_ + 1, 3))), 1024, 3_000_000, 1000, 1
+    )
+    monkeypatch.setattr(estimators, "MOST_KEPT", 2**29 if kept else 0)
+    monkeypatch.setattr(estimators, "_BLOCK_ENTRIES", 5 * (basis.n_directions_ + 1))
+    monkeypatch.setattr(tables, "_PART_CELLS", 12)  # four records
+    worlds = []
+    for who in (np.arange(N), np.arange(1, N, 2)):
+        sums = sums_of(basis, POOL, rows[who], classes[who], persons[who])
+        worlds.append(sums(stage)._unseal()[0])
+    moved = [int(one) for one in worlds[0] - worlds[1]]
+    assert 0.9 * stage.bound**2 < sum(one**2 for one in moved) <= stage.bound**2
+
+
+def test_processes_add_up_what_one_does_not_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    basis, pool, rows = TABLES["frame"]
+    classes, persons = RNG.integers(0, 3, N), RNG.integers(0, 70, N)
+    workers = workers_of("local", 2)
+    assert workers is not None
+    monkeypatch.setattr(tables, "_PART_CELLS", 100)
+    found = []
+    for most_kept, asked in ((2**29, []), (0, [25])):
+        monkeypatch.setattr(estimators, "MOST_KEPT", most_kept)
+        started: list[int] = []
+        counted = replace(workers, opened=lambda: started.append(25) or workers.opened())  # noqa: B023
+        sums = sums_of(basis, pool, rows, classes, persons, counted)
+        stage = Residuals(
+            IntegerModel.of(np.ones((basis.n_directions_ + 1, 3))), 1024, 3_000_000, 1000, 1
+        )
+        found.append(sums(stage)._unseal()[0])
+        assert started == asked
+    assert (found[0] == found[1]).all()

@@ -240,8 +240,20 @@ class Method:
         """Return what shapes the result beside the settings: the digests of the files."""
         return self.tables.description()
 
+    @property
+    def engine(self) -> dict[str, Any]:
+        """What says of a learner where it works; no processes are asked for beside a cluster."""
+        given = self.spec.execution
+        alone = given.n_jobs == 1 and given.executor != LOCAL
+        return {
+            "n_jobs": None if alone else given.n_jobs,
+            "engine": given.executor,
+            "send_shards": given.send_shards,
+        }
+
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
+        check_engine(**self.engine)
         if self.spec.data.kind not in self.targets:
             raise ParameterError(
                 Parameter("method"),
@@ -414,7 +426,8 @@ class Moments(Method):
 
     def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
-        basis, common = basis_of_schema(inputs.schema), self._of_fit(folder, ledger)
+        basis = basis_of_schema(inputs.schema)
+        common = {**self._of_fit(folder, ledger), **self.engine}
         if self.spec.data.kind == "number":
             of_number = RecordMomentsRegressor(basis, **common)
             _learn(of_number.fit_labels, self._given(inputs), watch)
@@ -499,11 +512,9 @@ class Pate(Method):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        given, execution = self.settings, self.spec.execution
+        given = self.settings
         _ = self.mechanism, self._estimate, self._strategy
         self._check_learners()
-        workers = worker_processes(execution.n_jobs, execution.executor)
-        check_engine(execution.executor, workers, send_shards=execution.send_shards)
         stated = self.spec.data.n_records
         if given.n_teachers is not None and stated is not None and given.n_teachers > stated:
             raise ParameterError(
@@ -642,7 +653,7 @@ class Pate(Method):
 
     def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
-        n_teachers, execution = self.n_teachers(inputs), self.spec.execution
+        n_teachers = self.n_teachers(inputs)
         if self.settings.n_teachers is None and self.spec.data.n_records is not None:
             watch.note(
                 f"{n_teachers} teachers, by the stated {self.spec.data.n_records} records.",
@@ -653,10 +664,8 @@ class Pate(Method):
             n_teachers,
             abstentions=self.abstentions,
             vault=folder.vault,
-            n_jobs=worker_processes(execution.n_jobs, execution.executor),
-            engine=execution.executor,
-            send_shards=execution.send_shards,
             progress=watch.progress,
+            **self.engine,
             **self._of_fit(folder, ledger),
         )
         _learn(model.fit_labels, self._given(inputs), watch)
@@ -1048,8 +1057,3 @@ def weights_of_classes(
     check_weighted_names(weight, classes)
     names = {str(name): name for name in classes}
     return {names[name]: value for name, value in weight.items()}
-
-
-def worker_processes(n_jobs: int, executor: str) -> int | None:
-    """Return the worker processes of a run: none are asked for where a cluster does the work."""
-    return None if n_jobs == 1 and executor != LOCAL else n_jobs

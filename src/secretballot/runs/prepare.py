@@ -28,7 +28,7 @@ from secretballot.runs.caution import (
     settle_questions,
 )
 from secretballot.runs.folder import check_outside_of_runs
-from secretballot.runs.methods import Method, worker_processes
+from secretballot.runs.methods import Method
 from secretballot.runs.progress import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import LabelledTable, RunInputs, read_inputs
@@ -227,7 +227,7 @@ def _trained_teachers(
 ) -> TrainedTeachers:
     make_vault(method.vault)
     given: dict[str, Any] = inputs.for_fit
-    execution = method.spec.execution
+    where = method.engine
     return train_teachers(
         method.settings.teacher,
         given.pop("X"),
@@ -236,8 +236,8 @@ def _trained_teachers(
         n_teachers=method.settings.n_teachers,
         relation=method.spec.budget.relation,
         vault=method.vault,
-        n_jobs=worker_processes(execution.n_jobs, execution.executor),
-        engine=execution.executor,
+        n_jobs=where["n_jobs"],
+        engine=where["engine"],
         random_state=method.settings.random_state,
         progress=watch.progress,
     )

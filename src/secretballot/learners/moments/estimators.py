@@ -1,7 +1,7 @@
 """Learn from every record by one noisy sum a stage, in a basis that public points fix."""
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
-from secretballot.core.private import RecordSums
+from secretballot.core.private import RecordSums, run_here
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.learners.moments.class_weights import (
@@ -38,12 +38,13 @@ from secretballot.learners.training.learner import (
     refuse_beside,
 )
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.table import Block
+from secretballot.learners.training.table import Block, Loader, Parts
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
 from secretballot.students.fitting import fit_student
 from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.trial import Teaching, try_student
+from secretballot.teachers.executors import LOCAL, Workers, check_engine, workers_of
 from secretballot.teachers.rows import n_rows
 
 MOST_STAGES = 10
@@ -63,6 +64,13 @@ class MomentsLearner(Learner):
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10. Where labels alone
         are private there is one.
+    n_jobs : int, optional
+        Processes of this machine that add up a table which is too large to be kept as coordinates.
+    engine : str, distributed.Client or concurrent.futures.Executor, default "local"
+        Where private records are added up, as for `PATEClassifier`. What is released is the same.
+    send_shards : bool, default False
+        Whether the rows of a stored table are sent to the workers of a cluster, as for
+        `PATEClassifier`.
 
     Attributes
     ----------
@@ -76,6 +84,9 @@ class MomentsLearner(Learner):
     basis: Basis | None = None
     _: KW_ONLY
     n_stages: int = 4
+    n_jobs: int | None = None
+    engine: Any = LOCAL
+    send_shards: bool = False
 
     def _release(self, task: Task) -> ReleasedLabels | ReleasedSums:
         target, points, guarantee = task.target, task.points, task.guarantee
@@ -83,7 +94,9 @@ class MomentsLearner(Learner):
         weights, shares = self._class_settings(target)
         check_start(task.start, target.classes, points)
         self._try_student(task)
-        with one_thread():
+        # connected first, and read by several processes only while this lasts
+        workers = workers_of(self.engine, self.n_jobs)
+        with one_thread(), task.table.parts(send=self.send_shards) as parts:
             basis = unfitted_basis(self.basis, points, shares).fit(points)
             pool = with_constant(basis.integers(points))
             terms = pool, target, task.budget
@@ -104,7 +117,8 @@ class MomentsLearner(Learner):
                     start=released_start(task.start, pool, target.link),
                     class_weights=weights,
                 )
-                sums = _Sums(task, target, basis, counted=counted)
+                mapping = _Mapping(basis, target, counted, sklearn.get_config())
+                sums = _Sums(task, mapping, parts, workers)
             released = release_moments(
                 sums,
                 stages,
@@ -141,6 +155,7 @@ class MomentsLearner(Learner):
         return self.student_
 
     def _check_settings(self, budget: PrivacyBudget) -> None:
+        check_engine(self.engine, self.n_jobs, send_shards=self.send_shards)
         if self.basis is not None and not isinstance(self.basis, Basis):
             raise ParameterError(
                 Parameter("basis"),
@@ -211,6 +226,13 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
         Why, in a few words; public.
     random_state : int, optional
         Public seed of a `student`. Never of the noise.
+    n_jobs : int, optional
+        Processes of this machine that add up a table which is too large to be kept as coordinates.
+    engine : str, distributed.Client or concurrent.futures.Executor, default "local"
+        Where private records are added up, as for `PATEClassifier`. What is released is the same.
+    send_shards : bool, default False
+        Whether the rows of a stored table are sent to the workers of a cluster, as for
+        `PATEClassifier`.
 
     Attributes
     ----------
@@ -321,7 +343,7 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
         (epsilon, delta) of this fit, with delta above 0.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10.
-    relation, ledger, request, purpose
+    relation, ledger, request, purpose, n_jobs, engine, send_shards
         As for `RecordMomentsClassifier`.
     random_state : int, optional
         Not used: nothing is drawn by a public seed.
@@ -361,53 +383,82 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     """
 
 
-class _Sums:
-    """The sums of the records of a table, stage by stage.
+@dataclass(frozen=True)
+class _Mapping:
+    """From private rows to records in a public basis, here or where a worker is.
 
-    The rows are mapped at the first stage, before anything is spent. Up to `MOST_KEPT` coordinates
-    are kept, in four bytes each; of a larger table none are. A row's coordinates do not depend on
-    the rows around it, to the last bit; so it makes no difference in which blocks they are
-    computed, or how often.
+    A row's coordinates do not depend on the rows around it, to the last bit; so it makes no
+    difference in which blocks they are computed, how often, or where.
     """
 
-    def __init__(self, task: Task, target: MomentTarget, basis: Basis, *, counted: bool) -> None:
-        self._task, self._target, self._basis = task, target, basis
-        self._counted, self._begun = counted, False
-        self._kept: list[Records] | None = None
+    basis: Basis
+    target: MomentTarget
+    counted: bool
+    settings: Mapping[str, Any]
 
-    def __call__(self, asked: Residuals) -> RecordSums:
-        return vector_sums(self._records(), asked, self._task.guarantee)
+    @property
+    def width(self) -> int:
+        """Coordinates of a record."""
+        return self.basis.n_directions_ + 1
 
-    def _records(self) -> Iterable[Records]:
-        if self._kept is not None:
-            return self._kept
-        if not self._begun:
-            self._task.refuse_points()
-            self._begun = True
-        width, table = self._basis.n_directions_ + 1, self._task.table
-        mapped = map(self._mapped, table.blocks(max(1, _BLOCK_ENTRIES // width)))
-        if table.n_records * width > MOST_KEPT:
-            return mapped
-        self._kept = [
-            one._replace(
-                coordinates=one.coordinates.astype(np.int32), marks=one.marks.astype(np.int8)
-            )
-            for one in mapped
-        ]
-        return self._kept
+    def records_of(self, load: Loader) -> Iterator[Records]:
+        """Yield the records of a part, block by block."""
+        return map(self._mapped, load().pieces(max(1, _BLOCK_ENTRIES // self.width)))
 
     def _mapped(self, block: Block) -> Records:
         """Return records with their marks: that they are there, where that is counted, and whether
         the public points do not cover them."""
         # what a private cell could make a library say stays unsaid
-        with one_thread(), isolated(0, sklearn.get_config()):
-            mapped = mapped_rows(self._basis, block.rows, self._basis.n_directions_)
+        with one_thread(), isolated(0, self.settings):
+            mapped = mapped_rows(self.basis, block.rows, self.basis.n_directions_)
         integers, known, covered = mapped
         beyond = (~covered).astype(np.int64)
         coordinates = with_constant(integers)
         coordinates[~known] = 0
-        marks = np.column_stack([np.ones_like(beyond), beyond] if self._counted else [beyond])
-        return Records(coordinates, self._target.in_units(block.targets), marks, block.units)
+        marks = np.column_stack([np.ones_like(beyond), beyond] if self.counted else [beyond])
+        return Records(coordinates, self.target.in_units(block.targets), marks, block.units)
+
+
+class _Sums:
+    """The sums of the records of a table, stage by stage.
+
+    The rows are mapped at the first stage, before anything is spent. Here up to `MOST_KEPT`
+    coordinates are kept, in four bytes each; those of a larger table are mapped at every stage, as
+    they are by workers.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        mapping: _Mapping,
+        parts: Parts,
+        workers: Workers | None = None,
+    ) -> None:
+        self._task, self._mapping, self._parts = task, mapping, parts
+        self._few = task.table.n_records * mapping.width <= MOST_KEPT
+        # processes of this machine would map anew what one process keeps
+        self._workers = None if workers is not None and workers.here and self._few else workers
+        self._begun, self._kept = False, list[list[Records]]()
+
+    def __call__(self, asked: Residuals) -> RecordSums:
+        if not self._begun:
+            self._task.refuse_points()
+            if self._few and self._workers is None:
+                self._kept = [self._in_few_bytes(load) for load in self._parts()]
+            self._begun = True
+        about = asked, self._task.guarantee
+        if self._kept:
+            return vector_sums(self._kept, *about)
+        run = run_here if self._workers is None else self._workers.results
+        return vector_sums(self._parts(), *about, self._mapping.records_of, run)
+
+    def _in_few_bytes(self, load: Loader) -> list[Records]:
+        return [
+            one._replace(
+                coordinates=one.coordinates.astype(np.int32), marks=one.marks.astype(np.int8)
+            )
+            for one in self._mapping.records_of(load)
+        ]
 
 
 def unfitted_basis(basis: Basis | None, X_public: Any, class_shares: FloatArray | None) -> Basis:

@@ -1,6 +1,5 @@
 """Choose among candidates by held-out private records: a paid step, with its certificate."""
 
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -205,9 +204,10 @@ def choose_candidate(
 
     def scores() -> Scores:
         right = np.zeros(len(models), dtype=np.int64)
-        for block in table.blocks(sys.maxsize):  # all records of a unit are in one of them
-            truth = object_array(values)[block.targets]
-            right += _candidate_scores(models, block.rows, truth, block.units)
+        with table.parts() as parts:
+            for block in (load() for load in parts()):  # all records of a unit are in one of them
+                truth = object_array(values)[block.targets]
+                right += _candidate_scores(models, block.rows, truth, block.units)
         return Scores.of_candidates(right, guarantee_of(table.unit, relation))
 
     choice = choose_by_scores(
