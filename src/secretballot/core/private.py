@@ -506,8 +506,10 @@ def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
     if any(one.ndim != 2 or one.dtype.kind not in "iu" for one in parts):
         raise DataError("Vectors are no tables of integers.")
     short = [((one >= -bound) & (one <= bound)).all(axis=1) for one in parts]
-    fits = np.all(short, axis=0)[:, None]
-    return tuple(np.where(fits, one, 0).astype(np.float64) for one in parts)
+    floats, long = tuple(one.astype(np.float64) for one in parts), ~np.all(short, axis=0)
+    for one in floats:
+        one[long] = 0
+    return floats
 
 
 def _squares(rows: FloatArray) -> IntArray:
@@ -542,10 +544,9 @@ def _sum_within(parts: tuple[FloatArray, ...], squared: int) -> IntArray:
     left, right, beside = parts
     rest = squared - _squares(beside)
     fits = (rest >= 0) & _fits(left, right, rest)
-    kept = np.where(fits[:, None], left, 0)
-    products = _exact_products(kept, right, math.isqrt(squared))
-    marks = np.where(fits[:, None], beside, 0).astype(np.int64).sum(axis=0)
-    return np.concatenate([products, marks])
+    left[~fits] = beside[~fits] = 0
+    products = _exact_products(left, right, math.isqrt(squared))
+    return np.concatenate([products, beside.astype(np.int64).sum(axis=0)])
 
 
 def _exact_products(left: FloatArray, right: FloatArray, bound: int) -> IntArray:

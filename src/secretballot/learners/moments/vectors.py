@@ -19,7 +19,7 @@ from secretballot.core.private import RecordSums, Rows, Runner, run_here
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
 
-_BLOCK_ENTRIES = 2**18  # numbers that one block of rows takes, which stays in the cache
+_BLOCK_ENTRIES = 2**17  # numbers that one block of rows takes, which stays in the cache
 _LARGEST_ENTRY = 2**44  # of the sum over one person's rows
 
 
@@ -238,7 +238,7 @@ def _shortened_rows(coordinates: IntArray, of_residuals: IntArray, squared_bound
     lengths = np.sqrt(of_coordinates.astype(np.float64)) * np.sqrt(of_residuals.astype(np.float64))
     factors = np.minimum(1.0, np.sqrt(float(squared_bound)) / np.maximum(lengths, 1.0))
     factors[of_residuals == 0] = 0  # what adds nothing is no reason to leave its marks out
-    kept: IntArray = np.trunc(coordinates * factors[:, None]).astype(np.int64)
+    kept: IntArray = (coordinates * factors[:, None]).astype(np.int64)
     return kept
 
 
@@ -253,5 +253,5 @@ def _shortened_vectors(vectors: IntArray, bound: int) -> IntArray:
         + np.einsum("ij,ij->i", low, low)
     )
     factors = np.minimum(1.0, bound / np.maximum(np.sqrt(squares), 1.0))
-    kept: IntArray = np.trunc(cut * factors[:, None]).astype(np.int64)
+    kept: IntArray = (cut * factors[:, None]).astype(np.int64)
     return kept

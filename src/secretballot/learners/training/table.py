@@ -39,7 +39,7 @@ from secretballot.teachers.records import unit_numbers
 from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block, take_rows
 
 #: Cells of a part of a table in memory; several parts for each worker are on their way at a time.
-_PART_CELLS = 2**19
+_PART_CELLS = 2**21
 
 
 class Block(NamedTuple):
