@@ -76,7 +76,7 @@ def test_the_sums_are_those_of_the_whole_table_to_the_last_bit(
     sums = sums_of(basis, pool, rows, classes, persons)
     whole, covered = with_constant(basis.integers(rows)), basis.covered(rows)
     assert not covered.all()
-    monkeypatch.setattr(estimators, "MOST_KEPT", most_kept)
+    monkeypatch.setattr(Table, "most_kept", most_kept)
     monkeypatch.setattr(estimators, "_BLOCK_ENTRIES", 7 * whole.shape[1])
     weights = RNG.normal(0, 3, (whole.shape[1], 3))
     stage = Residuals(IntegerModel.of(weights), 1024, 3_000_000, 1000, 1)
@@ -91,7 +91,7 @@ def test_the_sums_are_those_of_the_whole_table_to_the_last_bit(
 def test_what_is_in_memory_is_bounded_by_blocks(
     most_kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(estimators, "MOST_KEPT", most_kept)
+    monkeypatch.setattr(Table, "most_kept", most_kept)
     for module in (estimators, vectors):
         monkeypatch.setattr(module, "_BLOCK_ENTRIES", 2**14)
     rows, basis = RNG.normal(size=(20_000, 3)), TableBasis()
@@ -155,7 +155,7 @@ def test_a_person_with_records_everywhere_moves_a_sum_by_the_bound_at_most(
     stage = Residuals(
         IntegerModel.of(np.zeros((basis.n_directions_ + 1, 3))), 1024, 3_000_000, 1000, 1
     )
-    monkeypatch.setattr(estimators, "MOST_KEPT", 2**29 if kept else 0)
+    monkeypatch.setattr(Table, "most_kept", 2**29 if kept else 0)
     monkeypatch.setattr(estimators, "_BLOCK_ENTRIES", 5 * (basis.n_directions_ + 1))
     monkeypatch.setattr(tables, "_PART_CELLS", 12)  # four records
     worlds = []
@@ -174,7 +174,7 @@ def test_processes_add_up_what_one_does_not_keep(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tables, "_PART_CELLS", 100)
     found = []
     for most_kept, asked in ((2**29, []), (0, [25])):
-        monkeypatch.setattr(estimators, "MOST_KEPT", most_kept)
+        monkeypatch.setattr(Table, "most_kept", most_kept)
         started: list[int] = []
         counted = replace(workers, opened=lambda: started.append(25) or workers.opened())  # noqa: B023
         sums = sums_of(basis, pool, rows, classes, persons, counted)

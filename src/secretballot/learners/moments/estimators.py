@@ -48,8 +48,6 @@ from secretballot.teachers.executors import LOCAL, Workers, check_engine, worker
 from secretballot.teachers.rows import n_rows
 
 MOST_STAGES = 10
-#: Coordinates, of four bytes each, that are kept; more are mapped anew for every stage.
-MOST_KEPT = 2**29
 _BLOCK_ENTRIES = 2**21  # coordinates that are mapped at a time
 
 
@@ -422,9 +420,8 @@ class _Mapping:
 class _Sums:
     """The sums of the records of a table, stage by stage.
 
-    The rows are mapped at the first stage, before anything is spent. Here up to `MOST_KEPT`
-    coordinates are kept, in four bytes each; those of a larger table are mapped at every stage, as
-    they are by workers.
+    The rows are mapped at the first stage, before anything is spent. Here up to `Table.most_kept`
+    coordinates are kept; those of a larger table are mapped at every stage, as they are by workers.
     """
 
     def __init__(
@@ -435,7 +432,7 @@ class _Sums:
         workers: Workers | None = None,
     ) -> None:
         self._task, self._mapping, self._parts = task, mapping, parts
-        self._few = task.table.n_records * mapping.width <= MOST_KEPT
+        self._few = task.table.n_records * mapping.width <= task.table.most_kept
         # processes of this machine would map anew what one process keeps
         self._workers = None if workers is not None and workers.here and self._few else workers
         self._begun, self._kept = False, list[list[Records]]()

@@ -92,8 +92,11 @@ class Table(Private):
     unit_name : str or None
     n_records : int
         Private, but under replace-one.
+    most_kept : int
+        Numbers of four bytes that may be kept beside it.
     """
 
+    most_kept = 2**29
     _refusal = "a private table refuses to {}; give it to a learner."
 
     def __init__(self, X: Any, targets: Any, units: Any, unit_name: str | None) -> None:
@@ -228,6 +231,8 @@ class Table(Private):
 class TableOnDisk(Table):
     """Private records with their classes, of which a bounded part is held at a time; teachers get
     one file for each shard."""
+
+    most_kept = 2**26
 
     def __init__(self, table: StoredTable, *, sparse_points: bool) -> None:
         self._table, self._sparse_points = table, sparse_points
