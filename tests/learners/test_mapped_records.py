@@ -3,7 +3,6 @@
 import copy
 import pickle
 import tracemalloc
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +19,6 @@ from secretballot.learners.moments.stages import MomentTarget
 from secretballot.learners.moments.vectors import Residuals
 from secretballot.learners.training import table as tables
 from secretballot.learners.training.table import Table, private_table
-from secretballot.teachers.executors import Workers, workers_of
 from tiny_sums import records_of, sum_of
 
 N = 300
@@ -51,7 +49,6 @@ def sums_of(
     rows: Any,
     classes: np.ndarray,
     units: Any = None,
-    workers: Workers | None = None,
 ) -> Any:
     table, points = private_table(rows, classes, pool, CLASSES, units, None)
     unit = "record" if units is None else "user"
@@ -61,7 +58,7 @@ def sums_of(
     )
     mapping = estimators._Mapping(basis.fit(points), CLASSES, False, {})
     with table.parts() as parts:
-        return estimators._Sums(task, mapping, parts, workers)
+        return estimators._Sums(task, mapping, parts)
 
 
 @pytest.mark.parametrize("by_person", [False, True])
@@ -94,6 +91,7 @@ def test_what_is_in_memory_is_bounded_by_blocks(
     monkeypatch.setattr(Table, "most_kept", most_kept)
     for module in (estimators, vectors):
         monkeypatch.setattr(module, "_BLOCK_ENTRIES", 2**14)
+    monkeypatch.setattr(tables, "_PART_CELLS", 2**12)
     rows, basis = RNG.normal(size=(20_000, 3)), TableBasis()
     sums = sums_of(basis, RNG.normal(size=(500, 3)), rows, np.zeros(len(rows), dtype=np.int64))
     monkeypatch.setattr(Table, "refuse_points", lambda *_: None)
@@ -164,23 +162,3 @@ def test_a_person_with_records_everywhere_moves_a_sum_by_the_bound_at_most(
         worlds.append(sums(stage)._unseal()[0])
     moved = [int(one) for one in worlds[0] - worlds[1]]
     assert 0.9 * stage.bound**2 < sum(one**2 for one in moved) <= stage.bound**2
-
-
-def test_processes_add_up_what_one_does_not_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    basis, pool, rows = TABLES["frame"]
-    classes, persons = RNG.integers(0, 3, N), RNG.integers(0, 70, N)
-    workers = workers_of("local", 2)
-    assert workers is not None
-    monkeypatch.setattr(tables, "_PART_CELLS", 100)
-    found = []
-    for most_kept, asked in ((2**29, []), (0, [25])):
-        monkeypatch.setattr(Table, "most_kept", most_kept)
-        started: list[int] = []
-        counted = replace(workers, opened=lambda: started.append(25) or workers.opened())  # noqa: B023
-        sums = sums_of(basis, pool, rows, classes, persons, counted)
-        stage = Residuals(
-            IntegerModel.of(np.ones((basis.n_directions_ + 1, 3))), 1024, 3_000_000, 1000, 1
-        )
-        found.append(sums(stage)._unseal()[0])
-        assert started == asked
-    assert (found[0] == found[1]).all()

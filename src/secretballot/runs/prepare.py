@@ -16,7 +16,7 @@ from secretballot.data.columns import VectorColumn
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.labelers.session import LabelingSession
-from secretballot.learners.pate.defaults import choose_terms
+from secretballot.learners.pate.mechanisms import choose_terms
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.named_learners import teacher_by_name
@@ -28,7 +28,7 @@ from secretballot.runs.caution import (
     settle_questions,
 )
 from secretballot.runs.folder import check_outside_of_runs
-from secretballot.runs.methods import Method
+from secretballot.runs.methods import Method, worker_processes
 from secretballot.runs.progress import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import LabelledTable, RunInputs, read_inputs
@@ -195,13 +195,7 @@ class Stream(Method):
         """Return mechanism and noise of the answers."""
         given = self.settings
         pool = teacher_shape(given.n_queries, n_classes, given.n_teachers)
-        return choose_terms(
-            "gaussian",
-            self.spec.price,
-            pool,
-            n_queries=given.n_queries,
-            release=given.mechanism,
-        )
+        return choose_terms(given.mechanism, self.spec.price, pool, n_queries=given.n_queries)
 
 
 def _in_memory(inputs: RunInputs) -> LabelledTable:
@@ -227,7 +221,7 @@ def _trained_teachers(
 ) -> TrainedTeachers:
     make_vault(method.vault)
     given: dict[str, Any] = inputs.for_fit
-    where = method.engine
+    execution = method.spec.execution
     return train_teachers(
         method.settings.teacher,
         given.pop("X"),
@@ -236,8 +230,8 @@ def _trained_teachers(
         n_teachers=method.settings.n_teachers,
         relation=method.spec.budget.relation,
         vault=method.vault,
-        n_jobs=where["n_jobs"],
-        engine=where["engine"],
+        n_jobs=worker_processes(execution.n_jobs, execution.executor),
+        executor=execution.executor,
         random_state=method.settings.random_state,
         progress=watch.progress,
     )

@@ -44,7 +44,7 @@ from secretballot.report.certificate.coverage import Coverage
 from secretballot.students.fitting import fit_student
 from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.trial import Teaching, try_student
-from secretballot.teachers.executors import LOCAL, Workers, check_engine, workers_of
+from secretballot.teachers.executors import Workers, check_engine, workers_of
 from secretballot.teachers.rows import n_rows
 
 MOST_STAGES = 10
@@ -62,13 +62,6 @@ class MomentsLearner(Learner):
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10. Where labels alone
         are private there is one.
-    n_jobs : int, optional
-        Processes of this machine that add up a table which is too large to be kept as coordinates.
-    engine : str, distributed.Client or concurrent.futures.Executor, default "local"
-        Where private records are added up, as for `PATEClassifier`. What is released is the same.
-    send_shards : bool, default False
-        Whether the rows of a stored table are sent to the workers of a cluster, as for
-        `PATEClassifier`.
 
     Attributes
     ----------
@@ -82,19 +75,15 @@ class MomentsLearner(Learner):
     basis: Basis | None = None
     _: KW_ONLY
     n_stages: int = 4
-    n_jobs: int | None = None
-    engine: Any = LOCAL
-    send_shards: bool = False
 
     def _release(self, task: Task) -> ReleasedLabels | ReleasedSums:
         target, points, guarantee = task.target, task.points, task.guarantee
         assert isinstance(target, MomentTarget)
         weights, shares = self._class_settings(target)
-        check_start(task.start, target.classes, points)
+        check_start(task.given.start, target.classes, points)
         self._try_student(task)
-        # connected first, and read by several processes only while this lasts
-        workers = workers_of(self.engine, self.n_jobs)
-        with one_thread(), task.table.parts(send=self.send_shards) as parts:
+        workers = workers_of(task.given.executor)
+        with one_thread(), task.table.parts(send=task.given.send_shards) as parts:
             basis = unfitted_basis(self.basis, points, shares).fit(points)
             pool = with_constant(basis.integers(points))
             terms = pool, target, task.budget
@@ -112,7 +101,7 @@ class MomentsLearner(Learner):
                     n_stages=self.n_stages,
                     n_records=None if counted else task.table.n_records,
                     expected_uncovered=basis.uncovered_share_,
-                    start=released_start(task.start, pool, target.link),
+                    start=released_start(task.given.start, pool, target.link),
                     class_weights=weights,
                 )
                 mapping = _Mapping(basis, target, counted, sklearn.get_config())
@@ -124,9 +113,7 @@ class MomentsLearner(Learner):
                 task.budget,
                 basis=basis.describe(),
                 points_sha256=points_digest(points),
-                request=self.request,
-                purpose=self.purpose,
-                declaration=task.declaration,
+                **task.named,
             )
         values = [np.array(one) for one in released.certificate["released"]["values"]]
         self.coverage_: Coverage | None = stages.counted(values)[0] if stages.marks else None
@@ -152,8 +139,11 @@ class MomentsLearner(Learner):
     def _taught(self, points: Any) -> Any:
         return self.student_
 
+    def _declared(self, given: Given) -> Any:
+        check_engine(given.executor, send_shards=given.send_shards)
+        return super()._declared(given)
+
     def _check_settings(self, budget: PrivacyBudget) -> None:
-        check_engine(self.engine, self.n_jobs, send_shards=self.send_shards)
         if self.basis is not None and not isinstance(self.basis, Basis):
             raise ParameterError(
                 Parameter("basis"),
@@ -196,11 +186,11 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     ----------
     basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; `TableBasis.suited_to` by default.
-    student : scikit-learn classifier, optional
+    student : scikit-learn classifier or name, default "auto"
         Learns from the released labels of the public points. By default the model itself is the
         student (`MomentsStudent`).
-    budget : PrivacyBudget
-        (epsilon, delta) of this fit, with delta above 0; all labels together.
+    epsilon, delta : float
+        Price of a fit, all labels together; delta above 0.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10. With
         `public_features` there is one.
@@ -216,21 +206,8 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
         Relation of the guarantee. With `public_features` labels are replaced.
     ledger : Ledger, optional
         Account of the private dataset. Without one the fit keeps an account of its own, in memory.
-        With `public_features` it is made with ``unit="label"`` and ``relation="replace-one"``.
-    request : str, optional
-        Key of this fit in the ledger: the same key gets the stored answer, or goes on after an
-        interruption.
-    purpose : str
-        Why, in a few words; public.
     random_state : int, optional
         Public seed of a `student`. Never of the noise.
-    n_jobs : int, optional
-        Processes of this machine that add up a table which is too large to be kept as coordinates.
-    engine : str, distributed.Client or concurrent.futures.Executor, default "local"
-        Where private records are added up, as for `PATEClassifier`. What is released is the same.
-    send_shards : bool, default False
-        Whether the rows of a stored table are sent to the workers of a cluster, as for
-        `PATEClassifier`.
 
     Attributes
     ----------
@@ -258,8 +235,8 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
         (`RecordSums.of_products`); twice that for replace-one. A label moves the sum by its
         record's coordinates, shortened by a rule that looks at features alone, times sqrt(2) (of
         two classes: times 1), in L2 norm (`RecordSums.of_labels`).
-    Price : `budget`, by one `VectorSum` over all stages, composed in `ledger` with everything
-        else released from the same data.
+    Price : (`epsilon`, `delta`), by one `VectorSum` over all stages, composed in `ledger` with
+        everything else released from the same data.
     Source : the moments of a generalised linear model with unlabelled public data, as in
         arXiv:2403.03856; the price is proved in `docs/explanation/prices.md`, section 10.
     Rounding : upward; vectors, sums and noise are integers.
@@ -267,7 +244,7 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
-    >>> model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
+    >>> model = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
     >>> model = model.fit(
     ...     X[:2000], (X[:2000, 0] > 0).astype(int), X_public=X[2000:], classes=[0, 1])
     >>> model.predict([[-2.0, 0.0], [2.0, 0.0]]).tolist(), model.certificate_["epsilon"]
@@ -287,9 +264,9 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     'label'
     """
 
-    _takes = frozenset({"classes", "labels", "public_features", "start"})
+    _takes = frozenset({"classes", "labels", "public_features", "start", "executor", "send_shards"})
 
-    student: Any = None
+    student: Any = "auto"
     _: KW_ONLY
     class_weight: str | Mapping[Any, float] | None = None
     class_shares: Mapping[Any, float] | None = None
@@ -309,19 +286,15 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
         return weights, checked_shares(self.class_shares, target.classes)
 
     def _try_student(self, task: Task) -> None:
-        if self.student is not None:
+        if self._student is not None:
             teaching = Teaching(task.target.classes, n_rows(task.points))
-            try_student(self.student, task.points, teaching)
+            try_student(self._student, task.points, teaching)
 
     def _taught(self, points: Any) -> Any:
-        if self.student is None:
+        if self._student is None:
             return self.student_
         seed = self.random_state or 0
-        return fit_student(self.student, points, self.released_, random_state=seed)
-
-    @property
-    def _student_to_fit(self) -> Any:
-        return MomentsStudent if self.student is None else self.student
+        return fit_student(self._student, points, self.released_, random_state=seed)
 
 
 @dataclass(eq=False, repr=False)
@@ -337,11 +310,11 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     ----------
     basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; `TableBasis.suited_to` by default.
-    budget : PrivacyBudget
-        (epsilon, delta) of this fit, with delta above 0.
+    epsilon, delta : float
+        Price of a fit; delta above 0.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10.
-    relation, ledger, request, purpose, n_jobs, engine, send_shards
+    relation, ledger
         As for `RecordMomentsClassifier`.
     random_state : int, optional
         Not used: nothing is drawn by a public seed.
@@ -364,8 +337,8 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     Relation : add or remove one unit, or replace one record in place.
     Sensitivity : every unit's integer vector has at most a fixed L2 norm
         (`secretballot.core.private.RecordSums`); twice that for replace-one.
-    Price : `budget`, by one `VectorSum` over all stages, composed in `ledger` with everything
-        else released from the same data.
+    Price : (`epsilon`, `delta`), by one `VectorSum` over all stages, composed in `ledger` with
+        everything else released from the same data.
     Source : least squares with public second moments, as in arXiv:2508.18037; the price is proved
         in `docs/explanation/prices.md`, section 10.
     Rounding : upward; vectors, sums and noise are integers.
@@ -373,12 +346,14 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
-    >>> model = sb.RecordMomentsRegressor(budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
+    >>> model = sb.RecordMomentsRegressor(epsilon=1.0, delta=1e-6)
     >>> model = model.fit(X[:2000], 2 * X[:2000, 0], X_public=X[2000:], bounds=(-5.0, 5.0))
     >>> below, above = model.predict([[-1.0, 0.0], [1.0, 0.0]])
     >>> bool(below < -1 and above > 1), model.certificate_["epsilon"]
     (True, 1.0)
     """
+
+    _takes = frozenset({"bounds", "executor", "send_shards"})
 
 
 @dataclass(frozen=True)
@@ -432,22 +407,21 @@ class _Sums:
         workers: Workers | None = None,
     ) -> None:
         self._task, self._mapping, self._parts = task, mapping, parts
-        self._few = task.table.n_records * mapping.width <= task.table.most_kept
-        # processes of this machine would map anew what one process keeps
-        self._workers = None if workers is not None and workers.here and self._few else workers
+        self._run = run_here if workers is None else workers.results
+        few = task.table.n_records * mapping.width <= task.table.most_kept
+        self._keeps = few and workers is None
         self._begun, self._kept = False, list[list[Records]]()
 
     def __call__(self, asked: Residuals) -> RecordSums:
         if not self._begun:
             self._task.refuse_points()
-            if self._few and self._workers is None:
+            if self._keeps:
                 self._kept = [self._in_few_bytes(load) for load in self._parts()]
             self._begun = True
         about = asked, self._task.guarantee
         if self._kept:
             return vector_sums(self._kept, *about)
-        run = run_here if self._workers is None else self._workers.results
-        return vector_sums(self._parts(), *about, self._mapping.records_of, run)
+        return vector_sums(self._parts(), *about, self._mapping.records_of, self._run)
 
     def _in_few_bytes(self, load: Loader) -> list[Records]:
         return [
