@@ -19,6 +19,8 @@ def quick_forecasts() -> Iterator[None]:
         quick.setattr(planner, "FOLDS", 4)
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))
         quick.setattr(best_setting, "FINALISTS", 3)
+        quick.setattr(best_setting, "STOPS", (10,))
+        quick.setattr(best_setting, "FEWER_STOPS", (10,))
         quick.setattr(evaluation, "ACTIVE_LENGTHS", (0.4,))
         # their calibration takes most of the time of a small plan
         quick.setattr(evaluation.Evaluation, "tables", lambda *_: [])
