@@ -19,12 +19,15 @@ PRICE = ["--target", "y", "--delta", "1e-6", "--total", "20,1e-2"]
     ("words", "said", "kind"),
     [
         (["teach"], "No such command", "usage"),
-        (["verify", "--colour", "x"], "No such option", "usage"),
+        (["verify", "--colour", "x"], "There is no option --colour; see --help.", "usage"),
+        (["learn", "--teachers", "3"], "no option --teachers; did you mean --n-teachers?", "usage"),
+        (["learn", "--n-queries", "3"], "did you mean --set n_queries=VALUE?", "usage"),
+        (["learn", "--set", "foo"], "--set 'foo' has no value; write KEY=VALUE.", "parameter"),
         (["learn", "a.csv", *PRICE, "--epsilon", "1"], "public is missing", "parameter"),
         (["learn", "a", "b", *PRICE[2:], "--epsilon", "1"], "--target is missing", "parameter"),
         (["learn", "a", "b", *PRICE], "--epsilon is missing; give the price", "parameter"),
         (["learn", "a", "b", *PRICE, "--epsilon", "one"], "--epsilon is 'one'; it", "parameter"),
-        (["learn", "a", "b", *PRICE, "--set", "n_query=9"], "did you mean n_queries?", "parameter"),
+        (["learn", "a", "b", *PRICE, "--set", "n_query=9"], "(did you mean n_queries?).", "parameter"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str, kind: str) -> None:

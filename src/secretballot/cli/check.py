@@ -14,18 +14,17 @@ if TYPE_CHECKING:
 
 Evaluated = Annotated[
     str | None,
-    typer.Option("--evaluate", metavar="FILE", help="Public labelled table.", rich_help_panel=DATA),
+    typer.Option(metavar="FILE", help="Public labelled table.", rich_help_panel=DATA),
 ]
 _WIDEST = 30  # characters of a column's name
 
 
-@settings_of(DataSpec, arguments=("private", "public"))
+@settings_of(DataSpec, arguments=("private", "public"), required=("target",))
 def check(sources: Sources, evaluate: Evaluated = None, as_json: AsJson = False) -> None:
-    """Compare a private with a public table, for the curator alone.
+    """Compare a private with a public table, for the curator's eyes.
 
     Nothing is trained, written or spent.
 
-    \b
     Example: secretballot check patients.csv public.csv --target ill --classes no,yes
     """
     from secretballot.cli.console import watching

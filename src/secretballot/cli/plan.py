@@ -6,16 +6,19 @@ from typing import Annotated, Any
 import typer
 
 from secretballot._places import place_of
+from secretballot.cli.learn import print_quote
 from secretballot.cli.outcome import print_json, say
-from secretballot.cli.quote_lines import print_quote
-from secretballot.cli.settings import LEARNING, AsJson, settings_of
+from secretballot.cli.settings import AsJson, settings_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.runs.spec import DATA, RUN, Sources
+from secretballot.runs.spec import DATA, METHOD_SPECS, METHODS, RUN, BudgetSpec, DataSpec, Sources
 
 
 @settings_of(
-    *LEARNING[:-2],
+    DataSpec,
+    BudgetSpec.only("epsilon", "delta", "relation"),
+    *(METHOD_SPECS[one] for one in METHODS),
     arguments=("public",),
+    required=("epsilon", "delta"),
     public="Public table, or how many points there are.",
 )
 def plan(
@@ -23,17 +26,15 @@ def plan(
     n_records: Annotated[
         int | None,
         typer.Option(
-            "--n-records",
             metavar="N",
-            help="Public statement of the number of private records; without it price and noise"
-            " alone are printed.",
+            help="Public statement of the number of private records; without it only columns,"
+            " price and noise are printed.",
             rich_help_panel=DATA,
         ),
     ] = None,
     like: Annotated[
         Path | None,
         typer.Option(
-            "--like",
             metavar="FILE",
             parser=place_of,
             help="Public labelled table that resembles the private one.",
@@ -43,16 +44,14 @@ def plan(
     curve: Annotated[
         str | None,
         typer.Option(
-            "--curve",
             metavar="N:A,N:A",
-            help="In place of --like: accuracy A of one teacher that learnt from N records.",
+            help="Instead of --like: accuracy A of one teacher trained on N records.",
             rich_help_panel=DATA,
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
             metavar="DIR",
             help="Folder for the plan: settings, columns, text and pictures.",
             rich_help_panel=RUN,
@@ -64,9 +63,8 @@ def plan(
 
     Without --like or --curve the forecast rests on a guess.
 
-    \b
     Example: secretballot plan public.csv --n-records 20000 --like cohort.csv --target ill
-             --epsilon 1 --delta 1e-6 --out plan
+    --epsilon 1 --delta 1e-6 --out plan
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.cli.console import watching
