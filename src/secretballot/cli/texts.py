@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from secretballot._validation import without_controls
 from secretballot.cli.outcome import say
@@ -17,14 +18,19 @@ from secretballot.cli.outcome import say
 _LABEL = re.compile(r"\S+(?: \S+)* {2,}")
 
 
+def _on_one_line(value: Any) -> Any:
+    """Return a value for a text: a name from anybody's file begins no line of its own."""
+    plain = not isinstance(value, str) or isinstance(value, Markup)
+    return value if plain else without_controls(value)
+
+
 @functools.cache
 def _texts() -> Any:
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # a name from anybody's file must not begin a line of its own
-        finalize=lambda value: without_controls(value) if isinstance(value, str) else value,
+        finalize=_on_one_line,
     )
     environment.filters |= {
         "g": lambda number, digits=6: f"{number:.{digits}g}",
@@ -35,6 +41,7 @@ def _texts() -> Any:
         # to the right, or to the left of a negative width
         "cell": lambda value, width: f"{value!s:{'<' if width < 0 else '>'}{abs(width)}}",
         "repr": repr,
+        "lines": Markup,  # of a macro, whose own values were made harmless
     }
     environment.globals["zip"] = zip
     text = files("secretballot.cli").joinpath("texts.txt.j2").read_text("utf-8")
