@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TextColumn,
@@ -55,7 +54,7 @@ def watching() -> Iterator["Watch"]:
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
@@ -63,10 +62,10 @@ def watching() -> Iterator["Watch"]:
         def step(text: str) -> None:
             for task in bar.task_ids:
                 bar.remove_task(task)
-            bar.add_task(text, total=None)
+            bar.add_task(text, total=None, count="")
 
         def progress(done: int, total: int) -> None:
-            bar.update(bar.task_ids[-1], completed=done, total=total)
+            bar.update(bar.task_ids[-1], completed=done, total=total, count=f"{done:,}/{total:,}")
 
         def without_bar(asked: Callable[["Caution"], Any], caution: "Caution") -> Any:
             bar.stop()

@@ -53,6 +53,8 @@ def show(name: str, *facts: Any) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     for line in str(getattr(_texts(), name)(*facts)).splitlines():
         label = _LABEL.match(line)
+        lines = [line.rstrip()]
         if label is not None and 0 < width < len(line) and "secretballot " not in line:
-            line = textwrap.fill(line, width, subsequent_indent=" " * label.end())
-        say(line.rstrip())
+            lines = textwrap.wrap(line, width, subsequent_indent=" " * label.end())
+        for one in lines:
+            say(one)

@@ -104,7 +104,7 @@ def _second_opinion(folder: Path, minutes: float, *, printed: bool) -> list[Find
     found = []
     for finding in each_finding(str(folder), minutes):
         if printed:
-            say(f"{finding.verdict:<8}second: {finding.name:<11}{finding.detail}")
+            say(f"{finding.verdict:<8}second: {finding.name:<13}{finding.detail}")
             sys.stdout.flush()
         if finding.verdict != WAIT:
             found.append(finding)
