@@ -96,12 +96,20 @@ def _genuine_tables(folder: Path) -> list[list[str]]:
 
 def _read_tables(folder: Path, **files: str) -> str:
     from secretballot.runs.progress import Watch
-    from secretballot.runs.tables import RunTables, read_inputs
+    from secretballot.runs.spec import RunSpec
+    from secretballot.runs.tables import RunInputs
 
     names = {"private": "private.csv", "public": "public.csv", "schema": "schema.json"} | files
     paths = {role: folder / name for role, name in names.items()}
     watch = Watch()
-    read_inputs(RunTables(**paths, target="ill", classes=("no", "yes"), unit="person"), watch)
+    settings = {
+        "target": "ill",
+        "classes": ("no", "yes"),
+        "unit": "person",
+        "epsilon": 1,
+        "delta": 0,
+    }
+    RunInputs(RunSpec.read(**paths, **settings), watch)
     return "\n".join(note.text for note in watch.notes)
 
 

@@ -35,10 +35,10 @@ from secretballot.report.metrics import (
 )
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
 from secretballot.runs.folder import SPEC_FILE
-from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, RunSpec
+from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, DataSpec, RunSpec
 from secretballot.runs.student_file import StudentFile, read_student_file, release_of
 from secretballot.runs.table_match import TableCells, misfits
-from secretballot.runs.tables import RunTables, declared_names, targets_of
+from secretballot.runs.tables import declared_names, targets_of
 
 ROLE = "labelled file"
 
@@ -285,12 +285,8 @@ def _metrics_of_table(
     student.check_columns(frame, role=ROLE)
     X = student.schema.encode(frame, role=ROLE)
     bounds = release.certificate["public"].get("bounds")
-    place = Path(release.path)
-    tables = RunTables(
-        place, place, target[0], bounds=bounds, labels=() if bounds else tuple(target)
-    )
-    names = declared_names(tables, student.schema)
-    truth = targets_of(tables, frame, names, role=ROLE, private=False)
+    data = DataSpec(target=tuple(target[:1] if bounds else target), bounds=bounds)
+    truth = targets_of(data, frame, declared_names(data, student.schema), role=ROLE)
     return metrics_of_table_student(student.model, X, truth)
 
 

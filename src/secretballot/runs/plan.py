@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._naming import integers_or_words, name_columns
+from secretballot._naming import integers_or_words
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.data.schema import Schema
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.named_learners import teacher_by_name
@@ -25,9 +25,14 @@ from secretballot.planning.planner import plan as plan_votes
 from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.queries import strategy_by_name
-from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.caution import cautions_of_price
-from secretballot.runs.methods import PASSIVE, Sizes, mechanism_settings, method_of
+from secretballot.runs.methods import (
+    PASSIVE,
+    Sizes,
+    basis_of_schema,
+    mechanism_settings,
+    method_of,
+)
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan_files import (
     SCHEMA_FILE,
@@ -39,8 +44,8 @@ from secretballot.runs.plan_files import (
 from secretballot.runs.progress import Watch
 from secretballot.runs.quote import Quote
 from secretballot.runs.spec import MomentsSpec, PateSpec, RunSpec, Sources
-from secretballot.runs.stand_in_table import StandInTable, read_stand_in
-from secretballot.runs.tables import RunTables, check_classes, public_table
+from secretballot.runs.stand_in_table import read_stand_in
+from secretballot.runs.tables import check_classes, public_table, refuse_nowhere
 from secretballot.students.names import student_by_name
 
 
@@ -140,21 +145,8 @@ def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
         )
     if str(public).isdigit() and not Path(public).exists():
         return check_count("public", int(str(public))), None
-    tables = RunTables(
-        public,
-        public,
-        spec.data.target[0] if spec.data.target else "",
-        unit=spec.data.unit,
-        schema=spec.data.schema_file,
-        drop=spec.data.drop,
-        labels=spec.data.target if len(spec.data.target) > 1 else (),
-    )
-    schema, frame, nowhere = public_table(tables, watch)
-    if nowhere:
-        raise DataError(
-            f"The public file lacks {name_columns(nowhere)}, to be dropped; spell columns as the"
-            " file does."
-        )
+    schema, frame, nowhere = public_table(spec.data, watch)
+    refuse_nowhere(nowhere, "no column of the public file")
     if spec.data.classes is not None and len(spec.data.classes) > 1:
         schema = replace(schema, classes=check_classes(spec.data.classes))
     return len(frame), schema
@@ -179,8 +171,7 @@ def _plan_of_spec(
                 Parameter("target"), " is missing; name the column of the stand-in with the class."
             )
         watch.step("Reading the table")
-        place = StandInTable(like, spec.data.target[0], spec.data.schema_file, spec.data.drop)
-        table, names, schema = read_stand_in(place, classes, watch)
+        table, names, schema = read_stand_in(like, spec.data, classes, watch)
         stand_in, n_classes = (table.X, table.targets), len(names)
         basis = basis_of_schema(schema)
     elif n_classes is None:
@@ -189,7 +180,8 @@ def _plan_of_spec(
         )
     mechanism, rate = None, getattr(method, "positive_rate", None)
     if isinstance(method, PateSpec) and "mechanism" in given:
-        mechanism = mechanism_settings(method.mechanism, "class")["mechanism"]
+        named = mechanism_settings(method.mechanism, "class")
+        mechanism = named.get("mechanism", "gaussian")
     weight: Any = None
     if isinstance(method, MomentsSpec) and method.class_weight != "none":
         auto = None if rate is None else "balanced"

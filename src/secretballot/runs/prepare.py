@@ -31,7 +31,7 @@ from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.methods import Method, worker_processes
 from secretballot.runs.progress import Watch
 from secretballot.runs.spec import RunSpec
-from secretballot.runs.tables import LabelledTable, RunInputs, read_inputs
+from secretballot.runs.tables import LabelledTable, RunInputs
 from secretballot.vault import make_vault
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -100,7 +100,7 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
     method.check()
     price, given, out = spec.price, method.settings, spec.output.out
     watch.step("Reading tables")
-    inputs = read_inputs(method.tables, watch)
+    inputs = RunInputs(spec, watch)
     private = _in_memory(inputs)
     schema = _schema_of_points(inputs.schema)
     terms = method.terms_of(len(inputs.classes))

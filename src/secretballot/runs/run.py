@@ -19,7 +19,7 @@ from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
-from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics, metrics_of_student
@@ -32,9 +32,9 @@ from secretballot.runs.account import (
 )
 from secretballot.runs.caution import cautions_of_price, check_confirmed, settle_questions
 from secretballot.runs.choice import chosen_words
+from secretballot.runs.evaluate import evaluate
 from secretballot.runs.folder import SPEC_FILE, RunFolder
 from secretballot.runs.methods import Fitted, Method, VoteInputs, method_of
-from secretballot.runs.moments_spread import MomentsSpread
 from secretballot.runs.progress import Caution, Watch
 from secretballot.runs.quote import Quote
 from secretballot.runs.spec import RunSpec
@@ -50,7 +50,7 @@ class Outcome:
     method : str
     certificate : dict
     metrics : Metrics, TableMetrics or None
-        How good the student is on the rows of the evaluation table; None of a run that is repeated.
+        How good the student is on the rows of the evaluation table.
     queries, answered : int
         Public points asked, or labelled, and answered; 0 where sums alone were released.
     release, vault : Path
@@ -60,8 +60,6 @@ class Outcome:
         Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
-    spread : MomentsSpread or None
-        How far the run might have come out otherwise, where record moments of few records say so.
     chosen : str or None
         Candidate, or hypothesis in words, of a choice.
     candidates : int or None
@@ -92,7 +90,6 @@ class Outcome:
     files: tuple[str, ...]
     account: Path | DatabasePlace
     resumed: bool
-    spread: MomentsSpread | None = None
     chosen: str | None = None
     candidates: int | None = None
 
@@ -149,8 +146,7 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
         if total is not None:
             spec = method.spec = spec.with_total(total)
         # of an estimate that sets the queries the learner looks at the account before it trains
-        priced = getattr(method, "_estimate", None) is None
-        ledger = ledger_of_run(spec, folder, inputs.unit, watch, priced=priced)
+        ledger = ledger_of_run(spec, folder, inputs.unit, watch, priced=method.priced)
         _note_missing_words(spec, watch)
         # all that a person needs to repeat the run, and what `evaluate` asks where its records lie
         write_secret(folder.vault / SPEC_FILE, spec.to_toml(absolute=True).encode())
@@ -160,22 +156,8 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
             folder.release, _job(method, inputs, fitted), damaged=folder.damaged, say=watch.step
         )
         forget_table(folder.vault)
-    queries, answered = _counts(fitted)
-    return Outcome(
-        method=spec.method.name,
-        certificate=made.certificate,
-        metrics=_measured(made, inputs, watch),
-        queries=queries,
-        answered=answered,
-        release=folder.release,
-        vault=folder.vault,
-        files=tuple(made.files),
-        account=place_of_account(spec, folder),
-        resumed=folder.resumed,
-        spread=fitted.spread,
-        chosen=fitted.chosen,
-        candidates=fitted.n_candidates,
-    )
+    metrics = _measured(made, inputs, watch)
+    return _outcome(spec, folder, made.certificate, metrics, resumed=folder.resumed)
 
 
 def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
@@ -241,15 +223,6 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
     )
 
 
-def _counts(fitted: Fitted) -> tuple[int, int]:
-    released = fitted.released
-    if isinstance(released, ReleasedTable):
-        return len(released.rows), len(released.rows)
-    if not isinstance(released, ReleasedLabels):
-        return 0, 0
-    return len(released.queries), int(released.answered.sum())
-
-
 def _measured(made: ReleaseFolder, inputs: Any, watch: Watch) -> Metrics | TableMetrics | None:
     """Return the metrics of the published student, and say so where it cannot be measured."""
     test = getattr(inputs, "test_rows", None)
@@ -283,8 +256,7 @@ def _note_missing_words(spec: RunSpec, watch: Watch) -> None:
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
-    """Return what is in the release of a finished run, and say that nothing was done; the student
-    is not measured again.
+    """Return what is in the release of a finished run, and say that nothing was done.
 
     Raises
     ------
@@ -297,14 +269,6 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
         raise CertificateError(
             f"{shown(folder.release)} is damaged; see what `secretballot verify` says of it."
         )
-    released, public = certificate["released"], certificate["public"]
-    queries, answered = released["queries"], released["answered"]
-    if "rows" in released:  # the answers of a table stand on the certificate
-        queries = answered = len(released["rows"])
-    chosen = None
-    if "n_candidates" in public:
-        schema = Schema.read(folder.release / "schema.json")
-        chosen = chosen_words(public, schema, released["classes"])
     watch.note(
         "This very run is finished already: nothing was done and nothing was spent. For another"
         " one, give another folder.",
@@ -312,17 +276,40 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     )
     # a crash may have come between the release and this
     forget_table(folder.vault)
+    metrics, table = None, spec.output.evaluate
+    if table is not None and (folder.release / "student.onnx").is_file():
+        metrics = evaluate([folder.root], table, spec.data.target).releases[0].metrics
+    return _outcome(spec, folder, certificate, metrics, resumed=False)
+
+
+def _outcome(
+    spec: RunSpec,
+    folder: RunFolder,
+    certificate: dict[str, Any],
+    metrics: Metrics | TableMetrics | None,
+    *,
+    resumed: bool,
+) -> Outcome:
+    """Return what a finished run came to, by its certificate."""
+    released, public = certificate["released"], certificate["public"]
+    queries, answered = released["queries"], released["answered"]
+    if "rows" in released:  # the answers of a table stand on the certificate
+        queries = answered = len(released["rows"])
+    chosen, candidates = None, public.get("n_candidates")
+    if candidates is not None:
+        schema = Schema.read(folder.release / "schema.json")
+        chosen = chosen_words(public, schema, released["classes"])
     return Outcome(
         method=spec.method.name,
         certificate=certificate,
-        metrics=None,
+        metrics=metrics,
         queries=queries,
         answered=answered,
         release=folder.release,
         vault=folder.vault,
         files=tuple(sorted(found.name for found in folder.release.iterdir())),
         account=place_of_account(spec, folder),
-        resumed=False,
+        resumed=resumed,
         chosen=chosen,
-        candidates=public.get("n_candidates"),
+        candidates=candidates,
     )

@@ -268,6 +268,11 @@ class DataSpec(Part):
             return "number"
         return "labels" if len(self.target) > 1 else "class"
 
+    @property
+    def aside(self) -> list[str]:
+        """Columns that are never features, whichever file has them."""
+        return [name for name in (*self.target, self.unit, *self.drop) if name is not None]
+
 
 class BudgetSpec(Part):
     """What a release costs, and the account that pays."""

@@ -1,15 +1,13 @@
 """A labelled public table in the place of the private one, read like the tables of a run."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from secretballot._naming import name_columns
 from secretballot.data.cells import is_missing, texts_of
-from secretballot.data.frames import check_columns, check_named, class_indices
+from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import (
     as_texts,
     estimated_rows,
@@ -20,7 +18,8 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.report.wording import count_text
 from secretballot.runs.progress import Watch
-from secretballot.runs.tables import LabelledTable, check_classes, note_columns
+from secretballot.runs.spec import DataSpec
+from secretballot.runs.tables import LabelledTable, check_classes, refuse_nowhere, schema_of
 
 ROLE = "stand-in file"
 MOST_ROWS = 500_000  # of a larger table so many, about, are drawn
@@ -29,36 +28,16 @@ MOST_CLASSES = 1000  # more distinct labels than this are a column of numbers
 LEAST_OF_A_CLASS = 2
 
 
-@dataclass(frozen=True)
-class StandInTable:
-    """Which labelled public file stands in for the private one.
-
-    Attributes
-    ----------
-    path : Path
-    target : str
-        Column with the class.
-    schema : Path or None
-        Schema file, the same as of the run to come; None takes types and categories from the file
-        itself.
-    drop : tuple of str
-        Columns left out.
-    """
-
-    path: Path | str
-    target: str
-    schema: Path | None = None
-    drop: tuple[str, ...] = ()
-
-
 def read_stand_in(
-    table: StandInTable, classes: tuple[Any, ...] | int | None, watch: Watch
+    place: Path | str, data: DataSpec, classes: tuple[Any, ...] | int | None, watch: Watch
 ) -> tuple[LabelledTable, tuple[Any, ...], Schema]:
-    """Read and encode the table; return it with its classes and its schema.
+    """Read and encode a labelled public table; return it with its classes and its schema.
 
     Parameters
     ----------
-    table : StandInTable
+    place : Path, or str where it is a URL
+    data : DataSpec
+        Its target, schema file and columns to drop are those of the table.
     classes : tuple, int or None
         Declared classes; how many there are, to be found in the file; or those of the schema or the
         file.
@@ -72,20 +51,15 @@ def read_stand_in(
     ParameterError
         If the classes are not two or more different ones.
     """
-    frame = _rows_of_stand_in(table.path, watch)
-    nowhere = [name for name in table.drop if name not in frame.columns]
-    if nowhere:
-        raise DataError(
-            f"The {ROLE} lacks {name_columns(nowhere)}, to be dropped; spell columns as the file"
-            " does."
-        )
-    check_named(frame, table.target, "its label column with --target", role=ROLE)
-    schema = _schema_of_stand_in(table, frame, watch)
-    names = _classes_of_stand_in(
-        frame, table.target, schema.classes if classes is None else classes
+    frame, target = _rows_of_stand_in(place, watch), data.target[0]
+    refuse_nowhere(
+        [name for name in data.drop if name not in frame.columns], f"no column of the {ROLE}"
     )
-    index = class_indices(frame, table.target, names, role=ROLE)
-    return LabelledTable(schema.encode(frame, role=ROLE), index), names, schema
+    check_named(frame, target, "its label column with --target", role=ROLE)
+    schema, features = schema_of(data, frame, ROLE, watch)
+    names = _classes_of_stand_in(frame, target, schema.classes if classes is None else classes)
+    index = class_indices(frame, target, names, role=ROLE)
+    return LabelledTable(schema.encode(features, role=ROLE), index), names, schema
 
 
 def _rows_of_stand_in(place: Path | str, watch: Watch) -> pd.DataFrame:
@@ -103,18 +77,6 @@ def _rows_of_stand_in(place: Path | str, watch: Watch) -> pd.DataFrame:
         private=False,
     )
     return as_texts(kept)
-
-
-def _schema_of_stand_in(table: StandInTable, frame: pd.DataFrame, watch: Watch) -> Schema:
-    aside = (table.target, *table.drop)
-    features = frame.drop(columns=list(aside))
-    if table.schema is None:
-        schema = Schema.infer(features)
-    else:
-        schema = Schema.read(table.schema, public=features, ignore=aside)
-        check_columns(features, schema.names, role=ROLE, source="the schema", aside=schema.ignored)
-    note_columns(schema, watch)
-    return schema
 
 
 def _classes_of_stand_in(
