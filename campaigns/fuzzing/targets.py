@@ -95,7 +95,7 @@ def _genuine_tables(folder: Path) -> list[list[str]]:
 
 
 def _read_tables(folder: Path, **files: str) -> str:
-    from secretballot.runs.progress import Watch
+    from secretballot.runs.questions import Watch
     from secretballot.runs.spec import RunSpec
     from secretballot.runs.tables import RunInputs
 
@@ -461,7 +461,7 @@ def _read_release(folder: Path) -> str:
 def _genuine_plan(folder: Path) -> bytes:
     from tests.planning.made_plan import made_plan
 
-    from secretballot.runs.plan_files import plan_toml
+    from secretballot.runs.plan import plan_toml
 
     return plan_toml(made_plan()).encode()
 

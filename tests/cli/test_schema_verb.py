@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from secretballot.cli import app
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import RunInputs
 

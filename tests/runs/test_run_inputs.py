@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import RunInputs, check_classes
 

@@ -18,7 +18,7 @@ from secretballot.runs import tables as run_tables
 from secretballot.runs.account import place_of_account
 from secretballot.runs.check import TableCheck
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 from secretballot.runs.run import quote, run
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.stored_records import _UnitCount

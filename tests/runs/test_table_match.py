@@ -11,7 +11,7 @@ import pytest
 
 from secretballot.exceptions import DataError
 from secretballot.runs.check import TableCheck
-from secretballot.runs.progress import Note, Watch
+from secretballot.runs.questions import Note, Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import RunInputs, table_digests
 

@@ -25,7 +25,7 @@ from secretballot.runs.spec import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from secretballot.runs.progress import Note
+    from secretballot.runs.questions import Note
     from secretballot.runs.run import Outcome
 
 DryRun = Annotated[

@@ -6,7 +6,7 @@ from secretballot.cli.outcome import print_json, say
 
 if TYPE_CHECKING:
     from secretballot.runs.account import AccountState
-    from secretballot.runs.quote import Quote
+    from secretballot.runs.method import Quote
 
 
 def print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:

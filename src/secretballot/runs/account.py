@@ -15,7 +15,7 @@ from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.progress import Caution, Watch
+from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step
 

@@ -13,8 +13,7 @@ import pandas as pd
 
 from secretballot.data.columns import Column, NumericColumn
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
-from secretballot.runs.caution import cautions_of_ids
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch, cautions_of_ids
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.table_match import TableCells
 from secretballot.runs.tables import (

@@ -23,7 +23,7 @@ from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 from secretballot.runs.student_file import StudentFile, read_student_file
 from secretballot.runs.table_match import TableCells, misfits
 

@@ -21,15 +21,16 @@ from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.named_learners import teacher_by_name
 from secretballot.runs.account import named_account, open_ledger, question_of_total
-from secretballot.runs.caution import (
+from secretballot.runs.folder import check_outside_of_runs
+from secretballot.runs.method import Method
+from secretballot.runs.methods import worker_processes
+from secretballot.runs.questions import (
+    Watch,
     cautions_of_noise,
     cautions_of_price,
     check_confirmed,
     settle_questions,
 )
-from secretballot.runs.folder import check_outside_of_runs
-from secretballot.runs.methods import Method, worker_processes
-from secretballot.runs.progress import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import LabelledTable, RunInputs
 from secretballot.vault import make_vault
@@ -108,7 +109,7 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
     questions = [
         *cautions_of_price(price, None),
         *question_of_total(spec, account, own=False),
-        *method.questions(inputs),
+        *method.questions(inputs, watch),
         *cautions_of_noise(terms),
     ]
     total = settle_questions(questions, spec.execution.confirm, watch)

@@ -6,7 +6,6 @@ ledger, and what was paid for is not paid again.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,13 +29,17 @@ from secretballot.runs.account import (
     question_of_total,
     state_of_account,
 )
-from secretballot.runs.caution import cautions_of_price, check_confirmed, settle_questions
 from secretballot.runs.choice import chosen_words
 from secretballot.runs.evaluate import evaluate
 from secretballot.runs.folder import SPEC_FILE, RunFolder
-from secretballot.runs.methods import Fitted, Method, VoteInputs, method_of
-from secretballot.runs.progress import Caution, Watch
-from secretballot.runs.quote import Quote
+from secretballot.runs.method import Fitted, Method, Quote
+from secretballot.runs.methods import VoteInputs, method_of
+from secretballot.runs.questions import (
+    Watch,
+    cautions_of_price,
+    check_confirmed,
+    settle_questions,
+)
 from secretballot.runs.spec import RunSpec
 from secretballot.vault import write_secret
 
@@ -133,18 +136,14 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
     watch = reporter or Watch()
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
     method, folder = _checked(spec)
-    spec = method.spec
     if folder.finished:
-        return _outcome_again(spec, folder, watch)
+        return _outcome_again(method.spec, folder, watch)
     with folder:
-        watch.step("Reading tables")
-        inputs = method.read(watch, folder.vault)
-        method.check_inputs(inputs, watch)
-        total = settle_questions(
-            _questions(method, inputs, folder, watch), spec.execution.confirm, watch
-        )
+        inputs, quoted = _quoted(method, folder, watch, folder.vault)
+        total = settle_questions(quoted.cautions, spec.execution.confirm, watch)
         if total is not None:
-            spec = method.spec = spec.with_total(total)
+            method.spec = method.spec.with_total(total)
+        spec = method.spec
         # of an estimate that sets the queries the learner looks at the account before it trains
         ledger = ledger_of_run(spec, folder, inputs.unit, watch, priced=method.priced)
         _note_missing_words(spec, watch)
@@ -171,13 +170,8 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
     """
     watch = reporter or Watch()
     method, folder = _checked(spec)
-    inputs = method.read(watch, None)
-    method.check_inputs(inputs, watch)
-    return replace(
-        method.quote(method.sizes(inputs)),
-        cautions=tuple(dict.fromkeys(_questions(method, inputs, folder, watch))),
-        account=state_of_account(method.spec, folder, inputs.unit),
-    )
+    inputs, quoted = _quoted(method, folder, watch, None)
+    return replace(quoted, account=state_of_account(method.spec, folder, inputs.unit))
 
 
 def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
@@ -190,13 +184,24 @@ def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
     return method, RunFolder(spec.output.out, json.loads(json.dumps(described, default=str)))
 
 
-def _questions(method: Method, inputs: Any, folder: RunFolder, watch: Watch) -> Iterator[Caution]:
-    """Yield all that is to be asked before anything is spent."""
+def _quoted(
+    method: Method, folder: RunFolder, watch: Watch, vault: Path | None
+) -> tuple[Any, Quote]:
+    """Return the tables, read and checked, and the quote with all that is to be asked before
+    anything is spent."""
     spec = method.spec
-    yield from cautions_of_price(spec.price, spec.data.n_records)
+    watch.step("Reading tables")
+    inputs = method.read(watch, vault)
+    method.check_inputs(inputs, watch)
+    quoted = method.quote(method.sizes(inputs))
     place = place_of_account(spec, folder)
-    yield from question_of_total(spec, place, own=place == folder.ledger)
-    yield from method.questions(inputs, watch)
+    asked = [
+        *cautions_of_price(spec.price, spec.data.n_records),
+        *question_of_total(spec, place, own=place == folder.ledger),
+        *method.questions(inputs, watch),
+        *quoted.cautions,
+    ]
+    return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)))
 
 
 def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:

@@ -43,7 +43,7 @@ from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.targets import number_of
 from secretballot.report.student.raw_columns import RawRows
-from secretballot.runs.progress import Caution, Watch
+from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import DataSpec, RunSpec
 from secretballot.runs.stored_records import StoredTableSpec, read_to_disk
 from secretballot.runs.table_match import (
