@@ -1,23 +1,25 @@
 """What every method of a run does: check settings and tables, ask, quote and fit."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from secretballot._validation import name_part
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.learner import Learner
 from secretballot.publishing.job import AskedInRounds, NamedStudent, StudentSource
 from secretballot.released import ReleasedLabels, ReleasedSums
-from secretballot.runs.account import AccountState
+from secretballot.runs.account import AccountState, question_of_total
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.questions import (
     Caution,
     Watch,
     cautions_of_ids,
+    cautions_of_price,
     cautions_of_records,
     note_careless_delta,
     public_warnings_noted,
@@ -245,6 +247,24 @@ class Method:
         """Return the public sizes of tables."""
         n_public, n_columns = inputs.X_public.shape
         return Sizes(n_public, len(inputs.classes) or 2, n_columns)
+
+    def quoted_inputs(
+        self, account: Path | DatabasePlace, watch: Watch, vault: Path | None, *, own: bool
+    ) -> tuple[Any, Quote]:
+        """Return the tables, read and checked, and the quote with all that is to be asked before
+        anything is spent, from an account of the run alone or another one."""
+        spec = self.spec
+        watch.step("Reading tables")
+        inputs = self.read(watch, vault)
+        self.check_inputs(inputs, watch)
+        quoted = self.quote(self.sizes(inputs))
+        asked = [
+            *cautions_of_price(spec.price, spec.data.n_records),
+            *question_of_total(spec, account, own=own),
+            *self.questions(inputs, watch),
+            *quoted.cautions,
+        ]
+        return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)))
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise; refuse settings

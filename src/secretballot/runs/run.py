@@ -23,12 +23,7 @@ from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
-from secretballot.runs.account import (
-    ledger_of_run,
-    place_of_account,
-    question_of_total,
-    state_of_account,
-)
+from secretballot.runs.account import ledger_of_run, place_of_account, state_of_account
 from secretballot.runs.choice import chosen_words
 from secretballot.runs.evaluate import evaluate
 from secretballot.runs.folder import SPEC_FILE, RunFolder
@@ -36,7 +31,6 @@ from secretballot.runs.method import Fitted, Method, Quote
 from secretballot.runs.methods import VoteInputs, method_of
 from secretballot.runs.questions import (
     Watch,
-    cautions_of_price,
     check_confirmed,
     settle_questions,
 )
@@ -187,21 +181,9 @@ def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
 def _quoted(
     method: Method, folder: RunFolder, watch: Watch, vault: Path | None
 ) -> tuple[Any, Quote]:
-    """Return the tables, read and checked, and the quote with all that is to be asked before
-    anything is spent."""
-    spec = method.spec
-    watch.step("Reading tables")
-    inputs = method.read(watch, vault)
-    method.check_inputs(inputs, watch)
-    quoted = method.quote(method.sizes(inputs))
-    place = place_of_account(spec, folder)
-    asked = [
-        *cautions_of_price(spec.price, spec.data.n_records),
-        *question_of_total(spec, place, own=place == folder.ledger),
-        *method.questions(inputs, watch),
-        *quoted.cautions,
-    ]
-    return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)))
+    """Return the tables, and the quote with all that is to be asked."""
+    place = place_of_account(method.spec, folder)
+    return method.quoted_inputs(place, watch, vault, own=place == folder.ledger)
 
 
 def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
