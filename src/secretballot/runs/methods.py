@@ -107,11 +107,15 @@ _NAMED: dict[str, dict[str, dict[str, str]]] = {
         "sets": {"ballot": "sets"},
     },
 }
-#: What may be set beside the name; whether the two fit the learner knows.
+#: What may be set beside the name; of several labels also `most_named`.
 _BESIDE = {
-    "class": ("release", "max_abstentions", "threshold", "max_answers"),
-    "number": ("rank",),
-    "labels": ("most_named", "release"),
+    "laplace": ["release"],
+    "sparse-vector": ["max_abstentions"],
+    "abstention-table": ["max_abstentions"],
+    "confident": ["threshold", "max_answers"],
+    "interactive": ["threshold", "max_answers"],
+    "quantile": ["rank"],
+    "sets": ["release"],
 }
 
 
@@ -585,13 +589,13 @@ def mechanism_settings(text: str, kind: str) -> dict[str, Any]:
     """Return what a mechanism, by its name and its settings, sets of a learner of a target."""
     name, more = named_setting("mechanism", text)
     fixed = _NAMED[kind][check_choice("mechanism", name, tuple(_NAMED[kind]))]
-    allowed = [one for one in _BESIDE[kind] if one not in fixed]
+    allowed = _BESIDE.get(name, []) + ["most_named"] * (kind == "labels")
     for setting in more:
         if setting not in allowed:
+            has = f"it has {', '.join(allowed)}" if allowed else "it has none"
             raise ParameterError(
                 Parameter("mechanism"),
-                f" is {shown(text)}, and {name} has no setting {shown(setting)}; of a target that"
-                f" is {KINDS[kind]} there are {', '.join(allowed)}.",
+                f" is {shown(text)}, and {name} has no setting {shown(setting)}; {has}.",
             )
     return {**fixed, **more}
 

@@ -89,11 +89,10 @@ def run_predict(
     unknown, unreadable = Counter[str](), Counter[str]()
     with _block_writer(out) as write:
         for frame in table_blocks(table, role=ROLE):
-            if not rows:
-                _note_surplus(found, frame, watch)
             encoding = found.encoding(frame, role=ROLE)
             unread = {name: int(which.size) for name, which in encoding.unreadable.items()}
             if not rows:
+                _note_surplus(found, frame, watch)
                 _refuse_other_types(found, frame, unread)
                 # the first rows speak for the rest, and a person sees it before the table ends
                 for one in misfits(found.schema, TableCells.of(frame, encoding)):
