@@ -25,7 +25,7 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
-from secretballot.runs.plan_files import plan_toml
+from secretballot.runs.plan import plan_toml
 
 SECRET = "s3cr3t-cell"
 N_PRIVATE, N_PUBLIC, N_TEST = 600, 120, 200

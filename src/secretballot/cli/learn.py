@@ -26,8 +26,8 @@ from secretballot.runs.spec import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from secretballot.runs.progress import Note
-    from secretballot.runs.quote import Quote
+    from secretballot.runs.method import Quote
+    from secretballot.runs.questions import Note
     from secretballot.runs.run import Outcome
 
 DryRun = Annotated[
@@ -134,7 +134,6 @@ def _summary(outcome: "Outcome", spec: RunSpec, notes: "Sequence[Note]") -> dict
         "metrics": None if outcome.metrics is None else outcome.metrics.to_json(),
         "plan": certificate.get("plan"),
         "forecast": None if spec.forecast is None else spec.forecast.model_dump(exclude_none=True),
-        "spread": None if outcome.spread is None else outcome.spread.to_json(),
         "chosen": outcome.chosen,
         "candidates": outcome.candidates,
     }

@@ -11,7 +11,7 @@ from secretballot.data.synthetic import write_clinic
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.planning.planner import plan
 from secretballot.publishing.release import write_release
-from secretballot.runs.plan_files import write_plan
+from secretballot.runs.plan import write_plan
 from secretballot.runs.prepare import run_prepare
 from secretballot.runs.spec import STREAM, RunSpec, Sources
 
