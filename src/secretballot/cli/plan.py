@@ -1,16 +1,30 @@
 """`secretballot plan`: what a budget will buy, before any private file is touched."""
 
+import csv
+import io
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from secretballot._places import place_of
+from secretballot._places import place_of, shown_place
 from secretballot.cli.learn import print_quote
-from secretballot.cli.outcome import print_json, say
-from secretballot.cli.settings import AsJson, settings_of
+from secretballot.cli.outcome import option_of, print_json, say
+from secretballot.cli.screens import wrapped
+from secretballot.cli.settings import LEARNING, AsJson, settings_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.runs.spec import DATA, METHOD_SPECS, METHODS, RUN, BudgetSpec, DataSpec, Sources
+from secretballot.runs.spec import (
+    DATA,
+    METHOD_SPECS,
+    METHODS,
+    RUN,
+    BudgetSpec,
+    DataSpec,
+    Sources,
+    shown_fields,
+)
 
 
 @settings_of(
@@ -88,12 +102,37 @@ def plan(
         _print_columns(columns["columns"])
     if found.quote is not None:
         print_quote(found.quote, sources.why, as_json=False)
-    if found.plan is not None:
-        say(plan_text(found.plan).rstrip("\n"), keep="\n")
-    if out is not None:
-        use = f"; for use: secretballot learn PRIVATE PUBLIC --config {out / 'plan.toml'}"
-        say("")
-        say(f"written to {out}{use if found.plan is not None else ''}")
+    if found.plan is None:
+        return
+    say(plan_text(found.plan).rstrip("\n"), keep="\n")
+    public = "PUBLIC" if found.schema is None else shlex.quote(shown_place(given["public"]))
+    options = (
+        _options({**found.given, **found.plan.settings()})
+        if out is None
+        else [f"--config {shlex.quote(str(out / 'plan.toml'))}"]
+    )
+    lines = wrapped([f"secretballot learn PRIVATE {public}", *options], 80)
+    say(f"{'next':<13}" + " \\\n                 ".join(lines), keep="\n")
+
+
+def _options(settings: Mapping[str, Any]) -> list[str]:
+    """Return the options of `learn` that give these settings."""
+    shown = {"method", *(name for name, _ in shown_fields(*LEARNING))}
+    options = []
+    for name, value in settings.items():
+        words = value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, Mapping):
+            words = [f"{one}:{weight!r}" for one, weight in value.items()]
+        line = io.StringIO()
+        # short where it is read as the same number
+        csv.writer(line, lineterminator="").writerow(
+            f"{one:g}" if isinstance(one, float) and float(f"{one:g}") == one else one
+            for one in words
+        )
+        text = line.getvalue()
+        given = shlex.quote(text if name in shown else f"{name}={text}")
+        options.append(f"{option_of(name) if name in shown else '--set'} {given}")
+    return options
 
 
 def _print_columns(columns: dict[str, Any]) -> None:
@@ -101,7 +140,7 @@ def _print_columns(columns: dict[str, Any]) -> None:
     for name, column in columns.items():
         kinds.setdefault(column["kind"], []).append(name)
     listed = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
-    say(f"columns    {listed}")
+    say(f"columns      {listed}")
 
 
 def curve_of(text: str | None) -> dict[int, float] | None:

@@ -53,7 +53,7 @@ class _Screen:
             bold = "NO_COLOR" not in os.environ
             formatter.write(f"\n{typer.style(title, bold=True) if bold else title}\n")
             for name, text in rows:
-                lines = _wrapped(text.split(" "), formatter.width - start)
+                lines = wrapped(text.split(" "), formatter.width - start)
                 formatter.write(f"  {name:<{start - 2}}" + f"\n{'':{start}}".join(lines) + "\n")
 
     def format_epilog(self, context: Any, formatter: Any) -> None:
@@ -62,14 +62,14 @@ class _Screen:
             if text.startswith(_EXAMPLE):
                 # an option stays with its value
                 words = re.split(" (?=-)", text.removeprefix(_EXAMPLE))
-                lines = _wrapped(words, formatter.width - 6)
+                lines = wrapped(words, formatter.width - 6)
                 formatter.write("\nExample\n  " + " \\\n    ".join(lines) + "\n")
         if context.command.epilog:
             formatter.write_paragraph()
             formatter.write_text(context.command.epilog)
 
 
-def _wrapped(words: list[str], width: int) -> list[str]:
+def wrapped(words: list[str], width: int) -> list[str]:
     """Return words in lines of at most a width, where they are not longer themselves."""
     lines = [words[0]]
     for word in words[1:]:
