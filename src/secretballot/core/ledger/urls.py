@@ -166,7 +166,7 @@ def _shown_host(host: str) -> str:
 def _url_refusal(why: str) -> ParameterError:
     """Return the refusal of a URL; it quotes nothing, as any piece may be one of a password."""
     return ParameterError(
-        Parameter("path"),
+        Parameter("ledger"),
         f" is the URL of a PostgreSQL database that cannot be read: {why}; write"
         " postgresql://USER@HOST:PORT/DATABASE?schema=NAME, and in a password %40 %3A %2F %3F %23"
         " for @ : / ? #.",
