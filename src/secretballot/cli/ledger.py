@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from secretballot._validation import Composition, Relation, Unit
-from secretballot.cli.outcome import print_json, say
+from secretballot.cli.outcome import answer, print_json
 from secretballot.cli.screens import group, verb, words
 from secretballot.cli.settings import AsJson
 from secretballot.cli.texts import show as show_text
@@ -122,10 +122,11 @@ def check(place: Place, as_json: AsJson = False) -> None:
     ledger = _opened(place)
     ledger.check()
     rows, chain = ledger.head()
-    if as_json:
-        print_json({"dataset": ledger.dataset, "rows": rows, "chain": chain, "ok": True})
-    else:
-        say(f"All {rows} rows are as they were written; the last one is {chain}.")
+    answer(
+        as_json,
+        {"dataset": ledger.dataset, "rows": rows, "chain": chain, "ok": True},
+        f"All {rows} rows are as they were written; the last one is {chain}.",
+    )
 
 
 @verb(app)
@@ -145,7 +146,5 @@ def grant(
     from secretballot.core.ledger.urls import file_or_database
 
     Ledger.grant(file_or_database(place), role)
-    if as_json:
-        print_json({"granted": role})
-    else:
-        say(f"The role {role} may read the ledger and add rows, and nothing else.")
+    text = f"The role {role} may read the ledger and add rows, and nothing else."
+    answer(as_json, {"granted": role}, text)

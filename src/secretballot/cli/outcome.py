@@ -220,6 +220,15 @@ def say(text: str, *, keep: str = "") -> None:
     print(without_controls(text, keep=keep))
 
 
+def answer(as_json: bool, document: Mapping[str, Any], *lines: str) -> None:
+    """Print what a verb found: an object for machines, or lines for a person."""
+    if as_json:
+        print_json(document)
+    else:
+        for line in lines:
+            say(line)
+
+
 def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON object; what a terminal may obey, or cannot show, is written as an escape."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)

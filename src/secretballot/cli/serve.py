@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from secretballot.cli.outcome import print_json, say
+from secretballot.cli.outcome import BUDGET_REFUSED, answer, print_json, say
 from secretballot.cli.screens import group, verb
 from secretballot.cli.settings import AsJson, settings_of
 from secretballot.runs.spec import (
@@ -65,25 +65,23 @@ def prepare(sources: Sources, as_json: AsJson = False) -> None:
     find_in_this_folder(str(getattr(spec.method, "teacher", "")))
     with watching() as watch:
         outcome = run_prepare(spec, watch)
-    price = {"epsilon": spec.price.epsilon, "delta": spec.price.delta}
-    if as_json:
-        print_json(
-            {name: str(getattr(outcome, name)) for name in ("vault", "schema", "settings")}
-            | {"listed": outcome.listed, "ledger": outcome.account, **price}
-            | {"queries": outcome.planned, "left": outcome.left}
-        )
-        return
-    say(
-        f"price      epsilon {spec.price.epsilon:g}, delta {spec.price.delta:g} for"
-        f" {outcome.planned} queries, {outcome.left} left"
+    price = spec.price
+    answer(
+        as_json,
+        {name: str(getattr(outcome, name)) for name in ("vault", "schema", "settings")}
+        | {"listed": outcome.listed, "ledger": outcome.account}
+        | {"epsilon": price.epsilon, "delta": price.delta}
+        | {"queries": outcome.planned, "left": outcome.left},
+        f"price      epsilon {price.epsilon:g}, delta {price.delta:g}",
+        f"queries    {outcome.planned}, {outcome.left} left",
+        f"account    {outcome.account}",
+        f"settings   {outcome.settings}",
+        f"secret     {outcome.vault}",
     )
-    say(f"account    {outcome.account}")
-    say(f"settings   {outcome.settings}")
-    say(f"secret     {outcome.vault}")
     # settings that somebody may have written by hand are not overwritten
-    if not outcome.listed:
+    if not (as_json or outcome.listed):
         say(f"{outcome.settings} existed and was not changed; add this to it:")
-        say(outcome.table.rstrip("\n"))
+        say(outcome.table.rstrip("\n"), keep="\n")
 
 
 @verb(app)
@@ -161,22 +159,20 @@ def ask(
         answers = there.ask_many(points_of_file(points, there))
         table = answers_table(answers, there.classes)
     given, rows = int(answers.given.sum()), len(table)
-    if as_json:
-        document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
-        if out is None:
-            document["answers"] = {name: table[name].tolist() for name in table}
-        print_json(document)
+    document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
     if out is not None:
         table.to_csv(out, index=False)
-    elif not as_json:
+    else:
+        document["answers"] = {name: table[name].tolist() for name in table}
+    if as_json:
+        print_json(document)
+    elif out is None:
         say(table.to_csv(index=False).rstrip("\n"), keep="\n\t")
-    # on the standard error: the standard output may be the table
     if given < rows:
-        print(
-            f"secretballot: {given} of {rows} points were answered, then the budget or the quota"
-            " was spent.",
-            file=sys.stderr,
-        )
+        # on the standard error: the standard output may be the table
+        text = f"{given} of {rows} points were answered, then the budget or the quota was spent."
+        print(f"secretballot: {text}", file=sys.stderr)
+        raise typer.Exit(BUDGET_REFUSED)
 
 
 def _read_key(file: Path | None) -> str:
@@ -266,13 +262,9 @@ def add(
     # a misspelt dataset would show only when the key is used
     _refuse_unknown_datasets(config, dataset)
     key, token = _key_ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
-    if as_json:
-        print_json({**_public_fields(key), "key": token})
-        return
-    say(f"id           {key.id}")
-    say(f"key          {token}")
-    if key.expires_at is not None:
-        say(f"expires      {key.expires_at}")
+    lines = [f"id           {key.id}", f"key          {token}"]
+    lines += [f"expires      {key.expires_at}"] if key.expires_at is not None else []
+    answer(as_json, {**_public_fields(key), "key": token}, *lines)
 
 
 def _state_of(key: "ApiKey") -> str:
@@ -293,18 +285,12 @@ def list_keys(config: Config = _CONFIG, as_json: AsJson = False) -> None:
     Example: secretballot serve key list
     """
     keys = _key_ring(config).keys()
-    if as_json:
-        print_json({"keys": [_public_fields(key) for key in keys]})
-        return
-    for key in keys:
-        state = _state_of(key)
-        quota = "" if key.quota is None else f"  quota {key.quota}"
-        say(
-            f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}  {state}"
-            f"{quota}  {key.owner}"
-        )
-    if not keys:
-        say("There are no keys yet; secretballot serve key add makes one.")
+    lines = [
+        f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}"
+        f"  {_state_of(key)}{'' if key.quota is None else f'  quota {key.quota}'}  {key.owner}"
+        for key in keys
+    ] or ["There are no keys yet; secretballot serve key add makes one."]
+    answer(as_json, {"keys": [_public_fields(key) for key in keys]}, *lines)
 
 
 @verb(key_app)
@@ -318,10 +304,7 @@ def revoke(
     Example: secretballot serve key revoke 0f3c9a7b2d41
     """
     key = _key_ring(config).revoke(key_id)
-    if as_json:
-        print_json(_public_fields(key))
-        return
-    say(f"The key {key.id} is revoked.")
+    answer(as_json, _public_fields(key), f"The key {key.id} is revoked.")
 
 
 @verb(key_app)
@@ -339,12 +322,10 @@ def audit(config: Config = _CONFIG, as_json: AsJson = False) -> None:
         rows = log.rows(None, after=0, most=number)
     finally:
         log.close()
-    if as_json:
-        print_json({"ok": True, "rows": [vars(row) for row in rows]})
-        return
-    for row in rows:
-        say(
-            f"{row.position:>6}  {row.at[:19]}  {row.key}  {row.action:<8}"
-            f" {row.dataset}/{row.session}  {row.points} points, {row.new} new  {row.outcome}"
-        )
-    say(f"All {number} rows are as they were written.")
+    lines = [
+        f"{row.position:>6}  {row.at[:19]}  {row.key}  {row.action:<8}"
+        f" {row.dataset}/{row.session}  {row.points} points, {row.new} new  {row.outcome}"
+        for row in rows
+    ]
+    document = {"ok": True, "rows": [vars(row) for row in rows]}
+    answer(as_json, document, *lines, f"All {number} rows are as they were written.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from secretballot.cli.outcome import print_json, say
+from secretballot.cli.outcome import answer
 from secretballot.cli.settings import AsJson
 from secretballot.exceptions import ParameterError
 
@@ -47,9 +47,6 @@ def sign(
         found = {"release": str(folder), "key": sign_release(folder, key)}
     else:
         raise ParameterError("Name a release and the key to sign it with, or --new-key FILE.")
-    if as_json:
-        print_json(found)
-        return
     more = {"private": ": keep it secret", "public": ": publish it"}
-    for name, value in found.items():
-        say(f"{name:<11}{value}{more.get(name, '')}")
+    lines = (f"{name:<11}{value}{more.get(name, '')}" for name, value in found.items())
+    answer(as_json, found, *lines)

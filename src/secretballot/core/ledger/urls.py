@@ -85,7 +85,7 @@ class DatabasePlace:
         # where a stroke of a password is not written by its number, pieces of it come to stand
         # where the host, the port or the database should, and would be shown
         if "@" in database or "/" in database or authority.count("@") > 1:
-            raise _url_refusal("it has an @ or a / too many")
+            raise _url_refusal("it has too many @ or /")
         login, at, hosts = authority.rpartition("@")
         words = _words_of_query(query)
         user, colon, password = login.partition(":")
