@@ -33,19 +33,11 @@ from secretballot.runs.spec import (
     *(METHOD_SPECS[one] for one in METHODS),
     arguments=("public",),
     required=("epsilon", "delta"),
+    more=("n_records",),
     public="Public table, or how many points there are.",
 )
 def plan(
     sources: Sources,
-    n_records: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Public statement of the number of private records; without it only columns,"
-            " price and noise are printed.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
     like: Annotated[
         Path | None,
         typer.Option(
@@ -75,7 +67,8 @@ def plan(
 ) -> None:
     """Recommend settings and forecast accuracy; reads public data only.
 
-    Without --like or --curve the forecast rests on a guess.
+    Without --n-records only columns, price and noise are printed. Without --like or --curve the
+    forecast rests on a guess.
 
     Example: secretballot plan public.csv --n-records 20000 --like cohort.csv --target ill
     --epsilon 1 --delta 1e-6 --out plan
@@ -86,8 +79,6 @@ def plan(
     from secretballot.planning.plan.text import plan_text
     from secretballot.runs.plan import run_plan
 
-    if n_records is not None:
-        sources.add({"n_records": n_records})
     given = sources.given
     find_in_this_folder(*(str(given[name]) for name in ("teacher", "student") if name in given))
     with watching() as watch:

@@ -1,7 +1,7 @@
 """Options that follow from `RunSpec`, for every verb that has settings of a run."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ from secretballot.cli.outcome import option_of
 from secretballot.cli.screens import MORE
 from secretballot.exceptions import ParameterError
 from secretballot.runs.spec import (
+    DATA,
     METHOD,
     METHOD_SPECS,
     METHODS,
@@ -70,6 +71,7 @@ def settings_of(
     method: str | None = None,
     arguments: tuple[str, ...] = (),
     required: tuple[str, ...] = (),
+    more: tuple[str, ...] = (),
     **own: str,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a verb the options of these groups of settings.
@@ -86,6 +88,8 @@ def settings_of(
         Fields that are given without an option, in this order.
     required : tuple of str
         Options whose help says that they are; a file may give them, too.
+    more : tuple of str
+        Fields of the data that become options, too, though they are usually hidden.
     **own
         Other words for the help of an argument or an option, by its name.
     """
@@ -110,7 +114,8 @@ def settings_of(
             ]
             for name in arguments
         }
-        for name, field in shown_fields(*models):
+        hidden = _hidden(models)
+        for name, field in (*shown_fields(*models), *((one, hidden.pop(one)) for one in more)):
             extra: Any = field.json_schema_extra
             if extra["panel"] == METHOD and method is None:
                 options.setdefault("method", _METHOD)  # before the settings of one method
@@ -124,7 +129,7 @@ def settings_of(
             for name, kind in options.items()
         ]
         ordered += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in mine]
-        ordered.append(_help_all(models))
+        ordered.append(_help_all(hidden))
         call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
         call.__annotations__ = {one.name: one.annotation for one in ordered}
         call.__doc__, call.__name__ = verb.__doc__, verb.__name__
@@ -135,11 +140,10 @@ def settings_of(
 
 def _option(name: str, field: Any, text: str) -> Any:
     extra = field.json_schema_extra
+    panel = extra["panel"] or DATA
     return Annotated[
         str | None,
-        typer.Option(
-            option_of(name), metavar=extra["metavar"], help=text, rich_help_panel=extra["panel"]
-        ),
+        typer.Option(option_of(name), metavar=extra["metavar"], help=text, rich_help_panel=panel),
     ]
 
 
@@ -149,14 +153,14 @@ def _help_of(field: Any) -> str:
     return f"{field.description}  [default: {usual}]" if plain else str(field.description)
 
 
-def _help_all(models: tuple[type[Part], ...]) -> inspect.Parameter:
+def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
     """Return the option that prints the help with the settings that have no option."""
 
     def print_all(context: typer.Context, asked: bool) -> None:
         if asked:
             context.meta[MORE] = {
                 "Settings without an option, for --set and files of --config": [
-                    (name, _help_of(field)) for name, field in _hidden(models).items()
+                    (name, _help_of(field)) for name, field in hidden.items()
                 ]
             }
             typer.echo(context.get_help())
