@@ -112,6 +112,14 @@ def test_three_readers_give_the_same_settings(tmp_path: Path) -> None:
     assert RunSpec.read(file(tmp_path, text), n_teachers=30).method.n_teachers == 30
 
 
+def test_a_method_may_be_named_with_its_settings() -> None:
+    spec = RunSpec.read(**PRICE, method="pate:n_teachers=20,n_queries=9")
+    assert spec == RunSpec.read(**PRICE, method="pate", n_teachers=20, n_queries=9)
+    twice = refusal(**PRICE, method="pate:n_teachers=20", n_teachers=20)
+    assert twice == "method sets n_teachers, which is given once more; drop one."
+    assert refusal(**PRICE, method="pate:n_teachers").endswith("write NAME:key=value,key=value.")
+
+
 def test_lists_of_words_may_quote_commas() -> None:
     assert words_of('a, "b,c" ,d') == ("a", "b,c", "d")
     for text, classes in (

@@ -90,7 +90,7 @@ def plan(
         print_json({**made, **quoted, **({"schema": columns} if columns else {})})
         return
     if columns:
-        _print_columns(columns["columns"])
+        _print_columns(columns["columns"], 11 if found.plan is None else 13)
     if found.quote is not None:
         print_quote(found.quote, sources.why, as_json=False)
     if found.plan is None:
@@ -126,12 +126,12 @@ def _options(settings: Mapping[str, Any]) -> list[str]:
     return options
 
 
-def _print_columns(columns: dict[str, Any]) -> None:
+def _print_columns(columns: dict[str, Any], start: int) -> None:
     kinds: dict[str, list[str]] = {}
     for name, column in columns.items():
         kinds.setdefault(column["kind"], []).append(name)
     listed = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
-    say(f"columns      {listed}")
+    say(f"{'columns':<{start}}{listed}")
 
 
 def curve_of(text: str | None) -> dict[int, float] | None:

@@ -669,7 +669,10 @@ class Sources:
         self.add(fields or {})
 
     def add(self, fields: Mapping[str, Any]) -> None:
-        """Add settings, which may not contradict a plan."""
+        """Add settings, which may not contradict a plan; ``NAME:key=value`` names a method and sets
+        more."""
+        if ":" in str(fields.get("method", "")):
+            fields = _of_method(fields)
         _refuse_unknown([name for name in fields if name not in groups()])
         for name, value in fields.items():
             if name in self._planned and not _same(name, value, self._planned[name]):
@@ -790,6 +793,20 @@ _WITHIN = {
     "most_named": "mechanism",
     "round_size": "strategy",
 }
+
+
+def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with the settings that stand behind the name of the method."""
+    problem = ""
+    try:
+        name, more = named(str(fields["method"]))
+        twice = sorted(more.keys() & fields.keys())
+        if not twice:
+            return {**more, **fields, "method": name}
+        problem = f" sets {twice[0]}, which is given once more; drop one."
+    except ValueError as error:
+        problem = str(error)
+    raise ParameterError(Parameter("method"), problem)
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

@@ -127,7 +127,7 @@ def _noise_text(candidate: Candidate) -> str:
     if candidate.setting.mechanism in STREAMS:
         return f"a lead of {noise} votes is answered nine times in ten"
     like = " at an even vote" if candidate.setting.mechanism == TABLE else ""
-    return f"noise of {noise} votes{like}"
+    return f"noise of standard deviation {noise} votes{like}"
 
 
 def _gain_text(plan: Plan, improvement: Improvement) -> str:
