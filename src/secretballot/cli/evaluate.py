@@ -59,7 +59,7 @@ def evaluate(
         show("metrics", found.releases[0].metrics)
     else:
         letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found.releases))]
-        prices = [total_price(one.certificate) for one in found.releases]
+        prices = ["{:g}, {:g}".format(*total_price(one.certificate)) for one in found.releases]
         show("comparison", found, letters, prices)
     if found.caution is not None:
         say(f"caution: {found.caution}")

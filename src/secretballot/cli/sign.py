@@ -48,5 +48,8 @@ def sign(
     else:
         raise ParameterError("Name a release and the key to sign it with, or --new-key FILE.")
     more = {"private": ": keep it secret", "public": ": publish it"}
-    lines = (f"{name:<11}{value}{more.get(name, '')}" for name, value in found.items())
+    lines = (
+        f"{'signed' if name == 'release' else name:<11}{value}{more.get(name, '')}"
+        for name, value in found.items()
+    )
     answer(as_json, found, *lines)

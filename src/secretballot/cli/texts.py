@@ -33,11 +33,12 @@ def _texts() -> Any:
         finalize=_on_one_line,
     )
     environment.filters |= {
-        "g": lambda number, digits=6: f"{number:.{digits}g}",
+        "g": lambda number, digits=6: number if number == "-" else f"{number:.{digits}g}",
         "fixed": lambda number, digits=3: "-" if number is None else f"{number:.{digits}f}",
         "interval": lambda one, form: f"{one.low:{form}} to {one.high:{form}}",
         "signed": lambda number: f"{number:+.4f}",
         "count": lambda number: f"{number:,}",
+        "amount": lambda number: f"{number:,}" if number not in (None, 0, "-") else "-",
         # to the right, or to the left of a negative width
         "cell": lambda value, width: f"{value!s:{'<' if width < 0 else '>'}{abs(width)}}",
         "repr": repr,
