@@ -763,24 +763,14 @@ class Sources:
             return str(begun), "the run in this folder was begun so"
         if planned is not None:
             return str(planned), "the plan has it"
-        own = {name: methods_of(name) for name in self.given if groups()[name] == "method"}
-        fitting = [
-            one for one in METHODS if all(one in methods for methods in own.values() if methods)
-        ]
-        telling = min(own, key=lambda name: len(own[name]), default=None)
-        if own and not fitting:
-            first, second = next(
-                (a, b) for a in own for b in own if own[a] and not set(own[a]) & set(own[b])
-            )
-            raise ParameterError(
-                name_part(first),
-                f" belongs to {' and '.join(own[first])}, and ",
-                name_part(second),
-                f" to {' and '.join(own[second])}; drop one.",
-            )
-        if telling is not None and MOMENTS not in fitting:
-            return fitting[0], f"{telling} is a setting of {fitting[0]}"
-        return MOMENTS, "the default for tables"
+        own = {name: methods_of(name) for name in self.given if methods_of(name)}
+        if all(MOMENTS in methods for methods in own.values()):
+            return MOMENTS, "the default for tables"
+        # a setting that this method has not is refused with the others of that kind
+        fitting = [one for one in METHODS if all(one in methods for methods in own.values())]
+        telling = min(own, key=lambda name: len(own[name]))
+        method = (fitting or own[telling])[0]
+        return method, f"{telling} is a setting of {method}"
 
 
 def _nearest(name: str) -> str:
