@@ -168,7 +168,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
 
     for place in (
         "secretballot.data.stored.TableWriter.finish",
-        "secretballot.runs.methods._learn",
+        "secretballot.learners.training.learner.Learner.fit_labels",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, die)
@@ -332,7 +332,7 @@ def test_a_table_that_is_read_into_memory_at_last_is_not_left_on_disk(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("secretballot.runs.methods._learn", killed)
+        patch.setattr("secretballot.learners.training.learner.Learner.fit_labels", killed)
         with pytest.raises(KeyboardInterrupt):
             run(spec)
     vault = tmp_path / "out" / "vault"
