@@ -598,25 +598,15 @@ class RunSpec(Part):
     def to_toml(self, *, absolute: bool = False) -> str:
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
-        lines = []
+        tables: dict[str, dict[str, Any]] = {}
         for group, part in self:
-            if group == "forecast":
-                continue
-            given = {}
-            for name, field in type(part).model_fields.items():
+            for name, field in type(part).model_fields.items() if group != "forecast" else ():
                 value, extra = getattr(part, name), field.json_schema_extra
                 if name == "name" or value != field.default:
                     if isinstance(extra, dict) and extra["mark"] == "place":
                         value = _written_place(value, absolute=absolute)
-                    given[field.alias or name] = value
-            if given:
-                values = _plain(given).items()
-                lines += [
-                    f"[{group}]",
-                    *(f"{key} = {toml_value(value)}" for key, value in values),
-                    "",
-                ]
-        return "\n".join(lines)
+                    tables.setdefault(group, {})[field.alias or name] = value
+        return toml_text({group: _plain(given) for group, given in tables.items()})
 
     def _leaves(self) -> Iterator[tuple[Part, str, str, str]]:
         for group, part in self:
@@ -854,6 +844,14 @@ def _written_place(place: Any, *, absolute: bool) -> str:
         if is_url(place)
         else str(place.absolute() if absolute and isinstance(place, Path) else place)
     )
+
+
+def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return tables of JSON values as a file of TOML."""
+    lines = []
+    for name, values in tables.items():
+        lines += [f"[{name}]", *(f"{key} = {toml_value(one)}" for key, one in values.items()), ""]
+    return "\n".join(lines)
 
 
 def toml_value(value: Any) -> str:
