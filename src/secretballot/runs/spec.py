@@ -511,7 +511,8 @@ class RunSpec(Part):
     def _price_is_complete(self) -> Self:
         budget = self.budget
         for name in ("epsilon", "delta"):
-            if getattr(budget, name) is None and not self._is_pure(name):
+            pure = name == "delta" and self.method.name == CHOICE
+            if getattr(budget, name) is None and not pure:
                 raise ParameterError(
                     Parameter(name),
                     " is missing; give the price of the release, such as epsilon 1 and delta 1e-6.",
@@ -523,9 +524,6 @@ class RunSpec(Part):
             )
         _ = self.price, self.total  # made for their errors
         return self
-
-    def _is_pure(self, name: str) -> bool:
-        return name == "delta" and self.method.name == CHOICE
 
     @classmethod
     def read(cls, *files: str | os.PathLike[str], **fields: Any) -> Self:
