@@ -18,7 +18,7 @@ def people(n: int, seed: int, **more: Any) -> pd.DataFrame:
     return pd.DataFrame({"age": rng.normal(50, 15, n), "ward": wards}).assign(**more)
 
 
-def fit(private: pd.DataFrame, public: pd.DataFrame) -> sb.Ledger:
+def fit(private: Any, public: Any) -> sb.Ledger:
     """Fit on an account, and return it."""
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="record", relation="add-remove")
     model = sb.RecordMomentsClassifier(budget=BUDGET, ledger=ledger)
@@ -39,6 +39,9 @@ def test_another_spelling_is_refused_and_no_cell_is_shown(kind: Any) -> None:
     with pytest.raises(DataError, match="Column 'ward' of X does not fit") as refused:
         fit(private, public)
     assert "NORTH" not in str(refused.value)
+    if kind is object:
+        with pytest.raises(DataError, match="Column 1 of X does not fit"):
+            fit(private.to_numpy(), public.to_numpy())
     few = private["ward"].where(np.arange(900) % 30 == 0, private["ward"].str.lower())
     assert fit(private.assign(ward=few), public).releases() == 1
 

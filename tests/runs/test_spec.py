@@ -217,7 +217,7 @@ def test_the_method_is_settled_before_anything_else(
 def test_a_setting_of_another_method_is_refused() -> None:
     for fields, words in (
         ({"method": "record-moments", "n_teachers": 3}, "n_teachers belongs to pate, and the"),
-        ({"n_teachers": 3, "votes_per_record": 2}, "n_teachers belongs to pate, and votes_per_"),
+        ({"n_teachers": 3, "votes_per_record": 2}, "votes_per_record belongs to record-votes"),
         ({"method": "pate", "class_weight": "none"}, "class_weight belongs to record-moments"),
     ):
         assert refusal(**PRICE, **fields).startswith(words)

@@ -155,6 +155,18 @@ def test_a_dry_run_looks_at_the_whole_table_and_keeps_nothing(tmp_path: Path) ->
     assert not (tmp_path / "out").exists()
 
 
+def test_a_check_looks_at_a_large_table_block_by_block(tmp_path: Path) -> None:
+    private = people()
+    found = TableCheck(spec_of(tmp_path, private.assign(ward=private["ward"].str.upper())))
+    assert found.rows["private"] == N
+    assert ["column 'ward', 100 %" in str(error) for error in found.stopping] == [True]
+    assert [(one.name, one.strange, one.beyond) for one in found.columns] == [
+        ("ward", 1.0, None),
+        ("age", 0.0, None),
+    ]
+    assert sorted(os.listdir(tmp_path)) == ["private.csv", "public.csv", "test.csv"]
+
+
 def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +180,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
 
     for place in (
         "secretballot.data.stored.TableWriter.finish",
-        "secretballot.runs.methods._learn",
+        "secretballot.learners.training.learner.Learner.fit_labels",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, die)
@@ -332,7 +344,7 @@ def test_a_table_that_is_read_into_memory_at_last_is_not_left_on_disk(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("secretballot.runs.methods._learn", killed)
+        patch.setattr("secretballot.learners.training.learner.Learner.fit_labels", killed)
         with pytest.raises(KeyboardInterrupt):
             run(spec)
     vault = tmp_path / "out" / "vault"

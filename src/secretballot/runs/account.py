@@ -54,13 +54,9 @@ class AccountState:
 
     def to_json(self) -> dict[str, Any]:
         """Return the state for machines."""
-        pairs = {"budget": self.budget, "left": self.left}
-        amounts = {
-            name: None if pair is None else {"epsilon": pair.epsilon, "delta": pair.delta}
-            for name, pair in pairs.items()
-        }
-        state = {"path": str(self.path), "exists": self.exists, "own": self.own}
-        return {**state, **amounts, "releases": self.releases, "admits": self.admits}
+        budget = None if self.budget is None else self.budget.to_json()
+        left = None if self.left is None else self.left._asdict()
+        return {**vars(self), "path": str(self.path), "budget": budget, "left": left}
 
 
 def place_of_account(spec: RunSpec, folder: RunFolder) -> Path | DatabasePlace:

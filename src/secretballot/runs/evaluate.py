@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,14 +106,7 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        parts = {"accuracy": self.accuracy, "balanced_accuracy": self.balanced_accuracy}
-        return {
-            "release": str(self.release),
-            **{
-                name: {"difference": part.difference, "interval": vars(part.interval)}
-                for name, part in parts.items()
-            },
-        }
+        return {**asdict(self), "release": str(self.release)}
 
 
 @dataclass(frozen=True)
@@ -171,7 +164,7 @@ def evaluate(
     """
     if not releases or (len(releases) < 2 and table is None):
         raise ParameterError("Name a release and a public labelled table, or two releases.")
-    found = [_verified_release(path) for path in releases]
+    found = [verified_release(path) for path in releases]
     cautions: list[str | None] = [_promises_caution(found)]
     if table is None:
         return _evaluation(found, (), cautions)
@@ -278,14 +271,22 @@ def _caution_of_private_rows(
     return None
 
 
-def _verified_release(path: Path) -> EvaluatedRelease:
+def verified_release(path: Path) -> EvaluatedRelease:
+    """Return what a release, or the folder of a run, promises.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+    CertificateError
+        If it does not verify: what it says of itself is then worthless.
+    """
     folder = release_of(path)
     if not (folder / CERTIFICATE_FILE).is_file():
         raise DataError(
             f"{str(path)!r} holds no {CERTIFICATE_FILE}; give the folder of a release or of a"
             " finished run."
         )
-    # verified before anything of it is read: a false certificate says nothing
     failed = [check for check in verify_certificate(folder).checks if not check.ok]
     if failed:
         raise CertificateError(

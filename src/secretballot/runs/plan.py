@@ -58,7 +58,7 @@ from secretballot.runs.spec import (
     RunSpec,
     Sources,
     groups,
-    toml_value,
+    toml_text,
 )
 from secretballot.runs.tables import (
     LabelledTable,
@@ -670,11 +670,7 @@ def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
     for name, value in {**(given or {}), **plan.settings()}.items():
         key = "name" if name == "method" else name
         tables.setdefault(groups()[name], {})[key] = value
-    tables["forecast"] = plan.forecast()
-    lines = []
-    for group, values in tables.items():
-        lines += [f"[{group}]", *(f"{key} = {toml_value(one)}" for key, one in values.items()), ""]
-    return "\n".join(lines)
+    return toml_text({**tables, "forecast": plan.forecast()})
 
 
 def _write_files(folder: Path, contents: Mapping[str, bytes]) -> None:

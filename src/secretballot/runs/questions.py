@@ -138,11 +138,12 @@ def cautions_of_price(budget: PrivacyBudget, records: int | None) -> Iterator[Ca
     """Yield what is to be asked about a price, and about the stated number of records."""
     epsilon, delta = budget.epsilon, budget.delta
     if epsilon > _LARGE_EPSILON:
+        exponent = math.floor(epsilon / math.log(10))
         yield Caution(
             "epsilon",
             f"epsilon {epsilon:g} protects hardly anything: whether a record was there may change"
-            f" the odds of any outcome by a factor of {_power_of_ten(epsilon)}; 1 is usual, above"
-            f" {_LARGE_EPSILON:g} is a formality.",
+            f" the odds of any outcome by a factor of 10 to the power of {exponent}; 1 is usual,"
+            f" above {_LARGE_EPSILON:g} is a formality.",
         )
     if records is not None and delta * records >= 1:
         yield Caution(
@@ -278,9 +279,3 @@ def _few_records_words(budget: PrivacyBudget, who: str) -> str:
         f" of epsilon {budget.epsilon:g} and delta {budget.delta:g} is hardly better than always"
         " naming the largest class; use more records, or a larger epsilon."
     )
-
-
-def _power_of_ten(epsilon: float) -> str:
-    """Return exp(epsilon) in words that fit any epsilon."""
-    exponent = math.floor(epsilon / math.log(10))
-    return f"10 to the power of {exponent}"

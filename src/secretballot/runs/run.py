@@ -10,22 +10,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import shown
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
-from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
 from secretballot.runs.account import ledger_of_run, place_of_account, state_of_account
 from secretballot.runs.choice import chosen_words
-from secretballot.runs.evaluate import evaluate
+from secretballot.runs.evaluate import evaluate, verified_release
 from secretballot.runs.folder import SPEC_FILE, RunFolder
 from secretballot.runs.method import Fitted, Method, Quote
 from secretballot.runs.methods import VoteInputs, method_of
@@ -250,12 +246,8 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     CertificateError
         If the release is damaged.
     """
-    # The file is as anybody may have changed it since, so it is checked like a stranger's.
-    certificate = read_certificate(folder.release / "certificate.json")
-    if not verify_certificate(certificate).ok:
-        raise CertificateError(
-            f"{shown(folder.release)} is damaged; see what `secretballot verify` says of it."
-        )
+    # the file is as anybody may have changed it since, so it is checked like a stranger's
+    certificate = verified_release(folder.root).certificate
     watch.note(
         "This very run is finished already: nothing was done and nothing was spent. For another"
         " one, give another folder.",

@@ -511,7 +511,8 @@ class RunSpec(Part):
     def _price_is_complete(self) -> Self:
         budget = self.budget
         for name in ("epsilon", "delta"):
-            if getattr(budget, name) is None and not self._is_pure(name):
+            pure = name == "delta" and self.method.name == CHOICE
+            if getattr(budget, name) is None and not pure:
                 raise ParameterError(
                     Parameter(name),
                     " is missing; give the price of the release, such as epsilon 1 and delta 1e-6.",
@@ -523,9 +524,6 @@ class RunSpec(Part):
             )
         _ = self.price, self.total  # made for their errors
         return self
-
-    def _is_pure(self, name: str) -> bool:
-        return name == "delta" and self.method.name == CHOICE
 
     @classmethod
     def read(cls, *files: str | os.PathLike[str], **fields: Any) -> Self:
@@ -598,25 +596,15 @@ class RunSpec(Part):
     def to_toml(self, *, absolute: bool = False) -> str:
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
-        lines = []
+        tables: dict[str, dict[str, Any]] = {}
         for group, part in self:
-            if group == "forecast":
-                continue
-            given = {}
-            for name, field in type(part).model_fields.items():
+            for name, field in type(part).model_fields.items() if group != "forecast" else ():
                 value, extra = getattr(part, name), field.json_schema_extra
                 if name == "name" or value != field.default:
                     if isinstance(extra, dict) and extra["mark"] == "place":
                         value = _written_place(value, absolute=absolute)
-                    given[field.alias or name] = value
-            if given:
-                values = _plain(given).items()
-                lines += [
-                    f"[{group}]",
-                    *(f"{key} = {toml_value(value)}" for key, value in values),
-                    "",
-                ]
-        return "\n".join(lines)
+                    tables.setdefault(group, {})[field.alias or name] = value
+        return toml_text({group: _plain(given) for group, given in tables.items()})
 
     def _leaves(self) -> Iterator[tuple[Part, str, str, str]]:
         for group, part in self:
@@ -764,24 +752,14 @@ class Sources:
             return str(begun), "the run in this folder was begun so"
         if planned is not None:
             return str(planned), "the plan has it"
-        own = {name: methods_of(name) for name in self.given if groups()[name] == "method"}
-        fitting = [
-            one for one in METHODS if all(one in methods for methods in own.values() if methods)
-        ]
-        telling = min(own, key=lambda name: len(own[name]), default=None)
-        if own and not fitting:
-            first, second = next(
-                (a, b) for a in own for b in own if own[a] and not set(own[a]) & set(own[b])
-            )
-            raise ParameterError(
-                name_part(first),
-                f" belongs to {' and '.join(own[first])}, and ",
-                name_part(second),
-                f" to {' and '.join(own[second])}; drop one.",
-            )
-        if telling is not None and MOMENTS not in fitting:
-            return fitting[0], f"{telling} is a setting of {fitting[0]}"
-        return MOMENTS, "the default for tables"
+        own = {name: methods_of(name) for name in self.given if methods_of(name)}
+        if all(MOMENTS in methods for methods in own.values()):
+            return MOMENTS, "the default for tables"
+        # a setting that this method has not is refused with the others of that kind
+        fitting = [one for one in METHODS if all(one in methods for methods in own.values())]
+        telling = min(own, key=lambda name: len(own[name]))
+        method = (fitting or own[telling])[0]
+        return method, f"{telling} is a setting of {method}"
 
 
 #: Settings inside of another one, as in ``mechanism=sparse-vector:max_abstentions=3``.
@@ -912,6 +890,14 @@ def _written_place(place: Any, *, absolute: bool) -> str:
         if is_url(place)
         else str(place.absolute() if absolute and isinstance(place, Path) else place)
     )
+
+
+def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return tables of JSON values as a file of TOML."""
+    lines = []
+    for name, values in tables.items():
+        lines += [f"[{name}]", *(f"{key} = {toml_value(one)}" for key, one in values.items()), ""]
+    return "\n".join(lines)
 
 
 def toml_value(value: Any) -> str:

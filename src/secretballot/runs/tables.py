@@ -113,7 +113,7 @@ class RunInputs:
     classes : tuple
         Declared classes; empty where a number is learnt, or several labels.
     public : DataFrame
-        The public table as it was read.
+        First rows of the public table, as they were read.
     X_public : ndarray of float, shape (n_public, n_features)
     expected : TableCells
         Cells of the public table that could not be read.
@@ -159,6 +159,7 @@ class RunInputs:
         if columns is not None:
             nowhere = [name for name in not_public if name not in columns]
             self.attempt(lambda: refuse_nowhere(nowhere, "no file"))
+        self.public = self.public.head(_RAW_ROWS).copy()  # the others are needed no more
 
     def attempt(self, look: Callable[[], Found]) -> Found | None:
         """Return what a look finds; None where it refuses, and that is kept instead of raised."""
@@ -198,7 +199,7 @@ class RunInputs:
         """Public rows before and after their encoding, as a stranger would give them, and one of
         which nothing is known, and one that is like no other."""
         raw = (
-            (one.name, [*texts_of(self.public[one.name].iloc[:_RAW_ROWS]), "", _odd_text(one)])
+            (one.name, [*texts_of(self.public[one.name]), "", _odd_text(one)])
             for one in self.schema.features
         )
         frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in raw})

@@ -7,6 +7,7 @@ and changes no release.
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from secretballot._validation import shown
@@ -19,6 +20,7 @@ STOPS = 0.5
 #: So often may the share of public cells be exceeded that no other public row has: where many
 #: values are rare, some private ones are new.
 OF_PUBLIC = 2
+FEWEST = 20  # public cells; fewer are examples of what a column holds
 
 
 def refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
@@ -26,20 +28,20 @@ def refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
 
     Parameters
     ----------
-    X : frame of shape (n_records, n_features)
-        Private, as it was given. Anything else has numbers, whose types alone are compared.
-    typed : frame of shape (n_records, n_features)
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+        Private, as it was given. Of numbers types alone are compared, elsewhere.
+    typed : like X
         The same with the types of the public points; what these have no place for is missing.
-    X_public : frame of shape (n_public, n_features)
+    X_public : like X, of shape (n_public, n_features)
 
     Raises
     ------
     DataError
         Naming the column, and no cell.
     """
-    if not hasattr(X, "iloc"):
-        return
-    for place, name in enumerate(X_public.columns):
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        X, typed, X_public = map(pd.DataFrame, (X, typed, X_public))
+    for place, name in enumerate(getattr(X_public, "columns", ())):
         columns = (table.iloc[:, place] for table in (X, typed, X_public))
         if result_of(partial(_is_unlike, *columns)):
             raise DataError(
@@ -50,9 +52,11 @@ def refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
 
 
 def _is_unlike(given: "pd.Series[Any]", typed: "pd.Series[Any]", public: "pd.Series[Any]") -> bool:
+    if public.count() < FEWEST:
+        return False
     strange, usual = typed.isna(), 0.0
     if pd.api.types.is_object_dtype(typed) or pd.api.types.is_string_dtype(typed):
         strange |= ~typed.isin(public.unique())
-        usual = float((public.value_counts() == 1).sum() / max(1, public.count()))
+        usual = float((public.value_counts() == 1).sum() / public.count())
     said = given.notna().to_numpy()
     return bool(strange.to_numpy()[said].sum() > max(STOPS, OF_PUBLIC * usual) * said.sum())
