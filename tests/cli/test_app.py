@@ -44,11 +44,8 @@ def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str, kin
 
 @pytest.mark.parametrize("verb", ["", "learn", "serve prepare", "audit release", "ledger"])
 @pytest.mark.parametrize("width", [60, 100])
-def test_help_keeps_to_the_width_of_the_terminal(
-    verb: str, width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    result = CliRunner().invoke(app, [*verb.split(), "--help"])
+def test_help_keeps_to_the_width_of_the_terminal(verb: str, width: int) -> None:
+    result = CliRunner().invoke(app, [*verb.split(), "--help"], terminal_width=width)
     assert result.exit_code == 0
     text, _, example = result.stdout.partition("Example\n")
     assert max(map(len, text.splitlines())) <= width
