@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationError
 from scipy.stats import binom
 
+from secretballot._naming import named
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -300,11 +301,10 @@ def algorithm_of(given: Any) -> Stability:
     """
     if isinstance(given, Stability):
         return given
-    name, colon, text = given.partition(":") if isinstance(given, str) else (given, "", "")
-    kind = _BY_NAME[check_choice("algorithm", name, tuple(_BY_NAME))]
-    settings = [part.partition("=")[::2] for part in text.split(",")] if colon else []
+    known = {name: tuple(kind.model_fields) for name, kind in _BY_NAME.items()}
+    name, settings = named("algorithm", given, known)
     try:
-        return kind.model_validate_strings({key.strip(): value for key, value in settings})
+        return _BY_NAME[name].model_validate(settings)
     except ValidationError as error:
         raise fault_of(error) from None
 

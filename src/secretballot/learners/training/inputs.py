@@ -305,7 +305,7 @@ def example_rows(X: Any, X_public: Any, n: int) -> Any:
 
     Parameters
     ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
+    X : StoredTable, or array, sparse matrix, list of rows or frame of shape (n_rows, n_features)
     X_public : like X, of shape (n_public, n_features), or None
     n : int
 
@@ -314,8 +314,8 @@ def example_rows(X: Any, X_public: Any, n: int) -> Any:
     DataError
         If there are none and the data are not numeric (`dummy_rows`).
     """
-    if X_public is None:
-        return dummy_rows(X, n)
+    if X_public is None and not isinstance(X, StoredTable):
+        return dummy_rows(as_matrix("X", X), n)
     return as_matrix("X_public", X_public)[:n]
 
 
