@@ -501,7 +501,7 @@ class Labeler(PayingLearner):
             n_queries = self.n_queries
             split, numbers = algorithm.split(numbers, hypotheses.vc_dimension, n_queries)
         else:
-            split = BudgetSplit.all_to_endless(budget)
+            split = BudgetSplit.of(budget, 1, 0, "all public points are known beforehand")
         n_cover = split.first_questions if known is None else len(known)
         check_class_size(
             hypotheses, min(n_cover, algorithm.n_cover or n_cover), width, self.relation

@@ -3,7 +3,6 @@
 import math
 import warnings
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from secretballot._naming import named
@@ -32,7 +31,7 @@ from secretballot.learners.pate.mechanisms import (
     noise_of,
     noisy_terms,
 )
-from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.account import refuse_beyond, rest_of
 from secretballot.releasing import estimate_stability
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
@@ -177,12 +176,7 @@ class EstimatedSize:
     @property
     def rest(self) -> PrivacyBudget:
         """What is left for the answers."""
-        # as the ledger reads decimals
-        left = Fraction(repr(self.budget.epsilon)) - Fraction(repr(self.epsilon))
-        nearest = float(left)
-        while Fraction(repr(nearest)) > left:
-            nearest = math.nextafter(nearest, 0.0)
-        return PrivacyBudget(nearest, self.budget.delta)
+        return PrivacyBudget(rest_of(self.budget.epsilon, self.epsilon), self.budget.delta)
 
     @staticmethod
     def request_of(request: str) -> str:

@@ -1,6 +1,9 @@
 """The account of a fit: its budget, the ledger that pays, and refusals before hours go into
 teachers."""
 
+import math
+from fractions import Fraction
+
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
@@ -45,6 +48,16 @@ def account_of_fit(ledger: Ledger | None, budget: PrivacyBudget, guarantee: Guar
     check_ledger(ledger)
     ledger.check_promise(unit, relation)
     return ledger
+
+
+def rest_of(epsilon: float, part: float) -> float:
+    """Return what is left of epsilon beside a part of it, rounded down, so that a ledger, which
+    reads decimals, finds no more than epsilon in both."""
+    left = Fraction(repr(epsilon)) - Fraction(repr(part))
+    nearest = float(left)
+    while Fraction(repr(nearest)) > left:
+        nearest = math.nextafter(nearest, 0.0)
+    return nearest
 
 
 def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str | None) -> None:
