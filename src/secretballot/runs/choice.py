@@ -10,9 +10,10 @@ from secretballot._validation import HYPOTHESES
 from secretballot.core.ledger import Ledger
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.hypotheses import hypotheses_by_name
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
-from secretballot.publishing.job import ChosenHypothesis, SavedStudent
-from secretballot.publishing.work import hypotheses_by_name
+from secretballot.learners.training.learner import Learner
+from secretballot.publishing.job import ChosenHypothesis, SavedStudent, StudentSource
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.student.load import load_student
 from secretballot.runs.folder import RunFolder, file_digest
@@ -88,16 +89,21 @@ class Choice(Method):
     def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
         note_other_accounts(self.candidates, ledger, watch)
+        return super().fit(inputs, folder, ledger, watch)
+
+    def learner(self, inputs: RunInputs, **common: Any) -> Learner:
+        """Return the learner of these settings, and of what every learner takes."""
         hypotheses: Any = self._students
         if self.hypotheses is not None:
             hypotheses = hypotheses_by_name(self.hypotheses, inputs.X_public.shape[1])
-        model = SemiPrivateClassifier(
-            hypotheses, n_cover=self.settings.n_cover, **self.of_fit(folder, ledger)
-        )
-        model.fit(**inputs.for_fit)
+        del common["delta"]  # a choice needs none
+        return SemiPrivateClassifier(hypotheses, n_cover=self.settings.n_cover, **common)
+
+    def source(self, model: Any) -> StudentSource:
+        """Return what the student is made by, of a learner that released."""
         if self.hypotheses is not None:
-            return Fitted(model.released_, ChosenHypothesis(self.hypotheses))
-        return Fitted(model.released_, chosen_file(self.candidates, model))
+            return ChosenHypothesis(self.hypotheses)
+        return chosen_file(self.candidates, model)
 
 
 def saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from secretballot._validation import name_part
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
@@ -24,7 +23,7 @@ from secretballot.runs.questions import (
     note_careless_delta,
     public_warnings_noted,
 )
-from secretballot.runs.spec import MOMENTS, PATE, RunSpec, named
+from secretballot.runs.spec import MOMENTS, PATE, RunSpec
 from secretballot.runs.student_file import check_converts
 from secretballot.runs.tables import (
     RunInputs,
@@ -271,33 +270,36 @@ class Method:
     def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted where no private data ever
         was."""
-        model = self.learner(inputs, folder, watch, **self.of_fit(folder, ledger))
+        model = self.learner(inputs, **self.of_learner(ledger))
+        # the folder's key goes with it, so that a run that is taken up again is not paid twice
+        named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
         with public_warnings_noted(watch):
-            model.fit_labels(**inputs.for_fit)
+            model.fit_labels(**inputs.for_fit, **named, **self.of_work(folder, watch))
         coverage = getattr(model, "coverage_", None)
         if coverage is not None and coverage.is_poor:
             watch.note(coverage.warning, private=False)
-        return Fitted(model.released_, self.source)
+        return Fitted(model.released_, self.source(model))
 
-    def of_fit(self, folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
-        """Return what every learner takes: the folder's key goes with it, so that a run that is
-        taken up again is not paid twice."""
+    def of_learner(self, ledger: Ledger) -> dict[str, Any]:
+        """Return what every learner takes."""
         return {
-            "budget": self.price,
+            "epsilon": self.price.epsilon,
+            "delta": self.price.delta,
             "relation": self.spec.budget.relation,
             "ledger": ledger,
-            "request": folder.request,
-            "purpose": self.spec.about.purpose or "learn",
             "random_state": self.settings.random_state,
         }
 
-    def learner(self, inputs: Any, folder: RunFolder, watch: Watch, **common: Any) -> Learner:
+    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+        """Return how a fit does its work."""
+        return {}
+
+    def learner(self, inputs: Any, **common: Any) -> Learner:
         """Return the learner of these settings, and of what every learner takes."""
         raise NotImplementedError
 
-    @property
-    def source(self) -> StudentSource:
-        """What the student is made by."""
+    def source(self, model: Learner) -> StudentSource:
+        """Return what the student is made by, of a learner that released."""
         return NamedStudent(self.settings.student)
 
     def quoted(self, released: str, noise: str, sigma: float, sizes: Sizes, **more: Any) -> Quote:
@@ -356,13 +358,3 @@ def _note_forecast(spec: RunSpec, inputs: Any, watch: Watch) -> None:
             " again by a number that you may state in public.",
             private=True,
         )
-
-
-def named_setting(setting: str, text: str) -> tuple[str, dict[str, int | float | str]]:
-    """Return the name and the settings of ``NAME:key=value,...``."""
-    problem = ""
-    try:
-        return named(text)
-    except ValueError as error:
-        problem = str(error)
-    raise ParameterError(name_part(setting), problem)

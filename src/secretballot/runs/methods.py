@@ -8,16 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from secretballot._naming import named
 from secretballot._validation import (
-    STRATEGIES,
-    check_choice,
-    check_count,
-    check_positive,
     check_positive_rate,
     name_part,
     shown,
 )
-from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
+from secretballot.accounting import WeakSignalWarning, noisy_votes
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import (
     Terms,
@@ -46,23 +43,33 @@ from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
-from secretballot.learners.pate.classifier import PATEClassifier
-from secretballot.learners.pate.defaults import choose_teachers, choose_terms
-from secretballot.learners.pate.estimated_size import EstimatedSize
+from secretballot.learners.pate.estimators import (
+    PATEClassifier,
+    PATELearner,
+    PATERegressor,
+    estimate_in,
+)
+from secretballot.learners.pate.mechanisms import (
+    OF_CLASSES,
+    OF_LABELS,
+    OF_NUMBERS,
+    choose_teachers,
+    choose_terms,
+)
 from secretballot.learners.pate.rounds import AskableRows
-from secretballot.learners.pate.tables import PATEMultiLabelClassifier, PATERegressor
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.training.inputs import random_rows
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
+from secretballot.learners.training.targets import Target
 from secretballot.named_learners import regressor_by_name, teacher_by_name
 from secretballot.publishing.job import AskedInRounds, ReleasedWeights, StudentSource
-from secretballot.queries import InRounds, strategy_by_name
+from secretballot.queries import InRounds, rounds_of
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import release
 from secretballot.runs.choice import Choice
 from secretballot.runs.folder import RunFolder, file_digest
-from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes, named_setting
+from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes
 from secretballot.runs.questions import Caution, Watch, cautions_of_noise, public_warnings_noted
 from secretballot.runs.spec import (
     CHOICE,
@@ -85,38 +92,8 @@ DEFAULT_TEACHERS = 250
 _FEW = 0.1
 #: Margins at which it is said how often a label comes out right, in shares of the teachers.
 _MARGINS = (0.2, 0.6, 1.0)
-PASSIVE = "passive"
-#: What the name of a mechanism sets of a learner, by the target.
-_NAMED: dict[str, dict[str, dict[str, str]]] = {
-    "class": {
-        "auto": {},
-        "labels": {"release": "labels"},
-        "counts": {"release": "counts"},
-        "vote-table": {"mechanism": "vote-table"},
-        "laplace": {"mechanism": "laplace"},
-        "sparse-vector": {"mechanism": "sparse-vector"},
-        "abstention-table": {"mechanism": "abstention-table"},
-        "confident": {"mechanism": "confident"},
-        "interactive": {"mechanism": "interactive"},
-    },
-    "number": {"auto": {}, "mean": {"statistic": "mean"}, "quantile": {"statistic": "quantile"}},
-    "labels": {
-        "auto": {},
-        "labels": {"release": "labels"},
-        "counts": {"release": "counts"},
-        "sets": {"ballot": "sets"},
-    },
-}
-#: What may be set beside the name; of several labels also `most_named`.
-_BESIDE = {
-    "laplace": ["release"],
-    "sparse-vector": ["max_abstentions"],
-    "abstention-table": ["max_abstentions"],
-    "confident": ["threshold", "max_answers"],
-    "interactive": ["threshold", "max_answers"],
-    "quantile": ["rank"],
-    "sets": ["release"],
-}
+#: Mechanisms of votes, by the target.
+_MECHANISMS = {"class": OF_CLASSES, "number": OF_NUMBERS, "labels": OF_LABELS}
 
 
 class Moments(Method):
@@ -160,23 +137,22 @@ class Moments(Method):
             can_be_planned=self.kind == "class",
         )
 
-    def learner(self, inputs: RunInputs, folder: RunFolder, watch: Watch, **common: Any) -> Learner:
+    def learner(self, inputs: RunInputs, **common: Any) -> Learner:
         """Return the learner of these settings, and of what every learner takes."""
         basis, rate = basis_of_schema(inputs.schema), self.settings.positive_rate
         if self.kind == "number":
             return RecordMomentsRegressor(basis, **common)
         return RecordMomentsClassifier(
             basis,
-            student_by_name(self.settings.student),
+            self.settings.student,
             class_weight=weights_of_classes(self.settings, inputs.classes),
             class_shares=None if rate is None else {inputs.classes[1]: rate},
             **common,
         )
 
-    @property
-    def source(self) -> StudentSource:
-        """What the student is made by."""
-        return ReleasedWeights() if self.settings.student == "auto" else super().source
+    def source(self, model: Learner) -> StudentSource:
+        """Return what the student is made by, of a learner that released."""
+        return ReleasedWeights() if self.settings.student == "auto" else super().source(model)
 
 
 class RecordVotes(Method):
@@ -200,12 +176,12 @@ class RecordVotes(Method):
         released = f"noisy counts of {sizes.n_classes} classes at {n_points:,} public points"
         return self.quoted(released, f"scale {sigma:.4g} votes", sigma, sizes, queries=n_points)
 
-    def learner(self, inputs: RunInputs, folder: RunFolder, watch: Watch, **common: Any) -> Learner:
+    def learner(self, inputs: RunInputs, **common: Any) -> Learner:
         """Return the learner of these settings, and of what every learner takes."""
         return RecordVotesClassifier(
             votes_per_record=self.settings.votes_per_record,
             n_queries=self.settings.n_queries,
-            student=student_by_name(self.settings.student),
+            student=self.settings.student,
             **common,
         )
 
@@ -292,15 +268,17 @@ class Pate(VoteMethod):
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
         given, execution = self.settings, self.spec.execution
-        _ = self.mechanism, self._strategy
-        for name, other in (("n_queries", not self.priced), ("strategy", self._in_rounds)):
+        named("mechanism", given.mechanism, _MECHANISMS[self.kind])
+        for name, other in (("n_queries", not self.priced), ("strategy", self._rounds is not None)):
             if self.kind != "class" and other:
                 raise ParameterError(
                     Parameter(name),
                     f" goes with one target of classes, and the target is {KINDS[self.kind]};"
                     " leave it out.",
                 )
-        self._learners(2)
+        of_numbers = self.kind == "number"
+        (regressor_by_name if of_numbers else teacher_by_name)(self.teacher)
+        (student_of_numbers if of_numbers else student_by_name)(given.student)
         workers = worker_processes(execution.n_jobs, execution.executor)
         check_engine(execution.executor, workers, send_shards=execution.send_shards)
         stated = self.spec.data.n_records
@@ -318,10 +296,10 @@ class Pate(VoteMethod):
         """What a student makes of queries without an answer."""
         return str(self.settings.abstentions)
 
-    @cached_property
-    def mechanism(self) -> dict[str, Any]:
-        """What the mechanism sets of a learner."""
-        return mechanism_settings(self.settings.mechanism, self.kind)
+    @property
+    def teacher(self) -> str:
+        """The name of the teacher."""
+        return str(self.settings.teacher or ("ridge" if self.kind == "number" else "logistic"))
 
     @property
     def priced(self) -> bool:
@@ -331,33 +309,11 @@ class Pate(VoteMethod):
     @cached_property
     def _estimate(self) -> float | None:
         """The part of epsilon that pays for a private estimate of the number of queries."""
-        asked = self.settings.n_queries
-        if not isinstance(asked, str):
-            return None
-        found = named_setting("n_queries", asked)
-        if found[0] != "estimate" or set(found[1]) != {"epsilon"}:
-            raise ParameterError(
-                Parameter("n_queries"),
-                f" is {shown(asked)}; give a number, or estimate:epsilon=0.1.",
-            )
-        return check_positive("n_queries", found[1]["epsilon"])
+        return estimate_in(self.settings.n_queries)
 
     @cached_property
-    def _strategy(self) -> tuple[str, int | None]:
-        """The strategy's name, and the queries of a round."""
-        name, more = named_setting("strategy", self.settings.strategy)
-        check_choice("strategy", name, STRATEGIES)
-        if set(more) - ({"round_size"} if name != PASSIVE else set()):
-            raise ParameterError(
-                Parameter("strategy"),
-                f" is {shown(self.settings.strategy)}; a strategy that asks in rounds takes"
-                " round_size alone, as in margin:round_size=20.",
-            )
-        return name, check_count("round_size", more["round_size"]) if more else None
-
-    @property
-    def _in_rounds(self) -> bool:
-        return self._strategy[0] != PASSIVE
+    def _rounds(self) -> InRounds | None:
+        return rounds_of(self.settings.strategy)
 
     def n_teachers(self, inputs: Any) -> int:
         """Return the number of teachers: as given, else by the stated records, else the default."""
@@ -374,7 +330,7 @@ class Pate(VoteMethod):
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables; in rounds each distinct point is asked once."""
         found = super().sizes(inputs)
-        if not self._in_rounds:
+        if self._rounds is None:
             return found
         return replace(found, n_public=len(AskableRows.of(inputs.X_public).rows))
 
@@ -383,18 +339,18 @@ class Pate(VoteMethod):
 
         Where an estimate is to set them, they are those of one that shows nothing.
         """
-        n_teachers, data = self._n_teachers(sizes.n_columns), self.spec.data
-        learner = self.voter(sizes.n_classes, n_teachers, budget=self.price)
-        if isinstance(learner, PATERegressor):
-            return learner.planned_terms(sizes.n_public, data.bounds or (0.0, 0.0))
-        if isinstance(learner, PATEMultiLabelClassifier):
-            return learner.planned_terms(sizes.n_public, data.target)
-        pool = teacher_shape(sizes.n_public, sizes.n_classes, n_teachers)
+        data = self.spec.data
+        target = {
+            "class": lambda: Target.of_classes(range(sizes.n_classes)),
+            "number": lambda: Target.of_number(data.bounds),
+            "labels": lambda: Target.of_labels(data.target),
+        }[self.kind]()
+        learner = self.voter(
+            self._n_teachers(sizes.n_columns), epsilon=self.price.epsilon, delta=self.price.delta
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
-            if not self.priced:
-                return EstimatedSize.of_settings(learner, pool).without_number()
-            return learner.planned_terms(pool)
+            return learner.planned_terms(target, sizes.n_public)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -413,54 +369,41 @@ class Pate(VoteMethod):
             watch.note(found, private=False)
         fitted = super().fit(inputs, folder, ledger, watch)
         note_few_answers(fitted.released, watch)
-        if not self._in_rounds:
+        if self._rounds is None:
             return fitted
-        name, round_size = self._strategy
-        asked = AskedInRounds(name, AskableRows.of(inputs.X_public).rows, round_size)
-        return replace(fitted, asked=asked)
+        name, _, _ = self.settings.strategy.partition(":")
+        rows = AskableRows.of(inputs.X_public).rows
+        return replace(fitted, asked=AskedInRounds(name, rows, self._rounds.round_size))
 
-    def learner(self, inputs: RunInputs, folder: RunFolder, watch: Watch, **common: Any) -> Learner:
+    def learner(self, inputs: RunInputs, **common: Any) -> Learner:
         """Return the learner of these settings, and of what every learner takes."""
-        common |= {"progress": watch.progress}
+        return self.voter(self.n_teachers(inputs), **common)
+
+    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+        """Return how a fit does its work."""
+        work: dict[str, Any] = {"progress": watch.progress}
         if self.kind == "class":
             execution = self.spec.execution
-            common |= {
-                "abstentions": self.abstentions,
-                "vault": folder.vault,
-                "n_jobs": worker_processes(execution.n_jobs, execution.executor),
-                "engine": execution.executor,
-                "send_shards": execution.send_shards,
-            }
-        return self.voter(len(inputs.classes), self.n_teachers(inputs), **common)
+            work |= {"vault": folder.vault, "executor": execution.executor}
+            work["send_shards"] = execution.send_shards
+        return work
 
-    def _learners(self, n_classes: int) -> tuple[Any, Any]:
-        """Return teacher and student by their names."""
-        teacher, student = self.settings.teacher, self.settings.student
-        if self.kind == "number":
-            return regressor_by_name(teacher or "ridge"), student_of_numbers(student)
-        named = teacher_by_name(teacher or "logistic", n_classes)
-        return named, student_by_name(student)
-
-    def voter(
-        self, n_classes: int, n_teachers: int, **more: Any
-    ) -> PATEClassifier | PATERegressor | PATEMultiLabelClassifier:
+    def voter(self, n_teachers: int, **more: Any) -> PATELearner:
         """Return the learner of these settings, and of what belongs to one run alone."""
-        asked, (strategy, round_size) = self.settings.n_queries, self._strategy
+        given, execution = self.settings, self.spec.execution
         settings: dict[str, Any] = {
             "n_teachers": n_teachers,
-            "n_queries": asked if self.priced else None,
+            "mechanism": given.mechanism,
+            "n_queries": given.n_queries,
             "relation": self.spec.budget.relation,
-            **self.mechanism,
             **more,
         }
-        learners = self._learners(n_classes or 2)
         if self.kind == "number":
-            return PATERegressor(*learners, **settings)
-        if self.kind == "labels":
-            return PATEMultiLabelClassifier(*learners, **settings)
-        if self._in_rounds:
-            settings["strategy"] = InRounds(strategy_by_name(strategy), round_size)
-        return PATEClassifier(*learners, estimate_epsilon=self._estimate, **settings)
+            return PATERegressor(self.teacher, given.student, **settings)
+        n_jobs = worker_processes(execution.n_jobs, execution.executor)
+        return PATEClassifier(
+            self.teacher, given.student, strategy=given.strategy, n_jobs=n_jobs, **settings
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -493,16 +436,12 @@ class CastVotes(VoteMethod):
                 Parameter("relation"),
                 " of votes from a file is add-remove; declare another one in Python.",
             )
-        if self._mechanism.get("mechanism") == "interactive":
+        if named("mechanism", self.settings.mechanism, OF_CLASSES)[0] == "interactive":
             raise ParameterError(
                 Parameter("mechanism"),
                 " is interactive, which contradicts a student, and votes from a file have none;"
                 " use confident.",
             )
-
-    @cached_property
-    def _mechanism(self) -> dict[str, Any]:
-        return mechanism_settings(self.settings.mechanism, "class")
 
     def read(self, watch: Watch, vault: Path | None) -> VoteInputs:
         """Return the votes, and settle by their shape alone what they will be asked."""
@@ -514,9 +453,8 @@ class CastVotes(VoteMethod):
             n_teachers=given.n_teachers,
             header=given.header,
         )
-        named = {"mechanism": "gaussian", **self._mechanism}
-        asked, n_queries = named.pop("mechanism"), given.n_queries
-        self.terms = choose_terms(asked, self.price, votes.shape, n_queries=n_queries, **named)
+        asked, shape = given.mechanism, votes.shape
+        self.terms = choose_terms(asked, self.price, shape, n_queries=given.n_queries)
         return VoteInputs(votes)
 
     def quote(self, sizes: Sizes) -> Quote:
@@ -583,21 +521,6 @@ def method_of(spec: RunSpec) -> Method:
         VOTES: CastVotes,
     }
     return kinds[spec.method.name](spec)
-
-
-def mechanism_settings(text: str, kind: str) -> dict[str, Any]:
-    """Return what a mechanism, by its name and its settings, sets of a learner of a target."""
-    name, more = named_setting("mechanism", text)
-    fixed = _NAMED[kind][check_choice("mechanism", name, tuple(_NAMED[kind]))]
-    allowed = _BESIDE.get(name, []) + ["most_named"] * (kind == "labels")
-    for setting in more:
-        if setting not in allowed:
-            has = f"it has {', '.join(allowed)}" if allowed else "it has none"
-            raise ParameterError(
-                Parameter("mechanism"),
-                f" is {shown(text)}, and {name} has no setting {shown(setting)}; {has}.",
-            )
-    return {**fixed, **more}
 
 
 def weights_of_classes(

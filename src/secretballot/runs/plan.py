@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from secretballot._naming import integers_or_words
+from secretballot._naming import integers_or_words, named
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
@@ -34,7 +34,8 @@ from secretballot.data.reading import as_texts, estimated_rows, read_table, tabl
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
-from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.learners.pate.estimators import PATEClassifier
+from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan.model import Plan, Task, check_weighted_names
 from secretballot.planning.plan.pictures import draw_plan_pictures
 from secretballot.planning.plan.text import no_figure_parts, plan_text
@@ -47,11 +48,10 @@ from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.method import Quote, Sizes
-from secretballot.runs.methods import Pate, basis_of_schema, mechanism_settings, method_of
+from secretballot.runs.methods import basis_of_schema, method_of
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import (
-    PATE,
     DataSpec,
     MomentsSpec,
     PateSpec,
@@ -223,7 +223,7 @@ def _plan_of_spec(
             Parameter("classes"), " is missing; list the classes, or say how many there are."
         )
     if isinstance(method, PateSpec) and "mechanism" in sources.given:
-        mechanism = mechanism_settings(method.mechanism, "class").get("mechanism", "gaussian")
+        mechanism = noise_of(named("mechanism", method.mechanism, OF_CLASSES)[0])
     rate = getattr(method, "positive_rate", None)
     if isinstance(method, MomentsSpec) and method.class_weight != "none":
         auto = None if rate is None else "balanced"
@@ -471,8 +471,8 @@ def classifier_by_plan(plan: Plan) -> PATEClassifier:
     Returns
     -------
     PATEClassifier
-        With a strategy where the plan asks in rounds. What a plan leaves open, such as `ledger`,
-        `vault` and `random_state`, is set by `set_params`.
+        With a strategy where the plan asks in rounds. What a plan leaves open, such as `ledger`
+        and `random_state`, is set by `set_params`.
 
     Raises
     ------
@@ -485,19 +485,16 @@ def classifier_by_plan(plan: Plan) -> PATEClassifier:
     """
     check_instance("plan", plan, Plan, hint="give one that secretballot.plan made")
     task, setting = plan.task, plan.votes.setting
-    spec = RunSpec.read(
-        method=PATE,
+    return PATEClassifier(
+        task.teacher,
+        task.student,
         epsilon=task.epsilon,
         delta=task.delta,
-        teacher=task.teacher,
-        student=task.student,
-        n_queries=setting.n_queries,
+        n_teachers=setting.n_teachers,
         mechanism=setting.named,
+        n_queries=setting.n_queries,
         strategy=setting.strategy,
     )
-    learner = Pate(spec).voter(task.n_classes, setting.n_teachers, budget=task.budget)
-    assert isinstance(learner, PATEClassifier)
-    return learner
 
 
 def read_stand_in(

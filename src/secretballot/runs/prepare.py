@@ -15,7 +15,7 @@ from secretballot.core.drafts import release_above, write_file
 from secretballot.data.columns import VectorColumn
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.labelers.session import LabelingSession
-from secretballot.learners.pate.defaults import choose_terms
+from secretballot.learners.pate.mechanisms import choose_terms
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.trained import train_teachers
 from secretballot.named_learners import teacher_by_name
@@ -115,7 +115,7 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
         relation=spec.budget.relation,
         vault=method.vault,
         n_jobs=worker_processes(execution.n_jobs, execution.executor),
-        engine=execution.executor,
+        executor=execution.executor,
         random_state=given.random_state,
         progress=watch.progress,
     )
@@ -207,13 +207,8 @@ class Stream(VoteMethod):
     def terms(self, n_classes: int) -> Terms:
         """Return mechanism and noise of the answers."""
         given = self.settings
-        return choose_terms(
-            "gaussian",
-            self.price,
-            teacher_shape(given.n_queries, n_classes, given.n_teachers),
-            n_queries=given.n_queries,
-            release=given.mechanism,
-        )
+        pool = teacher_shape(given.n_queries, n_classes, given.n_teachers)
+        return choose_terms(given.mechanism, self.price, pool, n_queries=given.n_queries)
 
 
 def _table_of_settings(method: Stream, schema: Path) -> str:
