@@ -116,8 +116,8 @@ def test_a_method_may_be_named_with_its_settings() -> None:
     spec = RunSpec.read(**PRICE, method="pate:n_teachers=20,n_queries=9")
     assert spec == RunSpec.read(**PRICE, method="pate", n_teachers=20, n_queries=9)
     twice = refusal(**PRICE, method="pate:n_teachers=20", n_teachers=20)
-    assert twice == "method sets n_teachers, which is given once more; drop one."
-    assert refusal(**PRICE, method="pate:n_teachers").endswith("write NAME:key=value,key=value.")
+    assert twice == "method sets n_teachers, which is given once more; drop one of the two."
+    assert refusal(**PRICE, method="pate:n_teachers").endswith("each key once.")
 
 
 def test_lists_of_words_may_quote_commas() -> None:

@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from secretballot._naming import integers_or_words
+from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import Abstentions, HeaderLine, Relation, VotesKind, name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
@@ -775,16 +775,13 @@ _WITHIN = {
 
 def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with the settings that stand behind the name of the method."""
-    problem = ""
-    try:
-        name, more = named(str(fields["method"]))
-        twice = sorted(more.keys() & fields.keys())
-        if not twice:
-            return {**more, **fields, "method": name}
-        problem = f" sets {twice[0]}, which is given once more; drop one."
-    except ValueError as error:
-        problem = str(error)
-    raise ParameterError(Parameter("method"), problem)
+    known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
+    name, more = named("method", fields["method"], known)
+    for key in more.keys() & fields.keys():
+        raise ParameterError(
+            Parameter("method"), f" sets {key}, which is given once more; drop one of the two."
+        )
+    return {**more, **fields, "method": name}
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
