@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from secretballot._validation import plain_line, without_controls
+from secretballot._validation import plain_line, shown, without_controls
 from secretballot.core.errors import BrokenOffError, UnknownEndError
 from secretballot.exceptions import (
     Argument,
@@ -148,9 +148,13 @@ def _usage_sentence(error: Any) -> str:
     if choice is not None:
         allowed = choice["allowed"].replace("'", "")
         return f"{option} is {choice['given']}; it must be one of {allowed}."
+    # newer parsers keep the value apart, older ones begin with it
+    errors = getattr(error.__cause__, "errors", None)
+    given = errors()[0]["input"] if callable(errors) else "".join(reason.split("'")[1:2])
+    is_given = f" is {shown(given)}; it" if given and isinstance(given, str) else ""
     for word, rule in _KINDS_OF_NUMBER.items():
         if word in reason.casefold():
-            return f"{option} must be {rule}."
+            return f"{option}{is_given} must be {rule}."
     return words
 
 

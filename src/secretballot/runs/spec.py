@@ -871,6 +871,7 @@ def _refusal(problem: Any) -> SecretBallotError:
         "tuple_type": "a list",
     }
     rule = rules.get(kind, "a value of another kind")
+    given = _text(given) if isinstance(given, tuple) else given
     return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")
 
 
