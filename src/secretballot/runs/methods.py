@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -78,7 +78,6 @@ from secretballot.runs.spec import (
     RECORD_VOTES,
     VOTES,
     DataSpec,
-    MomentsSpec,
     RunSpec,
 )
 from secretballot.runs.tables import RunInputs
@@ -120,7 +119,7 @@ class Moments(Method):
         super().check_inputs(inputs, watch)
         if self.settings.positive_rate is not None:
             check_positive_rate(self.settings.positive_rate, len(inputs.classes))
-        checked_weights(weights_of_classes(self.settings, inputs.classes), inputs.classes)
+        checked_weights(by_class(self.settings.weights, inputs.classes), inputs.classes)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -145,7 +144,7 @@ class Moments(Method):
         return RecordMomentsClassifier(
             basis,
             self.settings.student,
-            class_weight=weights_of_classes(self.settings, inputs.classes),
+            class_weight=by_class(self.settings.weights, inputs.classes),
             class_shares=None if rate is None else {inputs.classes[1]: rate},
             **common,
         )
@@ -523,17 +522,12 @@ def method_of(spec: RunSpec) -> Method:
     return kinds[spec.method.name](spec)
 
 
-def weights_of_classes(
-    settings: MomentsSpec, classes: Sequence[Any]
-) -> str | dict[Any, float] | None:
-    """Return what decisions count each class for, by the classes themselves."""
-    weight = settings.class_weight
-    if weight == "auto":
-        weight = "none" if settings.positive_rate is None else "balanced"
-    if isinstance(weight, str):
-        return None if weight == "none" else weight
+def by_class(weight: Any, classes: Sequence[Any]) -> Any:
+    """Return weights by the classes themselves, where they are given by their names."""
+    if not isinstance(weight, Mapping):
+        return weight
     names = {str(name): name for name in classes}
-    return {names.get(name, name): value for name, value in weight.items()}
+    return {names.get(str(name), name): value for name, value in weight.items()}
 
 
 def basis_of_schema(schema: Schema) -> Basis | None:

@@ -330,6 +330,13 @@ class MomentsSpec(StudentSpec):
         None, "Public share of the last of two classes; a rare one is looked for.", gt=0, lt=1
     )
 
+    @property
+    def weights(self) -> str | dict[str, float] | None:
+        """What decisions count each class for; None where all count alike."""
+        if self.class_weight == "auto":
+            return None if self.positive_rate is None else "balanced"
+        return None if self.class_weight == "none" else self.class_weight
+
 
 class PateSpec(StudentSpec):
     """Teachers on disjoint shards vote on public points."""
