@@ -80,10 +80,9 @@ class Choice(Method):
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
-        what, sigma = (
-            self.hypotheses or f"{len(self.candidates)} candidates",
-            2 / self.price.epsilon,
-        )
+        what = self.hypotheses or f"{len(self.candidates)} candidates"
+        # a record that comes or goes moves all numbers of mistakes one way, a replaced one both
+        sigma = (2 if self.spec.budget.relation == "replace-one" else 1) / self.price.epsilon
         released, noise = f"the choice of one of {what}", f"scale {sigma:.4g} right answers"
         return self.quoted(released, noise, sigma, sizes, can_be_planned=False)
 
