@@ -69,7 +69,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.releasing import release
 from secretballot.runs.choice import Choice
 from secretballot.runs.folder import RunFolder, file_digest
-from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes
+from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes, worker_processes
 from secretballot.runs.questions import Caution, Watch, cautions_of_noise, public_warnings_noted
 from secretballot.runs.spec import (
     CHOICE,
@@ -82,7 +82,6 @@ from secretballot.runs.spec import (
 )
 from secretballot.runs.tables import RunInputs
 from secretballot.students.names import student_by_name, student_of_numbers
-from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
 
@@ -148,6 +147,10 @@ class Moments(Method):
             class_shares=None if rate is None else {inputs.classes[1]: rate},
             **common,
         )
+
+    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+        """Return how a fit does its work."""
+        return self.engine
 
     def source(self, model: Learner) -> StudentSource:
         """Return what the student is made by, of a learner that released."""
@@ -266,7 +269,7 @@ class Pate(VoteMethod):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        given, execution = self.settings, self.spec.execution
+        given = self.settings
         named("mechanism", given.mechanism, _MECHANISMS[self.kind])
         for name, other in (("n_queries", not self.priced), ("strategy", self._rounds is not None)):
             if self.kind != "class" and other:
@@ -278,8 +281,6 @@ class Pate(VoteMethod):
         of_numbers = self.kind == "number"
         (regressor_by_name if of_numbers else teacher_by_name)(self.teacher)
         (student_of_numbers if of_numbers else student_by_name)(given.student)
-        workers = worker_processes(execution.n_jobs, execution.executor)
-        check_engine(execution.executor, workers, send_shards=execution.send_shards)
         stated = self.spec.data.n_records
         if given.n_teachers is not None and stated is not None and given.n_teachers > stated:
             raise ParameterError(
@@ -381,11 +382,7 @@ class Pate(VoteMethod):
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work."""
         work: dict[str, Any] = {"progress": watch.progress}
-        if self.kind == "class":
-            execution = self.spec.execution
-            work |= {"vault": folder.vault, "executor": execution.executor}
-            work["send_shards"] = execution.send_shards
-        return work
+        return work | ({"vault": folder.vault, **self.engine} if self.kind == "class" else {})
 
     def voter(self, n_teachers: int, **more: Any) -> PATELearner:
         """Return the learner of these settings, and of what belongs to one run alone."""
@@ -537,8 +534,3 @@ def basis_of_schema(schema: Schema) -> Basis | None:
     columns = [column for column in schema.columns if not isinstance(column, IgnoredColumn)]
     of_vectors = all(isinstance(column, VectorColumn) for column in columns)
     return KernelBasis(scaled=False) if of_vectors else None
-
-
-def worker_processes(n_jobs: int, executor: str) -> int | None:
-    """Return the worker processes of a run: none are asked for where a cluster does the work."""
-    return None if n_jobs == 1 and executor != LOCAL else n_jobs

@@ -453,12 +453,12 @@ class ExecutionSpec(Part):
     n_jobs: Count = setting(1, "Worker processes of the teachers.", "N", mark="execution")
     executor: str = setting(
         "local",
-        "Where teachers work: local, dask://HOST:PORT, ray, ray://HOST:PORT.",
+        "Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT.",
         "WHERE",
         mark="execution",
     )
     send_shards: bool = setting(
-        False, "Send shards that lie on disk to the workers.", "true", mark="execution"
+        False, "Send rows that lie on disk to the workers.", "true", mark="execution"
     )
     confirm: Words = setting(
         (), "Answer questions beforehand, such as epsilon,records.", "NAMES", RUN, mark="execution"
