@@ -127,7 +127,7 @@ def test_the_public_file_must_fit_a_given_schema(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("classes", [(), ("a",), ("a", "a"), (1, "1"), (1, "1.0"), ("a", "")])
 def test_classes_that_are_not_two_different_ones_are_refused(classes: tuple[object, ...]) -> None:
-    with pytest.raises(ParameterError, match="two or more different"):
+    with pytest.raises(ParameterError, match="two or more distinct values"):
         check_classes(classes)
 
 

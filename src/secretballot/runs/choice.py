@@ -10,7 +10,6 @@ from secretballot._validation import HYPOTHESES
 from secretballot.core.ledger import Ledger
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.hypotheses import hypotheses_by_name
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
 from secretballot.learners.training.learner import Learner
 from secretballot.publishing.job import ChosenHypothesis, SavedStudent, StudentSource
@@ -79,10 +78,9 @@ class Choice(Method):
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
-        what, sigma = (
-            self.hypotheses or f"{len(self.candidates)} candidates",
-            2 / self.price.epsilon,
-        )
+        what = self.hypotheses or f"{len(self.candidates)} candidates"
+        # a record that comes or goes moves all numbers of mistakes one way, a replaced one both
+        sigma = (2 if self.spec.budget.relation == "replace-one" else 1) / self.price.epsilon
         released, noise = f"the choice of one of {what}", f"scale {sigma:.4g} right answers"
         return self.quoted(released, noise, sigma, sizes, can_be_planned=False)
 
@@ -93,11 +91,9 @@ class Choice(Method):
 
     def learner(self, inputs: RunInputs, **common: Any) -> Learner:
         """Return the learner of these settings, and of what every learner takes."""
-        hypotheses: Any = self._students
-        if self.hypotheses is not None:
-            hypotheses = hypotheses_by_name(self.hypotheses, inputs.X_public.shape[1])
         del common["delta"]  # a choice needs none
-        return SemiPrivateClassifier(hypotheses, n_cover=self.settings.n_cover, **common)
+        chosen_from = self._students or self.hypotheses
+        return SemiPrivateClassifier(chosen_from, n_cover=self.settings.n_cover, **common)
 
     def source(self, model: Any) -> StudentSource:
         """Return what the student is made by, of a learner that released."""

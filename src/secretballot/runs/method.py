@@ -32,6 +32,7 @@ from secretballot.runs.tables import (
     refuse_swapped,
     table_digests,
 )
+from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.votes import checked_labels, checked_range
 
 #: Share by which a number of rows may differ before a forecast is off by more than its range.
@@ -172,7 +173,9 @@ class Method:
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        data, output = self.spec.data, self.spec.output
+        data, output, execution = self.spec.data, self.spec.output, self.spec.execution
+        workers = worker_processes(execution.n_jobs, execution.executor)
+        check_engine(execution.executor, workers, send_shards=execution.send_shards)
         if self.kind not in self.targets:
             raise ParameterError(
                 Parameter("method"),
@@ -290,6 +293,12 @@ class Method:
             "random_state": self.settings.random_state,
         }
 
+    @property
+    def engine(self) -> dict[str, Any]:
+        """Where a fit does its work."""
+        given = self.spec.execution
+        return {"executor": given.executor, "send_shards": given.send_shards}
+
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work."""
         return {}
@@ -358,3 +367,8 @@ def _note_forecast(spec: RunSpec, inputs: Any, watch: Watch) -> None:
             " again by a number that you may state in public.",
             private=True,
         )
+
+
+def worker_processes(n_jobs: int, executor: str) -> int | None:
+    """Return the worker processes of a run: none are asked for where a cluster does the work."""
+    return None if n_jobs == 1 and executor != LOCAL else n_jobs

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -69,7 +69,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.releasing import release
 from secretballot.runs.choice import Choice
 from secretballot.runs.folder import RunFolder, file_digest
-from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes
+from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes, worker_processes
 from secretballot.runs.questions import Caution, Watch, cautions_of_noise, public_warnings_noted
 from secretballot.runs.spec import (
     CHOICE,
@@ -78,12 +78,10 @@ from secretballot.runs.spec import (
     RECORD_VOTES,
     VOTES,
     DataSpec,
-    MomentsSpec,
     RunSpec,
 )
 from secretballot.runs.tables import RunInputs
 from secretballot.students.names import student_by_name, student_of_numbers
-from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
 
@@ -120,7 +118,7 @@ class Moments(Method):
         super().check_inputs(inputs, watch)
         if self.settings.positive_rate is not None:
             check_positive_rate(self.settings.positive_rate, len(inputs.classes))
-        checked_weights(weights_of_classes(self.settings, inputs.classes), inputs.classes)
+        checked_weights(by_class(self.settings.weights, inputs.classes), inputs.classes)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -145,10 +143,14 @@ class Moments(Method):
         return RecordMomentsClassifier(
             basis,
             self.settings.student,
-            class_weight=weights_of_classes(self.settings, inputs.classes),
+            class_weight=by_class(self.settings.weights, inputs.classes),
             class_shares=None if rate is None else {inputs.classes[1]: rate},
             **common,
         )
+
+    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+        """Return how a fit does its work."""
+        return self.engine
 
     def source(self, model: Learner) -> StudentSource:
         """Return what the student is made by, of a learner that released."""
@@ -267,7 +269,7 @@ class Pate(VoteMethod):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        given, execution = self.settings, self.spec.execution
+        given = self.settings
         named("mechanism", given.mechanism, _MECHANISMS[self.kind])
         for name, other in (("n_queries", not self.priced), ("strategy", self._rounds is not None)):
             if self.kind != "class" and other:
@@ -279,8 +281,6 @@ class Pate(VoteMethod):
         of_numbers = self.kind == "number"
         (regressor_by_name if of_numbers else teacher_by_name)(self.teacher)
         (student_of_numbers if of_numbers else student_by_name)(given.student)
-        workers = worker_processes(execution.n_jobs, execution.executor)
-        check_engine(execution.executor, workers, send_shards=execution.send_shards)
         stated = self.spec.data.n_records
         if given.n_teachers is not None and stated is not None and given.n_teachers > stated:
             raise ParameterError(
@@ -382,11 +382,7 @@ class Pate(VoteMethod):
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work."""
         work: dict[str, Any] = {"progress": watch.progress}
-        if self.kind == "class":
-            execution = self.spec.execution
-            work |= {"vault": folder.vault, "executor": execution.executor}
-            work["send_shards"] = execution.send_shards
-        return work
+        return work | ({"vault": folder.vault, **self.engine} if self.kind == "class" else {})
 
     def voter(self, n_teachers: int, **more: Any) -> PATELearner:
         """Return the learner of these settings, and of what belongs to one run alone."""
@@ -523,17 +519,12 @@ def method_of(spec: RunSpec) -> Method:
     return kinds[spec.method.name](spec)
 
 
-def weights_of_classes(
-    settings: MomentsSpec, classes: Sequence[Any]
-) -> str | dict[Any, float] | None:
-    """Return what decisions count each class for, by the classes themselves."""
-    weight = settings.class_weight
-    if weight == "auto":
-        weight = "none" if settings.positive_rate is None else "balanced"
-    if isinstance(weight, str):
-        return None if weight == "none" else weight
+def by_class(weight: Any, classes: Sequence[Any]) -> Any:
+    """Return weights by the classes themselves, where they are given by their names."""
+    if not isinstance(weight, Mapping):
+        return weight
     names = {str(name): name for name in classes}
-    return {names.get(name, name): value for name, value in weight.items()}
+    return {names.get(str(name), name): value for name, value in weight.items()}
 
 
 def basis_of_schema(schema: Schema) -> Basis | None:
@@ -543,8 +534,3 @@ def basis_of_schema(schema: Schema) -> Basis | None:
     columns = [column for column in schema.columns if not isinstance(column, IgnoredColumn)]
     of_vectors = all(isinstance(column, VectorColumn) for column in columns)
     return KernelBasis(scaled=False) if of_vectors else None
-
-
-def worker_processes(n_jobs: int, executor: str) -> int | None:
-    """Return the worker processes of a run: none are asked for where a cluster does the work."""
-    return None if n_jobs == 1 and executor != LOCAL else n_jobs

@@ -36,7 +36,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
-from secretballot.planning.plan.model import Plan, Task, check_weighted_names
+from secretballot.planning.plan.model import Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
 from secretballot.planning.plan.text import no_figure_parts, plan_text
 from secretballot.planning.plan.wording import share_range
@@ -48,12 +48,11 @@ from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.method import Quote, Sizes
-from secretballot.runs.methods import basis_of_schema, method_of
+from secretballot.runs.methods import basis_of_schema, by_class, method_of
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import (
     DataSpec,
-    MomentsSpec,
     PateSpec,
     RunSpec,
     Sources,
@@ -209,7 +208,7 @@ def _plan_of_spec(
 ) -> Plan:
     """Return the plan of a run with a stated number of records."""
     method: Any = spec.method
-    stand_in, basis, mechanism, weight = None, None, None, None
+    stand_in, basis, mechanism = None, None, None
     if like is not None:
         if not spec.data.target:
             raise ParameterError(
@@ -224,10 +223,6 @@ def _plan_of_spec(
         )
     if isinstance(method, PateSpec) and "mechanism" in sources.given:
         mechanism = noise_of(named("mechanism", method.mechanism, OF_CLASSES)[0])
-    rate = getattr(method, "positive_rate", None)
-    if isinstance(method, MomentsSpec) and method.class_weight != "none":
-        auto = None if rate is None else "balanced"
-        weight = auto if method.class_weight == "auto" else method.class_weight
     watch.step("Evaluating settings")
     made = plan(
         spec.data.n_records or 1,
@@ -240,8 +235,8 @@ def _plan_of_spec(
         teacher=str(getattr(method, "teacher", None) or "logistic"),
         student=str(getattr(method, "student", "auto")),
         mechanism=mechanism,
-        positive_rate=rate,
-        class_weight=weight,
+        positive_rate=getattr(method, "positive_rate", None),
+        class_weight=getattr(method, "weights", None),
         basis=basis,
         seed=method.random_state,
         progress=watch.progress,
@@ -349,7 +344,7 @@ def plan(
     made, problem = None, None
     if rare:
         _refuse_voting_settings(teacher, curve, n_teachers, mechanism)
-        made = _plan_without_votes(task, index, names, seed)
+        made = _plan_without_votes(task, index, seed)
     else:
         try:
             made = plan_votes(
@@ -378,7 +373,7 @@ def plan(
     if say is not None:
         say("Trying record moments")
     classes = tuple(range(task.n_classes)) if names is None else tuple(names)
-    weights = checked_weights(_by_class(task.class_weight, classes), classes)
+    weights = checked_weights(by_class(task.class_weight, classes), classes)
     moments = forecast_moments(
         task, X, index, class_weights=weights, basis=basis, seed=seed, progress=progress
     )
@@ -393,9 +388,7 @@ def plan(
     )
 
 
-def _plan_without_votes(
-    task: Task, index: IntArray | None, names: Sequence[Any] | None, seed: int
-) -> Plan:
+def _plan_without_votes(task: Task, index: IntArray | None, seed: int) -> Plan:
     """Return a plan of record moments alone, whose forecast is still to come; `index` are the
     classes of a stand-in, of shape (n_rows,)."""
     student_by_name(task.student)
@@ -404,8 +397,6 @@ def _plan_without_votes(
             Parameter("delta"),
             " is 0, and the noise of record moments needs more; give one, such as 1e-6.",
         )
-    if names is not None:
-        check_weighted_names(task.class_weight, names)
     # what always answering one class reaches: by chance, by the stated rate, or by the stand-in
     constant, rate = 1 / task.n_classes, task.positive_rate
     assumptions = ["One record is one unit, under add-remove."]
@@ -424,13 +415,6 @@ def _plan_without_votes(
             )
     source = "guess" if index is None else "stand-in"
     return Plan(task, source, tuple(assumptions), None, (), constant, (), (), seed)
-
-
-def _by_class(weight: Any, classes: Sequence[Any]) -> Any:
-    """Return weights by the classes themselves, where they are given by name."""
-    if not isinstance(weight, Mapping):
-        return weight
-    return {one: weight[str(one)] for one in classes if str(one) in weight}
 
 
 def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:

@@ -21,8 +21,8 @@ from secretballot.learners.training.trained import train_teachers
 from secretballot.named_learners import teacher_by_name
 from secretballot.runs.account import named_account, open_ledger
 from secretballot.runs.folder import check_outside_of_runs
-from secretballot.runs.method import Quote, Sizes
-from secretballot.runs.methods import VoteMethod, worker_processes
+from secretballot.runs.method import Quote, Sizes, worker_processes
+from secretballot.runs.methods import VoteMethod
 from secretballot.runs.questions import Watch, check_confirmed, settle_questions
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import LabelledTable, RunInputs

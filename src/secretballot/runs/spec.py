@@ -330,6 +330,13 @@ class MomentsSpec(StudentSpec):
         None, "Public share of the last of two classes; a rare one is looked for.", gt=0, lt=1
     )
 
+    @property
+    def weights(self) -> str | dict[str, float] | None:
+        """What decisions count each class for; None where all count alike."""
+        if self.class_weight == "auto":
+            return None if self.positive_rate is None else "balanced"
+        return None if self.class_weight == "none" else self.class_weight
+
 
 class PateSpec(StudentSpec):
     """Teachers on disjoint shards vote on public points."""
@@ -446,12 +453,12 @@ class ExecutionSpec(Part):
     n_jobs: Count = setting(1, "Worker processes of the teachers.", "N", mark="execution")
     executor: str = setting(
         "local",
-        "Where teachers work: local, dask://HOST:PORT, ray, ray://HOST:PORT.",
+        "Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT.",
         "WHERE",
         mark="execution",
     )
     send_shards: bool = setting(
-        False, "Send shards that lie on disk to the workers.", "true", mark="execution"
+        False, "Send rows that lie on disk to the workers.", "true", mark="execution"
     )
     confirm: Words = setting(
         (), "Answer questions beforehand, such as epsilon,records.", "NAMES", RUN, mark="execution"

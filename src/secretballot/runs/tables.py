@@ -37,7 +37,7 @@ from secretballot.data.reading import (
 from secretballot.data.schema import Schema
 from secretballot.data.sources import source_of
 from secretballot.data.stored import StoredTable
-from secretballot.data.tally import fits_a_file
+from secretballot.data.tally import check_classes as distinct_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.private_rows import PrivateRows
@@ -304,27 +304,22 @@ class RunInputs:
 
 
 def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
-    """Return declared classes, at least two and all different.
+    """Return declared classes, which cells of a file tell apart.
 
     Raises
     ------
     ParameterError
-        If they are not.
+        If they are not two or more distinct values, or two of them are written alike.
     """
-    texts = [whole(str(value)) for value in classes]
-    if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
+    values = distinct_classes(classes)
+    texts = [whole(str(value)) for value in values]
+    if len(set(texts)) < len(texts) or "" in texts:
         raise ParameterError(
             Parameter("classes"),
-            f" are {', '.join(map(repr, classes)) or 'none'}; declare two or more different ones.",
+            f" are {', '.join(map(repr, classes))}; declare two or more distinct values, of which"
+            " no two are written alike and none is empty.",
         )
-    strange = [value for value in classes if not fits_a_file(value)]
-    if strange:
-        raise ParameterError(
-            Parameter("classes"),
-            f" hold {shown(strange[0])}, which no certificate and no table can hold; give another"
-            " value.",
-        )
-    return tuple(classes)
+    return tuple(values)
 
 
 def check_files(spec: RunSpec) -> None:
