@@ -9,15 +9,17 @@ from noisy_plans import priced
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning, sparse_vector
 from secretballot.accounting.stream_recipes import answer_chance
 from secretballot.exceptions import ParameterError
-from secretballot.runs.caution import (
+from secretballot.runs.questions import (
     CAUTIONS,
+    Caution,
+    Watch,
     cautions_of_noise,
     cautions_of_price,
     cautions_of_records,
     check_confirmed,
+    public_warnings_noted,
     settle_questions,
 )
-from secretballot.runs.progress import Caution, Watch, public_warnings_noted
 
 USUAL = PrivacyBudget(1.0, 1e-6)
 

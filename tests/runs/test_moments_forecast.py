@@ -16,7 +16,7 @@ from secretballot.cli import app
 from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import learn_options, plan_text
 from secretballot.runs.moments_forecast import forecast_moments
-from secretballot.runs.plan_files import plan_toml, write_plan
+from secretballot.runs.plan import plan_toml, write_plan
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 

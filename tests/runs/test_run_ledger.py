@@ -25,7 +25,7 @@ from secretballot.runs.account import (
     state_of_account,
 )
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 
 BUDGET = PrivacyBudget(1.0, 1e-6)

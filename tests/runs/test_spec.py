@@ -7,6 +7,7 @@ import pytest
 
 from secretballot.cli.settings import LEARNING, settings_of
 from secretballot.exceptions import ParameterError, SecretBallotError
+from secretballot.runs.method import Sizes
 from secretballot.runs.methods import method_of
 from secretballot.runs.spec import RunSpec, Sources, groups, words_of
 
@@ -201,7 +202,7 @@ def test_the_method_is_settled_before_anything_else(
 def test_a_setting_of_another_method_is_refused() -> None:
     for fields, words in (
         ({"method": "record-moments", "n_teachers": 3}, "n_teachers belongs to pate, and the"),
-        ({"n_teachers": 3, "votes_per_record": 2}, "n_teachers belongs to pate, and votes_per_"),
+        ({"n_teachers": 3, "votes_per_record": 2}, "votes_per_record belongs to record-votes"),
         ({"method": "pate", "class_weight": "none"}, "class_weight belongs to record-moments"),
     ):
         assert refusal(**PRICE, **fields).startswith(words)
@@ -338,3 +339,9 @@ def test_no_password_is_in_a_message(tmp_path: Path) -> None:
     with pytest.raises(ParameterError) as refused:
         of_options(set_=[f"ledger={DATABASE}", f"ledger={DATABASE}"])
     assert PASSWORD not in text + str(refused.value)
+
+
+@pytest.mark.parametrize(("relation", "scale"), [("add-remove", 0.5), ("replace-one", 1.0)])
+def test_a_choice_is_quoted_at_the_noise_of_its_relation(relation: str, scale: float) -> None:
+    spec = RunSpec.read(private="p", hypotheses="stumps", epsilon=2, relation=relation)
+    assert method_of(spec).quote(Sizes(10)).sigma == scale

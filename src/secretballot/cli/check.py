@@ -29,15 +29,14 @@ def check(sources: Sources, evaluate: Evaluated = None, as_json: AsJson = False)
     Example: secretballot check patients.csv public.csv --target ill --classes no,yes
     """
     from secretballot.cli.console import watching
-    from secretballot.runs.check import check_tables_of_run
-    from secretballot.runs.methods import Method
+    from secretballot.runs.check import TableCheck
 
     fields = {name: one for name, one in sources.given.items() if groups()[name] == "data"}
     fields |= {"epsilon": 1, "delta": 1e-6}  # which are not looked at
     fields |= {} if evaluate is None else {"evaluate": evaluate}
     spec = RunSpec.of_tree(Sources(fields=fields).tree())
     with watching() as watch:
-        found = check_tables_of_run(Method(spec).tables, watch)
+        found = TableCheck(spec, watch)
     if as_json:
         notes = [note.text for note in watch.notes]
         print_json(found.to_private_json(as_options) | {"notes": notes})
@@ -56,8 +55,8 @@ def _print_lines(found: "TableCheck") -> None:
     say(f"rows         {', '.join(f'{count:,} {role}' for role, count in found.rows.items())}")
     if found.units is not None:
         say(f"units        {found.units:,}")
-    if found.classes:
-        counts = ", ".join(f"{name} {count:,}" for name, count in found.classes.items())
+    if found.class_counts:
+        counts = ", ".join(f"{name} {count:,}" for name, count in found.class_counts.items())
         say(f"classes      {counts}")
     if found.columns:
         _print_columns(found.columns)

@@ -18,13 +18,13 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from secretballot.runs.progress import Caution, Note, Watch
+    from secretballot.runs.questions import Caution, Note, Watch
 
 
 @contextmanager
 def watching() -> Iterator["Watch"]:
     """Give a watch that shows notes, and progress where standard error is a terminal."""
-    from secretballot.runs.progress import Watch
+    from secretballot.runs.questions import Watch
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 

@@ -25,7 +25,7 @@ from secretballot.runs.spec import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from secretballot.runs.progress import Note
+    from secretballot.runs.questions import Note
     from secretballot.runs.run import Outcome
 
 DryRun = Annotated[
@@ -120,7 +120,6 @@ def summary(outcome: "Outcome", spec: RunSpec, notes: "Sequence[Note]") -> dict[
         "metrics": None if outcome.metrics is None else outcome.metrics.to_json(),
         "plan": certificate.get("plan"),
         "forecast": None if spec.forecast is None else spec.forecast.model_dump(exclude_none=True),
-        "spread": None if outcome.spread is None else outcome.spread.to_json(),
         "chosen": outcome.chosen,
         "candidates": outcome.candidates,
     }
@@ -149,8 +148,6 @@ def print_outcome(outcome: "Outcome", spec: RunSpec) -> None:
     if outcome.chosen is not None:
         say(f"chosen     {outcome.chosen}, of {outcome.candidates:,} candidates")
     print_metrics_line(outcome.metrics)
-    if outcome.spread is not None:
-        say(f"spread     {outcome.spread.words}")
     if "plan" in certificate:
         asked = certificate["plan"]
         left = asked["planned"] - asked["used"]

@@ -47,10 +47,9 @@ def predict(
     Example: secretballot predict secretballot-out new.csv --out predictions.csv
     """
     from secretballot.cli.console import watching
-    from secretballot.runs.predict import PredictRun, run_predict
+    from secretballot.runs.predict import run_predict
 
-    run = PredictRun(student, table, out, schema, overwrite)
     with watching() as watch:
-        outcome = run_predict(run, watch)
+        rows = run_predict(student, table, out, schema=schema, overwrite=overwrite, reporter=watch)
         if out is not None:
-            watch.note(f"{outcome.rows:,} rows, written to {out}.", private=False)
+            watch.note(f"{rows:,} rows, written to {out}.", private=False)

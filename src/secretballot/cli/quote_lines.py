@@ -6,7 +6,7 @@ from secretballot.cli.outcome import print_json, say
 
 if TYPE_CHECKING:
     from secretballot.runs.account import AccountState
-    from secretballot.runs.quote import Quote
+    from secretballot.runs.method import Quote
 
 
 def print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
@@ -16,23 +16,10 @@ def print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
         return
     say(f"method     {quote.method}: {quote.released} ({why})")
     say(f"price      epsilon {quote.epsilon:g}, delta {quote.delta:g}, under {quote.relation}")
-    if quote.unanimous is not None:
-        say(
-            "expect     a number that all teachers agree on is drawn with probability"
-            f" {quote.unanimous:.3f} or more"
-        )
-    elif quote.method == "record-moments":
-        say(f"noise      of each sum {quote.sigma:.3g} times what one record can move")
-    else:
-        say(f"noise      scale {quote.sigma:.4g} {quote.noise_unit}")
-    cast = quote.teachers or 0
-    for margin, share in (quote.right or quote.answered).items():
-        votes = f"{margin * cast:,.0f} of {cast:,} votes"
-        verb = "a label is right" if quote.right else "a query is answered"
-        say(f"expect     {verb} with probability {share:.3f} at a margin of {votes}")
-    if quote.off_in_the_mean is not None:
-        off, count = f"{quote.off_in_the_mean:.3g} of {cast:,} votes", quote.queries or 0
-        say(f"expect     the mean of all {count:,} counts is off by {off}")
+    if quote.noise:
+        say(f"noise      {quote.noise}")
+    for sentence in quote.expect:
+        say(f"expect     {sentence}")
     if quote.can_be_planned:
         say("forecast   secretballot plan --n-records N --like TABLE forecasts the accuracy")
     if quote.account is not None:

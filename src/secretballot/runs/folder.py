@@ -312,13 +312,11 @@ class RunFolder:
         try:
             if os.path.lexists(self.ledger) and Ledger.open_existing(self.ledger).releases():
                 return False  # whoever paid from it: another run may have been given this ledger
-            return self._in_use is None or not self._is_known_to(self._in_use)
+            # an entry under the key of this run, or one made of it
+            entries = () if self._in_use is None else self._in_use.history()
+            return not any(entry.request.startswith(self.request) for entry in entries)
         except LedgerError:
             return False
-
-    def _is_known_to(self, ledger: Ledger) -> bool:
-        """Return whether a ledger has an entry under the key of this run, or one made of it."""
-        return any(entry.request.startswith(self.request) for entry in ledger.history())
 
 
 def begun_description(root: str | os.PathLike[str]) -> dict[str, Any]:
