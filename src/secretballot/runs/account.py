@@ -117,7 +117,7 @@ def question_of_total(spec: RunSpec, place: Path | DatabasePlace, own: bool) -> 
     beside = ""
     if isinstance(place, Path) and place.parent.is_dir():
         found = sorted(path.name for path in place.parent.glob("*.ledger"))[:3]
-        beside = f" ({', '.join(found)} is beside it)" if found else ""
+        beside = f" (beside it: {', '.join(found)})" if found else ""
     yield Caution(
         "total",
         f"no account exists for {shown(spec.dataset_name)} at {str(place)!r}{beside}; set the"

@@ -1,6 +1,5 @@
 """The method that chooses: the best of saved students, or of a class of hypotheses by name."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -170,20 +169,22 @@ def note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watch
 
 
 def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
-    """Return the name of the chosen candidate; of a hypothesis, a cut in words, any other as JSON.
-
-    Numbers are those of the encoded column.
-    """
+    """Return the name of the chosen candidate; of a hypothesis, the cut or the interval, with six
+    digits of the encoded column."""
     if "chosen" in public:
         return str(public["chosen"])
     hypothesis = public["hypothesis"]
-    if "direction" not in hypothesis:
-        return json.dumps(hypothesis)
     column = schema.feature_names[hypothesis.get("feature", 0)]
-    sign = ">=" if hypothesis["direction"] == "up" else "<"
-    return (
-        f"{classes[1]} where {column} {sign} {hypothesis['threshold']} (encoded), else {classes[0]}"
-    )
+    ends = {
+        name: f"{end:.6g}" if isinstance(end, int | float) else end
+        for name, end in hypothesis.items()
+    }
+    if "direction" in hypothesis:
+        sign = ">=" if hypothesis["direction"] == "up" else "<"
+        where = f"{column} {sign} {ends['threshold']}"
+    else:
+        where = f"{ends['lower']} <= {column} <= {ends['upper']}"
+    return f"{classes[1]} where {where} (encoded), else {classes[0]}"
 
 
 def chosen_file(paths: Sequence[Path], model: SemiPrivateClassifier) -> SavedStudent:

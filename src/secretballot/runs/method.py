@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.training.learner import Learner
 from secretballot.publishing.job import AskedInRounds, NamedStudent, StudentSource
 from secretballot.released import ReleasedLabels, ReleasedSums
@@ -38,11 +38,8 @@ from secretballot.teachers.votes import checked_labels, checked_range
 #: Share by which a number of rows may differ before a forecast is off by more than its range.
 _FAR = 0.1
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
-#: What takes a delta of 0, by the target.
-_PURE = {
-    kind: f"; for a delta of 0 use method {PATE} with mechanism {name}"
-    for kind, name in (("class", "laplace"), ("number", "quantile"))
-}
+#: Mechanisms of teachers that take a delta of 0, by the target.
+_PURE = {"class": "laplace", "number": "quantile"}
 
 
 @dataclass(frozen=True)
@@ -331,10 +328,16 @@ class Method:
     def needs_delta(self) -> None:
         """Refuse a delta of 0."""
         if not self.price.delta > 0:
+            pure: list[str | Argument] = []
+            if self.kind in _PURE:
+                pure = ["; for a delta of 0: ", Argument("method", PATE), " "]
+                pure.append(Argument("mechanism", _PURE[self.kind]))
             raise ParameterError(
                 Parameter("delta"),
-                f" is {self.price.delta:g}, and method {self.settings.name} needs more, such"
-                f" as 1e-6{_PURE.get(self.kind, '')}.",
+                f" is {self.price.delta:g}, and method {self.settings.name} needs more, such as"
+                " 1e-6",
+                *pure,
+                ".",
             )
 
 

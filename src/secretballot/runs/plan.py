@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,7 @@ from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan.model import Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
-from secretballot.planning.plan.rare_text import no_figure_parts
-from secretballot.planning.plan.text import plan_text
+from secretballot.planning.plan.text import no_figure_parts, plan_text
 from secretballot.planning.plan.wording import share_range
 from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
 from secretballot.planning.planner import plan as plan_votes
@@ -72,6 +71,7 @@ from secretballot.students.names import student_by_name
 PLAN_FILE, JSON_FILE, TEXT_FILE = "plan.toml", "plan.json", "plan.txt"
 SCHEMA_FILE = "plan.schema.json"
 DRAFT = "plan"
+_NEXT = f"next         secretballot learn PRIVATE PUBLIC --config {PLAN_FILE}\n"
 STAND_IN = "stand-in file"
 MOST_ROWS = 500_000  # of a larger stand-in so many, about, are drawn
 LEAST_OF_A_CLASS = 2  # rows, on average; with fewer, labels are a column of numbers
@@ -89,11 +89,14 @@ class Planned:
         What a run of these settings would release, where no number of records was stated.
     plan : Plan or None
         What to choose and to expect, where one was.
+    given : dict
+        What was given of the run to come beside its method: target, columns, account.
     """
 
     schema: Schema | None
     quote: Quote | None
     plan: Plan | None
+    given: dict[str, Any] = field(default_factory=dict)
 
 
 def run_plan(
@@ -147,10 +150,11 @@ def run_plan(
             _write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
         return Planned(schema, replace(quoted, cautions=asked), None)
     made = _plan_of_spec(sources, spec, n_public, names, n_classes, like, curve, watch)
+    given = _given_of_run(sources, spec)
     if out is not None:
         watch.step("Writing the plan")
-        write_plan(made, out, schema, watch, given=_given_of_run(sources, spec))
-    return Planned(schema, None, made)
+        write_plan(made, out, schema, watch, given=given)
+    return Planned(schema, None, made, given)
 
 
 def _given_of_run(sources: Sources, spec: RunSpec) -> dict[str, Any]:
@@ -627,7 +631,7 @@ def write_plan(
     contents = {
         PLAN_FILE: settings.encode(),
         JSON_FILE: _json(plan.to_json()),
-        TEXT_FILE: plan_text(plan).encode(),
+        TEXT_FILE: f"{plan_text(plan)}{_NEXT}".encode(),
     }
     if schema is not None:
         contents[SCHEMA_FILE] = _json(schema.to_edit())

@@ -8,7 +8,7 @@ question is the run that nobody was asked about.
 
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -81,10 +81,9 @@ class Watch:
         Told how many parts of it are done, and of how many.
     tell : callable of Note
         Told each note at once.
-    ask : callable of Caution
-        Asked whether to go on; by default the answer is no.
-    ask_total : callable of Caution
-        Asked for the total of a new account, as ``E,D``; None where nobody knows.
+    ask : callable of a list of Caution
+        Returns the answers to those questions that somebody answered: the total of a new account as
+        ``E,D``, and anything to go on after another one.
     notes : list of Note
         All notes so far.
     """
@@ -92,8 +91,7 @@ class Watch:
     step: Callable[[str], None] = lambda text: None
     progress: Callable[[int, int], None] = lambda done, total: None
     tell: Callable[[Note], None] = lambda note: None
-    ask: Callable[[Caution], bool] = lambda caution: False
-    ask_total: Callable[[Caution], str | None] = lambda caution: None
+    ask: Callable[[list[Caution]], Mapping[Caution, str]] = lambda questions: {}
     notes: list[Note] = field(default_factory=list)
 
     def note(self, text: str, *, private: bool) -> None:
@@ -231,18 +229,15 @@ def settle_questions(
     ParameterError
         If one was not; nothing was spent. The message lists all of them and is for the curator.
     """
-    open_ones, total = [], None
-    for question in dict.fromkeys(questions):
-        if question.name == "total":
-            total = watch.ask_total(question)
-            if total is None:
-                open_ones.append(question)
-        elif question.name in confirm or watch.ask(question):
+    asked = list(dict.fromkeys(questions))
+    unconfirmed = [one for one in asked if one.name == "total" or one.name not in confirm]
+    answers = watch.ask(unconfirmed) if unconfirmed else {}
+    open_ones = [one for one in unconfirmed if one not in answers]
+    for question in asked:
+        if question.name != "total" and question not in open_ones:
             watch.note(question.text, private=question.private)
-        else:
-            open_ones.append(question)
     if not open_ones:
-        return total
+        return next((text for one, text in answers.items() if one.name == "total"), None)
     count = len(open_ones)
     parts: list[str | Parameter] = [
         f"{count} {'question' if count == 1 else 'questions'} before anything is spent:"

@@ -6,11 +6,10 @@ work is done, and what was confirmed) or *place* (where files and accounts lie).
 """
 
 import csv
-import difflib
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
@@ -26,7 +25,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from secretballot._naming import integers_or_words
+from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import Abstentions, HeaderLine, Relation, VotesKind, name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
@@ -45,6 +44,7 @@ OWN = "own"
 DEFAULT_OUT = Path("secretballot-out")
 LARGEST = 1 << 20  # bytes of a file of settings
 _LONGEST = 500  # characters of a text about a release
+_ALIKE = 0.4  # of the pairs of letters, from which a name may be meant by another
 _LEARNERS = (
     "logistic, tree, forest, boosting, naive-bayes, knn, each with settings where wanted"
     " (tree:max_depth=3), or module:Class"
@@ -664,10 +664,12 @@ class Sources:
         self.add(fields or {})
 
     def add(self, fields: Mapping[str, Any]) -> None:
-        """Add settings, which may not contradict a plan."""
+        """Add settings, which may not contradict a plan; ``NAME:key=value`` names a method and sets
+        more."""
+        if ":" in str(fields.get("method", "")):
+            fields = _of_method(fields)
+        _refuse_unknown([name for name in fields if name not in groups()])
         for name, value in fields.items():
-            if name not in groups():
-                raise ParameterError(f"There is no setting {shown(name)}{_nearest(name)}")
             if name in self._planned and not _same(name, value, self._planned[name]):
                 raise ParameterError(
                     name_part(name),
@@ -681,6 +683,7 @@ class Sources:
         is_plan = isinstance(document.get("forecast"), dict)
         forecast = document.pop("forecast") if is_plan else None
         fields: dict[str, Any] = {}
+        unknown = []
         for group, values in document.items():
             if group not in RunSpec.model_fields or not isinstance(values, dict):
                 raise DataError(
@@ -690,11 +693,9 @@ class Sources:
             for key, value in values.items():
                 name = "method" if (group, key) == ("method", "name") else key
                 if groups().get(name) != group:
-                    raise ParameterError(
-                        f"{str(file)!r} sets {shown(f'{group}.{key}')}, which is no setting"
-                        f"{_nearest(key)}"
-                    )
+                    unknown.append(f"{group}.{key}")
                 fields[name] = value
+        _refuse_unknown(unknown, f" in {str(file)!r}")
         self.add(fields)
         if is_plan:
             self.forecast, self._planned = forecast, self._planned | fields
@@ -768,9 +769,53 @@ class Sources:
         return method, f"{telling} is a setting of {method}"
 
 
-def _nearest(name: str) -> str:
-    near = difflib.get_close_matches(name, groups(), 1)
-    return f"; did you mean {near[0]}?" if near else "."
+#: Settings inside of another one, as in ``mechanism=sparse-vector:max_abstentions=3``.
+_WITHIN = {
+    "max_abstentions": "mechanism",
+    "threshold": "mechanism",
+    "max_answers": "mechanism",
+    "rank": "mechanism",
+    "most_named": "mechanism",
+    "round_size": "strategy",
+}
+
+
+def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with the settings that stand behind the name of the method."""
+    known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
+    name, more = named("method", fields["method"], known)
+    for key in more.keys() & fields.keys():
+        raise ParameterError(
+            Parameter("method"), f" sets {key}, which is given once more; drop one of the two."
+        )
+    return {**more, **fields, "method": name}
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that is most like one that is none: it ends with it, or has most pairs
+    of letters in common; None if none is alike."""
+
+    def likeness(other: str) -> float:
+        pairs, others = ({one[i : i + 2] for i in range(len(one) - 1)} for one in (name, other))
+        common = 2 * len(pairs & others) / max(1, len(pairs) + len(others))
+        return 1.0 if other.endswith(f"_{name}") or other == name else common
+
+    best = max(sorted(known), key=likeness, default=None)
+    return best if best is not None and likeness(best) > _ALIKE else None
+
+
+def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
+    """Refuse names that are no settings, all at once, each with the one that was meant."""
+    found = []
+    for name in names:
+        meant = nearest(name.rpartition(".")[2], groups().keys() | _WITHIN)
+        if meant in _WITHIN:
+            meant = f"{_WITHIN[meant]}=NAME:{meant}=VALUE"
+        elif "." in name and meant is not None:
+            meant = f"{groups()[meant]}.{meant}"
+        found.append(shown(name) + (f" (did you mean {meant}?)" if meant else ""))
+    if found:
+        raise ParameterError(f"There is no setting {' and no setting '.join(found)}{where}.")
 
 
 def _same(name: str, one: Any, other: Any) -> bool:
@@ -833,6 +878,7 @@ def _refusal(problem: Any) -> SecretBallotError:
         "tuple_type": "a list",
     }
     rule = rules.get(kind, "a value of another kind")
+    given = _text(given) if isinstance(given, tuple) else given
     return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")
 
 
