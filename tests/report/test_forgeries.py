@@ -722,9 +722,15 @@ SUMS_TOGETHER = [
 ]
 
 
-@pytest.mark.parametrize("name", SUMS_TOGETHER)
-def test_the_second_verifier_refuses_sums_that_claim_more(name: str) -> None:
-    certificate = KINDS["sums, by user"]().certificate
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("sums, by user", name) for name in SUMS_TOGETHER),
+        ("sums, replaced", "marks beyond a quarter of the bound"),
+    ],
+)
+def test_the_second_verifier_refuses_sums_that_claim_more(kind: str, name: str) -> None:
+    certificate = KINDS[kind]().certificate
     assert {one.verdict for one in second.terms_of(certificate)} == {second.CONFIRMED}
     document, touched = changed_together(certificate, name)
     assert touched
