@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from secretballot.core.drafts import (
+from secretballot.data.schema import Schema
+from secretballot.drafts import (
     draft_folder,
     is_draft_of,
     make_folder,
@@ -18,7 +19,6 @@ from secretballot.core.drafts import (
     sync_folder,
     sync_tree,
 )
-from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.planning.plan.model import Plan
 from secretballot.planning.plan.pictures import draw_plan_pictures
