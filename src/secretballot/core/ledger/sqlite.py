@@ -359,7 +359,7 @@ class SqliteStore:
         if isinstance(error, UnicodeDecodeError):  # its message would quote the bytes
             words, detail = "holds bytes that are no text; restore it from a copy", "UTF-8"
         elif isinstance(error, OSError):
-            words = "could not be made or reached; check the folder and its disk"
+            words = "could not be made or reached; check the disk, its free space and its quota"
             detail = error.strerror or type(error).__name__
         else:
             usual = "cannot be trusted any further; check the file"
