@@ -7,11 +7,11 @@ how often the teachers disagree. Here it is one number over a fixed public pool
 released numbers and public settings.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from secretballot._validation import check_count, check_finite, check_probability, shown
 from secretballot.accounting import SparseStream
+from secretballot.accounting.rounding import first_integer
 from secretballot.core.exponential import least_quotient
 from secretballot.core.streams import false_answer, laplace_above
 from secretballot.exceptions import Parameter, ParameterError
@@ -87,9 +87,9 @@ def quantile_slack(
     """
     n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2
     scale = least_quotient(1, epsilon)
-    estimate = _first_integer(lambda votes: laplace_above(votes, scale) * _ROUNDING <= half)
+    estimate = first_integer(lambda votes: laplace_above(votes, scale) * _ROUNDING <= half)
     # X - Y is symmetric: below at w + stream + 1 is as likely as above at w - stream
-    stream = _first_integer(
+    stream = first_integer(
         lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
     )
     return QuantileSlack(estimate, stream, beta)
@@ -135,20 +135,4 @@ def choose_max_abstentions(n_queries: int, unstable_share: float, beta: float) -
             Parameter("unstable_share"),
             f" is {shown(unstable_share)}; it must lie between 0 and 1.",
         )
-    return _first_integer(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
-
-
-def _first_integer(holds: Callable[[int], bool]) -> int:
-    """Return the smallest integer at which `holds`, which stays true once it is."""
-    high = 1
-    while not holds(high - 1):
-        high *= 2
-    low = high // 2  # everything below has failed
-    high -= 1
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return first_integer(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
