@@ -9,12 +9,11 @@ released numbers and public settings.
 
 from dataclasses import dataclass
 
-from secretballot._validation import check_count, check_finite, check_probability, shown
+from secretballot._validation import check_count, check_probability
 from secretballot.accounting import SparseStream
 from secretballot.accounting.rounding import first_integer
 from secretballot.core.exponential import least_quotient
 from secretballot.core.streams import false_answer, laplace_above
-from secretballot.exceptions import Parameter, ParameterError
 
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
 
@@ -93,46 +92,3 @@ def quantile_slack(
         lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
     )
     return QuantileSlack(estimate, stream, beta)
-
-
-def choose_max_abstentions(n_queries: int, unstable_share: float, beta: float) -> int:
-    """Return T such that a stream of independent queries outlasts its abstentions, except with
-    probability `beta`.
-
-    Parameters
-    ----------
-    n_queries : int
-        Length of the stream.
-    unstable_share : float
-        Upper bound on the probability that a query abstains, in [0, 1].
-    beta : float
-        Failure probability of the statement.
-
-    Returns
-    -------
-    int
-        B + 1, where B is the smallest integer that Binomial(n_queries, unstable_share) exceeds
-        with probability at most `beta`. One more than B, since the T-th abstention ends the stream.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range.
-
-    Notes
-    -----
-    The tail is the binomial's own. The Chernoff term printed in Bassily, Thakurta, Thakkar 2018,
-    theorem 3.2, promises more than holds. For a stream that asks each point of the pool once, no
-    tail is needed: at most floor(unstable_share * n_points) of them are unstable, and T is one
-    more.
-    """
-    from scipy.stats import binom  # takes half a second, which a ledger need not wait for
-
-    n, chance = check_count("n_queries", n_queries), check_probability("beta", beta)
-    share = check_finite("unstable_share", unstable_share)
-    if not 0 <= share <= 1:
-        raise ParameterError(
-            Parameter("unstable_share"),
-            f" is {shown(unstable_share)}; it must lie between 0 and 1.",
-        )
-    return first_integer(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
