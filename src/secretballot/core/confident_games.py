@@ -145,8 +145,8 @@ def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[Flo
     """Return the game's value at every grid point after each of some numbers of queries."""
     steps = [
         (
-            _step_of(np.stack([g.labels.p, g.labels.rest]), log_ratios_of(g.labels), grid),
-            _step_of(*_both_ways(g.passing), grid),
+            _step_of(np.stack([g.labels.p, g.labels.rest]), log_ratios_of(g.labels), grid, False),
+            _step_of(*_both_ways(g.passing), grid, True),
             g.sure,
         )
         for g in groups
@@ -157,7 +157,7 @@ def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[Flo
             told, best = value, value
             for label, question, sure in steps:
                 if label is not None:
-                    told = np.maximum(told, label.best(value, value))
+                    told = np.maximum(told, label.best(value))
                 if question is not None:
                     best = np.maximum(best, question.best(told, value))
                 if sure:
@@ -168,19 +168,13 @@ def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[Flo
     return found
 
 
-def _step_of(chances: FloatArray, log_ratios: FloatArray, grid: Grid) -> Step | None:
-    return Step(chances, log_ratios, grid) if chances.size else None
+def _step_of(chances: FloatArray, log_ratios: FloatArray, grid: Grid, apart: bool) -> Step | None:
+    return Step(chances, log_ratios, grid, apart=apart) if chances.size else None
 
 
-def joint_work(groups: tuple[Group, ...], queries: int) -> float:
-    """Return about how many multiplications the game of a block takes; infinite where there is
-    none, as of no groups."""
-    step = _usual_step(groups)
-    if not 1e-6 <= step <= 1.0:
-        return math.inf
-    corners = sum(len(group.labels.p) + 2 * len(group.passing.p) for group in groups)
-    labels = min(queries, BLOCK)
-    return 5.0 * labels * corners * Grid.of_step(step, labels, RESOLUTION).size
+def is_played(groups: tuple[Group, ...]) -> bool:
+    """Return whether a game is played: a query tells something, and not nearly all."""
+    return 1e-6 <= _usual_step(groups) <= 1.0
 
 
 def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:

@@ -362,8 +362,8 @@ class Confident(Event):
         )
 
     def losses(self) -> Losses:
-        if confident_games.joint_work(self.groups(), self.queries) < math.inf:
-            return confident_games.joint_losses(self.groups(), self.queries)
+        if confident_games.is_played(groups := self.groups()):
+            return confident_games.joint_losses(groups, self.queries)
         asked, labels = self.parts()
         return asked.losses() + labels.losses()
 

@@ -296,44 +296,46 @@ class Step:
     chances, log_ratios : ndarray of shape (outcomes, n)
         Of the outcomes under P, and the logarithms of those under Q over them.
     grid : Grid
+    apart : bool
+        Whether each outcome has values of its own.
     """
 
-    def __init__(self, chances: FloatArray, log_ratios: FloatArray, grid: Grid) -> None:
+    def __init__(
+        self, chances: FloatArray, log_ratios: FloatArray, grid: Grid, *, apart: bool = False
+    ) -> None:
         # a game that ends at a kink would show the last digit of a loss: each is taken for smaller;
         # past the grid a value stays at its last one, so how far past does not matter
         shifts = np.minimum(lowered_logarithm(log_ratios) / grid.h, grid.size)
         whole = np.floor(shifts)
         part = np.expm1((shifts - whole) * grid.h) / math.expm1(grid.h)
-        places, n = whole.astype(np.int64), chances.shape[1]
-        self._below, self._above = max(0, -int(places.min())), max(0, int(places.max()) + 1)
-        self._beyond = np.exp(-grid.h * np.arange(self._below, 0, -1.0))
-        # of each outcome the places that some pair reads, and no others
-        self._read: list[IntArray] = []
-        columns, width = [], 0
-        for outcome in places:
-            used, column = np.unique([outcome, outcome + 1], return_inverse=True)
-            columns.append(width + column.reshape(2, n))
-            self._read.append(used + self._below)
-            width += len(used)
-        weights = np.stack([chances * (1 - part), chances * part], axis=1).ravel()
-        at = np.tile(np.arange(n), 2 * len(chances)), np.concatenate(columns, axis=None)
-        self._weights = csr_array((weights, at), shape=(n, width))
+        places = whole.astype(np.int64)
+        below, self._above = max(0, -int(places.min())), max(0, int(places.max()) + 1)
+        self._beyond = np.exp(-grid.h * np.arange(below, 0, -1.0))
+        rows = places + below
+        if apart:  # the values of one outcome stand after those of the other
+            rows += np.arange(len(rows))[:, None] * (below + grid.size + self._above)
+        self._rows, columns = np.unique([rows, rows + 1], return_inverse=True)
+        weights = np.stack([chances * (1 - part), chances * part])
+        pairs = np.broadcast_to(np.arange(chances.shape[1]), weights.shape)
+        self._weights = csr_array(
+            (weights.ravel(), (pairs.ravel(), columns.ravel())),
+            shape=(chances.shape[1], len(self._rows)),
+        )
 
     def best(self, *values: FloatArray) -> FloatArray:
         """Return the largest mean over the outcomes of one pair at every grid point, from the
-        values of each outcome.
+        values of all outcomes, or of each.
 
         Grid points go some at a time, so that what all pairs make of them stays in the processor's
         cache; every number is that of all points at once.
         """
         size = len(values[0])
-        windows = [sliding_window_view(self._padded(one), size) for one in values]
+        windows = sliding_window_view(np.concatenate([*map(self._padded, values)]), size)
         best = np.empty(size)
         block = max(LEAST_BLOCK, CACHED // sum(self._weights.shape))
         for start in range(0, size, block):
             part = slice(start, start + block)
-            values_there = [one[rows, part] for one, rows in zip(windows, self._read, strict=True)]
-            np.max(self._weights @ np.concatenate(values_there), axis=0, out=best[part])
+            np.max(self._weights @ windows[self._rows, part], axis=0, out=best[part])
         return best
 
     def _padded(self, value: FloatArray) -> FloatArray:
@@ -361,7 +363,7 @@ def law_values(
     played, found = 0, []
     for labels in after:
         for _ in range(labels - played):
-            best = step.best(*[value] * len(chances))
+            best = step.best(value)
             if outer > 0:
                 np.maximum(best, _outer_value(value, outer, grid.h), out=best)
             value = np.maximum(value, best)
