@@ -225,7 +225,7 @@ def test_python_stores_a_table_once(tmp_path: Path) -> None:
     part = next((folder / "ward=north").iterdir())
     pd.concat([pd.read_parquet(part)] * 2).to_parquet(part, index=False)
     assert store().serial != first.serial
-    with pytest.raises(ParameterError, match="two or more distinct classes"):
+    with pytest.raises(ParameterError, match="two or more distinct values"):
         store(classes=["no"])
     for _ in range(2):  # the second call does not find what the first one refused
         with pytest.raises(DataError, match="does not fit"):
