@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot.core.drafts import sweep_drafts, try_lock
 from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
+from secretballot.drafts import sweep_drafts, try_lock
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret

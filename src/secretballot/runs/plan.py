@@ -20,7 +20,11 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
-from secretballot.core.drafts import (
+from secretballot.data.cells import is_missing, texts_of
+from secretballot.data.frames import check_named, class_indices
+from secretballot.data.reading import as_texts, estimated_rows, read_table, table_blocks
+from secretballot.data.schema import Schema
+from secretballot.drafts import (
     draft_folder,
     is_draft_of,
     make_folder,
@@ -28,10 +32,6 @@ from secretballot.core.drafts import (
     sync_folder,
     sync_tree,
 )
-from secretballot.data.cells import is_missing, texts_of
-from secretballot.data.frames import check_named, class_indices
-from secretballot.data.reading import as_texts, estimated_rows, read_table, table_blocks
-from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.estimators import PATEClassifier

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from secretballot._typing import FloatArray
-from secretballot.core.drafts import draft_file, put_in_place
 from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.columns import TextColumn
 from secretballot.data.near_misses import near_numbers
 from secretballot.data.reading import table_blocks
+from secretballot.drafts import draft_file, put_in_place
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import count_text

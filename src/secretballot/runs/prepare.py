@@ -11,8 +11,8 @@ from typing import Any
 from secretballot._validation import shown
 from secretballot.accounting import teacher_shape
 from secretballot.accounting.recipes import Terms
-from secretballot.core.drafts import release_above, write_file
 from secretballot.data.columns import VectorColumn
+from secretballot.drafts import release_above, write_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.pate.mechanisms import choose_terms
