@@ -106,6 +106,11 @@ def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     return np.asarray(texts[codes], dtype=object)  # a null has code -1, which picks the last entry
 
 
+def known_texts(column: "pd.Series[Any]") -> list[str]:
+    """Return the texts of the cells that say anything."""
+    return [text for text in texts_of(column) if not is_missing(text)]
+
+
 def numbers_of(column: "pd.Series[Any]", *, decimal_comma: bool = False) -> FloatArray:
     """Return the cells of a column as floats, nan where a cell holds no finite number of ordinary
     size. There is no negative zero in the result.

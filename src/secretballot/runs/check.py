@@ -14,7 +14,7 @@ import pandas as pd
 
 from secretballot._naming import name_columns
 from secretballot._typing import FloatArray, ObjectArray
-from secretballot.data.columns import NumericColumn
+from secretballot.data.columns import MeasuredColumn
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
@@ -250,7 +250,7 @@ def _check_private(
                     cells.missing_share(name),
                     expected.missing_share(name),
                     _share_beyond(column, frame[name], public[name])
-                    if isinstance(column, NumericColumn)
+                    if isinstance(column, MeasuredColumn)
                     else None,
                 )
             )
@@ -267,7 +267,7 @@ def _columns_of(schema: Schema, frame: pd.DataFrame) -> Schema | None:
 
 
 def _share_beyond(
-    column: NumericColumn, cells: "pd.Series[Any]", public: "pd.Series[Any]"
+    column: MeasuredColumn, cells: "pd.Series[Any]", public: "pd.Series[Any]"
 ) -> float:
     """Return the share of numbers that lie outside the range of the public ones."""
     numbers, own = column.numbers(cells), column.numbers(public)

@@ -56,7 +56,7 @@ from secretballot.learners.record_votes import RecordVotesClassifier, default_vo
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
 from secretballot.learners.training.inputs import random_rows
 from secretballot.learners.training.shards import check_positions
-from secretballot.named_learners import regressor_by_name, teacher_by_name
+from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import check_weighted_names
 from secretballot.publishing.job import (
     AskedInRounds,
@@ -106,7 +106,7 @@ from secretballot.runs.tables import (
     check_tables,
     read_inputs,
 )
-from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.students.names import student_by_name
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import check_ballot, checked_labels, checked_range, guarantee_of
@@ -707,10 +707,9 @@ class PateOfTargets(Pate):
         self._named_learners()
 
     def _named_learners(self) -> tuple[Any, Any]:
-        student = self.settings.student
-        if self.spec.data.kind == "number":
-            return regressor_by_name(self.teacher), student_of_numbers(student)
-        return teacher_by_name(self.teacher), student_by_name(student)
+        of_numbers = self.spec.data.kind == "number"
+        student = student_by_name(self.settings.student, of_numbers=of_numbers)
+        return teacher_by_name(self.teacher, 0 if of_numbers else 2), student
 
     @property
     def teacher(self) -> str:
