@@ -11,9 +11,9 @@ import io
 import math
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,6 +41,8 @@ from secretballot.exceptions import (
     DataError,
 )
 
+#: Whether the cells of the first line of a CSV file name its columns.
+HeaderRule = Callable[[list[str]], bool]
 DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _ROWS_TOGETHER = 2**16  # of a block, where all are held at last
@@ -103,7 +105,12 @@ def as_texts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def table_blocks(
-    place: Place, *, role: str = "file", rows: int | None = None, whole: bool = False
+    place: Place,
+    *,
+    role: str = "file",
+    rows: int = _BLOCK_ROWS,
+    whole: bool = False,
+    has_header: HeaderRule | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a table in blocks, as `read_table` reads them.
 
@@ -116,10 +123,13 @@ def table_blocks(
         names of its folders say ("year=2020") are columns of texts.
     role : str
         What the messages call it.
-    rows : int, optional
-        Rows of a block, at most; 8192 by default.
+    rows : int
+        Rows of a block, at most.
     whole : bool
         Whether all blocks are to be held in memory together.
+    has_header : callable, optional
+        Whether a first line of a CSV file names its columns, which are "0", "1", ... otherwise; by
+        default it does.
 
     Yields
     ------
@@ -134,10 +144,9 @@ def table_blocks(
     """
     source = checked_source(place, role=role, whole=whole)
     before, names, empty = source.signatures(), None, True
-    rows = _BLOCK_ROWS if rows is None else rows
     for file in source.files:
         where = f"The {role} {file.shown!r}"
-        for frame in _file_blocks(file, where, rows, whole):
+        for frame in _file_blocks(file, where, rows, whole, has_header):
             if names is None:
                 _check_names([str(name) for name in frame.columns], where)
                 names = list(frame.columns)
@@ -155,7 +164,9 @@ def table_blocks(
         )
 
 
-def _file_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
+def _file_blocks(
+    file: TableFile, where: str, rows: int, whole: bool, has_header: HeaderRule | None
+) -> Iterator[pd.DataFrame]:
     """Yield the rows of one file in blocks; the first may be empty."""
     start = _start_of(file, where)
     if start[:4] == _PARQUET:
@@ -164,7 +175,7 @@ def _file_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterato
         problem = _why_no_text(start)
         if problem:
             raise DataError(f"{where} {problem}")
-        blocks, why = _csv_blocks(file, where, rows), _why_no_csv
+        blocks, why = _csv_blocks(file, where, rows, has_header), _why_no_csv
     arrays = _Arrays(file, where)
     for frame in guarded(blocks, partial(why, where)):
         # the folders of a file speak for all of its rows
@@ -336,7 +347,7 @@ def why_no_file(path: Path) -> str:
     return ""
 
 
-def parquet_module(where: str) -> Any:
+def _parquet_module(where: str) -> Any:
     """Return pyarrow's module for Parquet files."""
     try:
         from pyarrow import parquet
@@ -352,7 +363,7 @@ def parquet_module(where: str) -> Any:
 
 def _parquet_rows(file: TableFile, where: str) -> int:
     with file.opened() as content:
-        return int(parquet_module(where).read_metadata(content).num_rows)
+        return int(_parquet_module(where).read_metadata(content).num_rows)
 
 
 def _why_no_parquet(where: str, error: Exception) -> str:
@@ -365,7 +376,7 @@ def _why_no_parquet(where: str, error: Exception) -> str:
 
 def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in blocks; the first is empty."""
-    parquet = parquet_module(where)
+    parquet = _parquet_module(where)
     from pyarrow import Table
 
     with file.opened() as content:
@@ -384,17 +395,24 @@ def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iter
             yield with_text_names(frame_of_arrow(Table.from_batches([batch]), where))
 
 
-def _csv_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
+def _csv_blocks(
+    file: TableFile, where: str, rows: int, has_header: HeaderRule | None
+) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first is empty."""
     # no long text stops a run; the limit belongs to the process, and is never lowered again
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     delimiter = _delimiter_of(file)
     with _opened_text(file) as text:
-        records = csv_records(text, where, delimiter)
-        header = [name.strip() for name in next(filter(None, records), [])]
+        records = _csv_records(text, where, delimiter)
+        # where the first line may be a record, so may a blank one
+        first = next(filter(None, records) if has_header is None else records, [])
+        header = [name.strip() for name in first or [""]]
+        if has_header is not None and not has_header(header):
+            records = chain([header], records)
+            header = [str(place) for place in range(len(header))]
         _check_names(header, where)
         yield pd.DataFrame({name: np.empty(0, dtype=object) for name in header}, dtype=object)
-        for block in even_blocks(records, len(header), where, rows):
+        for block in _even_blocks(records, len(header), where, rows):
             columns = zip(header, zip(*block, strict=True), strict=True)
             yield pd.DataFrame(
                 {name: _compact_cells(cells) for name, cells in columns}, dtype=object
@@ -443,7 +461,7 @@ def _delimiter_of(file: TableFile) -> str:
     return DELIMITERS[counts.index(max(counts))]
 
 
-def csv_records(text: Iterable[str], where: str, delimiter: str = ",") -> Iterator[list[str]]:
+def _csv_records(text: Iterable[str], where: str, delimiter: str) -> Iterator[list[str]]:
     """Yield the cells of every line of a CSV file that was opened with ``newline=""``, none of a
     blank one.
 
@@ -467,7 +485,7 @@ def csv_records(text: Iterable[str], where: str, delimiter: str = ",") -> Iterat
         yield record
 
 
-def even_blocks(
+def _even_blocks(
     records: Iterator[list[str]], width: int, where: str, rows: int
 ) -> Iterator[list[list[str]]]:
     """Yield records in blocks, all of them of so many cells. Between them blank lines are left out,
