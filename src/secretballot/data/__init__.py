@@ -15,11 +15,9 @@ from secretballot.data.reference import (
 )
 from secretballot.data.schema import Encoding, Schema
 from secretballot.data.synthetic import (
-    TsybakovSample,
     TsybakovThresholds,
     TwoClassSample,
     synthetic_massart,
-    synthetic_tsybakov,
     synthetic_two_class,
 )
 
@@ -31,7 +29,6 @@ __all__ = [
     "Encoding",
     "Schema",
     "Split",
-    "TsybakovSample",
     "TsybakovThresholds",
     "TwoClassSample",
     "a9a",
@@ -41,6 +38,5 @@ __all__ = [
     "mnist",
     "mnist_votes",
     "synthetic_massart",
-    "synthetic_tsybakov",
     "synthetic_two_class",
 ]

@@ -118,7 +118,7 @@ def table_blocks(
 
     Parameters
     ----------
-    place : path, URL or pyarrow.dataset.Dataset
+    place : path or URL
         As `sources.source_of` takes it. Each file has the types of its own columns; what the
         names of its folders say ("year=2020") are columns of texts.
     role : str
@@ -277,9 +277,7 @@ def _start_of(file: TableFile, where: str) -> bytes:
 
 def is_local_file(place: Place) -> bool:
     """Return whether a table is named by the path of a local file, or of nothing at all."""
-    if is_url(place) or not isinstance(place, str | os.PathLike):
-        return False
-    return not os.path.isdir(place)
+    return not is_url(place) and not os.path.isdir(place)
 
 
 def estimated_rows(place: Place, *, role: str = "file") -> int:

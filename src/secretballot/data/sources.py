@@ -1,4 +1,4 @@
-"""Where a table lies: a file, a folder of Parquet files, a URL of either, or a pyarrow dataset.
+"""Where a table lies: a file, a folder of Parquet files, or a URL of either.
 
 A source lists files and opens them; what stands in them is read by `tables`. Names that are shown
 carry no credentials.
@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, TypeVar
@@ -22,8 +22,8 @@ from secretballot.exceptions import DataError, SecretBallotError
 
 T = TypeVar("T")
 
-#: What a table may be named by: a path, a URL, or a `pyarrow.dataset.Dataset`.
-Place = Any
+#: What a table may be named by: a path, or a URL.
+Place = str | os.PathLike[str]
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NAMED = 3  # files that a message names
@@ -134,7 +134,7 @@ class TableSource:
         Its name, without the kind of file.
     single : bool
         Whether it was given as one file; only then do places of records follow from no cell, for
-        files of a folder or a dataset may be sorted by what records say.
+        files of a folder may be sorted by what records say.
     """
 
     files: tuple[TableFile, ...]
@@ -221,10 +221,10 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
 
     Parameters
     ----------
-    place : path, URL or pyarrow.dataset.Dataset
+    place : path or URL
         A CSV or Parquet file; a folder of Parquet files, whose subfolders may be named by columns
-        ("year=2020", as Hive does); a URL of either, by any file system of pyarrow (s3, gs, abfs,
-        hdfs, file) or fsspec; or a dataset of Parquet files.
+        ("year=2020", as Hive does); or a URL of either, by any file system of pyarrow (s3, gs,
+        abfs, hdfs, file) or fsspec.
     role : str
         What messages call it, "private file" say.
 
@@ -235,7 +235,7 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
     """
     where = f"The {role} {shown_place(place)!r}"
     if not isinstance(place, str | os.PathLike):
-        return _source_of_dataset(place, role)
+        raise DataError(f"{where} is no path; give the path or the URL of a table.")
     if is_url(place):
         system, path = _file_system(str(place), where)
         if getattr(system, "type_name", "") != "local":
@@ -269,34 +269,6 @@ def _arrays_beside(table: Path, place: str) -> dict[str, TableFile]:
                 shown = f"{place[: len(place) - len(table.name)]}{path.name}"
                 found[name] = TableFile(str(path), shown)
     return found
-
-
-def _source_of_dataset(dataset: Any, role: str) -> TableSource:
-    """Return the files of a pyarrow dataset."""
-    files, system = getattr(dataset, "files", None), getattr(dataset, "filesystem", None)
-    if not files or system is None:
-        raise DataError(
-            f"The {role} is a {type(dataset).__name__}; give a path, a URL, or a pyarrow dataset of"
-            " Parquet files."
-        )
-    # what a filter takes out, nobody has agreed to be learned from
-    if getattr(dataset, "_scan_options", None):
-        raise DataError(
-            f"The {role} is a dataset with a filter, and all rows of its files would be read; write"
-            " the rows that remain to files of their own."
-        )
-    root = os.path.commonpath(files) if len(files) > 1 else str(PurePosixPath(files[0]).parent)
-    where, local = f"The {role}", getattr(system, "type_name", "") == "local"
-    found = [(path[len(root) :].lstrip("/"), path) for path in files]
-    source = _folder_source(found, root, None if local else system, "the dataset", where)
-    # which folders stand for columns, the dataset says: all files may lie in one of them
-    columns = set(dataset.schema.names)
-    own = (
-        {name: value for name, value in _folder_keys(file.path).items() if name in columns}
-        for file in source.files
-    )
-    files = tuple(replace(file, keys=keys) for file, keys in zip(source.files, own, strict=True))
-    return replace(source, files=files)
 
 
 def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:

@@ -61,7 +61,7 @@ class StoredTableSpec:
 
     Attributes
     ----------
-    place : path, URL or dataset
+    place : path or URL
     schema : Schema
     target : str
     classes : tuple
@@ -209,9 +209,9 @@ def store_table(
 
     Parameters
     ----------
-    place : path, URL or pyarrow.dataset.Dataset
-        A CSV or Parquet file, a folder of Parquet files (Hive's partitions too), a URL of either by
-        any file system of pyarrow or fsspec, or a dataset of Parquet files.
+    place : path or URL
+        A CSV or Parquet file, a folder of Parquet files (Hive's partitions too), or a URL of either
+        by any file system of pyarrow or fsspec.
     vault : path
         Secret folder, made with mode 0700 where absent; holds the rows in the clear, in its folder
         "table". The same call finds a table there that is whole and of the same files.
