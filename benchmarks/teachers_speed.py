@@ -74,7 +74,7 @@ def main() -> None:
             n_jobs=n_jobs,
         )
         fitted = time.perf_counter()
-        return fitted, ensemble.vote_counts(X_public, n_jobs=n_jobs)._unseal()[0]
+        return fitted, ensemble.vote_counts(X_public)._unseal()[0]
 
     ways: dict[str, Callable[[], tuple[float, object]]] = {
         "plain loop, BLAS threads left alone": loop,

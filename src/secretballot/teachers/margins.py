@@ -38,11 +38,6 @@ def vote_margins(counts: npt.ArrayLike) -> IntArray:
     counts : array of shape (m, C), int
         Votes per query and class.
 
-    Raises
-    ------
-    DataError
-        If they are no counts; no value is named.
-
     Privacy
     -------
     Sensitivity : one unit moves one vote, hence every margin by up to 2; and a mean, a share or a
@@ -54,17 +49,7 @@ def vote_margins(counts: npt.ArrayLike) -> IntArray:
     >>> vote_margins([[40, 10], [26, 24]]).tolist()
     [30, 2]
     """
-    table = np.asarray(counts)
-    if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] < 2 or table.dtype.kind not in "iu":
-        raise DataError(
-            Parameter("counts"),
-            " must be integers, one row for each query and one column for each of the classes.",
-        )
-    if (table < 0).any() or not (table.sum(axis=1) > 0).all():
-        raise DataError(
-            Parameter("counts"), " must be at least 0, with at least one vote in every row."
-        )
-    ranked = np.partition(table.astype(np.int64), -2, axis=1)
+    ranked = np.partition(np.asarray(counts, dtype=np.int64), -2, axis=1)
     return np.asarray(ranked[:, -1] - ranked[:, -2])
 
 
