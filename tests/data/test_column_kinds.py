@@ -183,6 +183,9 @@ def test_few_words_among_numbers_mean_that_nothing_is_known() -> None:
     few = inferred([*cells[: N * 9 // 10], *["k.A.", "-"] * (N // 20)], "crp")
     assert isinstance(few.column, NumericColumn)
     assert "'-', 'k.A.' count as missing" in few.reason
+    commas = [cell.replace(".", ",") for cell in cells]
+    german = inferred([*commas[: N * 9 // 10], *["k.A.", "-"] * (N // 20)], "crp")
+    assert german.reason.endswith("decimal comma; '-', 'k.A.' count as missing")
     many = inferred([*cells[: N * 9 // 10], *map("word{}".format, range(N // 10))], "crp")
     assert not isinstance(many.column, NumericColumn)
 

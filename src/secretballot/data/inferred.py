@@ -273,36 +273,55 @@ def _one_width(public: _Cells) -> int | None:
 
 
 def _as_number(public: _Cells) -> InferredColumn | None:
-    numbers = numbers_of(public.all)
-    commas = numbers_of(public.all, decimal_comma=True)
-    with_commas = bool((np.isfinite(commas) & ~np.isfinite(numbers)).any())
-    decimal = "," if with_commas else "."
-    column = NumericColumn.of_public(public.name, public.all, decimal=decimal)
-    read = np.isfinite(commas)[public.says]
-    share, others = float(read.mean()), sorted(set(public.known[~read]))
+    plain = np.isfinite(numbers_of(public.all))
+    numbers = numbers_of(public.all, decimal_comma=True)
+    read = np.isfinite(numbers)
+    share, others = float(read[public.says].mean()), sorted(set(public.known[~read[public.says]]))
     few_words = share >= _SHARE_WITH_WORDS and len(others) <= _MOST_WORDS_FOR_MISSING
-    if column is None or not (share >= _SHARE or few_words):
+    if not read.any() or not (share >= _SHARE or few_words):
         return None
-    if with_commas:
-        return _as_decimal_commas(public, column, share)
-    why = _why_an_id(public, numbers[np.isfinite(numbers)])
+    with_commas = bool((read & ~plain).any())
+    why = _why_commas_are_unclear(public) if with_commas else None
+    if why is not None:
+        return _ignored(public, why)
+    why = None if with_commas else _why_an_id(public, numbers[read])
     if why is not None:
         return _as_id(public, why, "numeric")
-    reason, width = f"{_of_cells(share)} are numbers", _one_width(public)
+    reason = f"{_of_cells(share)} are numbers"
+    doubt = [", with a decimal comma"] if with_commas else []
     if share < _SHARE:
-        listed = ", ".join(map(shown, others))
-        return InferredColumn(column, f"{reason}; {listed} count as missing", doubt=True)
+        doubt.append(f"; {', '.join(map(shown, others))} count as missing")
+    if not doubt:
+        doubt += _codes_in_doubt(public)
+    decimal = "," if with_commas else "."
+    column = NumericColumn.of_public(public.name, public.all, decimal=decimal)
+    assert column is not None  # a cell was read just now
+    return InferredColumn(column, "".join([reason, *doubt]), bool(doubt))
+
+
+def _codes_in_doubt(public: _Cells) -> list[str]:
+    """Return what makes numbers look like codes or ids, with what to declare."""
+    width = _one_width(public)
     # codes and ids hardly repeat, which a few cells cannot show
     many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
     if width is not None and width >= _WIDTH_OF_A_CODE and many:
-        reason += (
+        return [
             f', all of {width} digits; declare "categorical" or "ignored" if they are codes or ids'
-        )
-        return InferredColumn(column, reason, doubt=True)
+        ]
     if _has_leading_zeros(public):
-        reason += ', some with zeros at the beginning; declare "categorical" if they are codes'
-        return InferredColumn(column, reason, doubt=True)
-    return InferredColumn(column, reason)
+        return [', some with zeros at the beginning; declare "categorical" if they are codes']
+    return []
+
+
+def _why_commas_are_unclear(public: _Cells) -> str | None:
+    """Return why commas may part thousands, None where they part decimals."""
+    tails = {len(text.rpartition(",")[2]) for text in public.distinct if "," in text}
+    if tails != {3}:
+        return None
+    return (
+        "three digits follow every comma, which may part thousands or decimals; declare"
+        ' {"kind": "numeric", "decimal": ","}, or write the numbers without thousands'
+    )
 
 
 def _why_an_id(public: _Cells, numbers: FloatArray) -> str | None:
@@ -341,22 +360,6 @@ def _ignored(public: _Cells, reason: str, *, identifier: bool = False) -> Inferr
 def _as_id(public: _Cells, why: str, otherwise: str) -> InferredColumn:
     reason = f'{why}; declare "{otherwise}" if it is no id'
     return _ignored(public, reason, identifier=True)
-
-
-def _as_decimal_commas(public: _Cells, column: NumericColumn, share: float) -> InferredColumn:
-    """Return numbers with a decimal comma, ignored where the comma may part thousands."""
-    tails = {len(text.rpartition(",")[2]) for text in public.distinct if "," in text}
-    if tails == {3}:
-        reason = (
-            "three digits follow every comma, which may part thousands or decimals; declare"
-            ' {"kind": "numeric", "decimal": ","}, or write the numbers without thousands'
-        )
-        return _ignored(public, reason)
-    return InferredColumn(
-        column,
-        f"{_of_cells(share)} are numbers, with a decimal comma",
-        doubt=True,
-    )
 
 
 def _as_texts(public: _Cells) -> InferredColumn:
