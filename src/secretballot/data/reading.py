@@ -171,70 +171,42 @@ def _file_blocks(
     start = _start_of(file, where)
     if start[:4] == _PARQUET:
         blocks, why = _parquet_blocks(file, where, rows, whole), _why_no_parquet
+    elif b"\0" in start:
+        utf_16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        kind = "in UTF-16; save it as CSV in UTF-8" if utf_16 else "binary; give CSV text in UTF-8"
+        raise DataError(f"{where} is {kind}, or as Parquet.")
     else:
-        problem = _why_no_text(start)
-        if problem:
-            raise DataError(f"{where} {problem}")
         blocks, why = _csv_blocks(file, where, rows, has_header), _why_no_csv
-    arrays = _Arrays(file, where)
+    arrays = {name: _opened_array(one) for name, one in file.arrays.items()}
+    done = 0
     for frame in guarded(blocks, partial(why, where)):
         # the folders of a file speak for all of its rows
         for name, value in file.keys.items():
             frame[name] = np.full(len(frame), value, dtype=object)
-        arrays.add_to(frame)
-        yield frame
-    arrays.check_length()
-
-
-class _Arrays:
-    """The arrays beside a table, read as columns of its frames, one frame after another."""
-
-    def __init__(self, file: TableFile, where: str) -> None:
-        self._where, self._done = where, 0
-        self._arrays = {name: _opened_array(one) for name, one in file.arrays.items()}
-        self._shown = {name: one.shown for name, one in file.arrays.items()}
-
-    def add_to(self, frame: pd.DataFrame) -> None:
-        """Add the columns to the next rows of the table.
-
-        Raises
-        ------
-        DataError
-            If the table has such a column of its own, or more rows than an array.
-        """
-        for name, array in self._arrays.items():
+        for name, array in arrays.items():
             if name in frame.columns:
                 raise DataError(
-                    f"{self._where} has a column {shown(name)}, and so says the array"
-                    f" {self._shown[name]!r} beside it; call one of them otherwise."
+                    f"{where} has a column {shown(name)}, and so says the array"
+                    f" {file.arrays[name].shown!r} beside it; call one of them otherwise."
                 )
-            part = np.asarray(array[self._done : self._done + len(frame)], dtype=np.float64)
-            if len(part) < len(frame):
-                raise self._unlike_error(name)
-            vectors = part.reshape(len(part), math.prod(array.shape[1:]))
-            cells = np.empty(len(frame), dtype=object)
-            for row, vector in enumerate(vectors):
-                cells[row] = vector  # all at once, numpy would make a table of them
-            frame[name] = cells
-        self._done += len(frame)
+            frame[name] = _vectors_in(array, done, len(frame))
+        done += len(frame)
+        yield frame
+    for name, array in arrays.items():
+        if len(array) != done:
+            raise DataError(
+                f"The array {file.arrays[name].shown!r} has another number of rows than the table"
+                " beside it; give it one for each row, or another name."
+            )
 
-    def check_length(self) -> None:
-        """Refuse an array that has more rows than the table.
 
-        Raises
-        ------
-        DataError
-            Naming it.
-        """
-        for name, array in self._arrays.items():
-            if len(array) != self._done:
-                raise self._unlike_error(name)
-
-    def _unlike_error(self, name: str) -> DataError:
-        return DataError(
-            f"The array {self._shown[name]!r} has another number of rows than the table beside it;"
-            " give it one for each row, or another name."
-        )
+def _vectors_in(array: AnyArray, start: int, n_rows: int) -> ObjectArray:
+    """Return rows of an array as vectors, None beyond its end."""
+    part = np.asarray(array[start : start + n_rows], dtype=np.float64)
+    cells = np.empty(n_rows, dtype=object)
+    for row, vector in enumerate(part.reshape(len(part), math.prod(array.shape[1:]))):
+        cells[row] = vector  # all at once, numpy would make a table of them
+    return cells
 
 
 def _opened_array(file: TableFile) -> AnyArray:
@@ -303,21 +275,18 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
 
 
 def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> TableSource:
-    """Return the files of what may be a table, having read no more than the first bytes of a local
-    file.
+    """Return the files of what may be a table, having read none of them.
 
     Raises
     ------
     DataError
-        If there is none, a local file is no regular one, empty, unreadable, or neither text nor
-        Parquet; or if the table is larger than this machine's memory could hold, and `whole`.
+        If there is none, a local file is no regular one, empty or unreadable; or if the table is
+        larger than this machine's memory could hold, and `whole`.
     """
     if is_local_file(place):
-        file = TableFile(os.fspath(place), str(place))
-        where = f"The {role} {file.shown!r}"
-        problem = why_no_file(Path(place)) or _why_no_text(_start_of(file, where))
+        problem = why_no_file(Path(place))
         if problem:
-            raise DataError(f"{where} {problem}")
+            raise DataError(f"The {role} {str(place)!r} {problem}")
     source = source_of(place, role=role)
     size = source.size()
     if whole and size * GROWTH > memory_bytes():
@@ -424,15 +393,6 @@ def _why_no_csv(where: str, error: Exception) -> str:
     if isinstance(error, csv.Error):
         return f"{where} is no well-formed CSV; look for a misplaced quotation mark."
     return why_unread(where, error)
-
-
-def _why_no_text(start: bytes) -> str:
-    """Return what is said of a file that is no Parquet and begins with zero bytes among others."""
-    if b"\0" not in start or start[:4] == _PARQUET:
-        return ""
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "is in UTF-16; save it as CSV in UTF-8, or as Parquet."
-    return "is binary; give CSV text in UTF-8, or Parquet."
 
 
 @contextlib.contextmanager
