@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -47,20 +47,19 @@ from secretballot.data.cells import (
     whole,
 )
 
+Cells: TypeAlias = "pd.Series[Any]"
+#: Parts of a column by name, as JSON has them.
+Parts = Mapping[str, Any]
+
 #: What is kept of a cell that holds no date; no date has so many seconds.
 NO_DATE = np.iinfo(np.int64).min
 
 # What a schema may say of a column; the description is what a message says it must be. Texts are
 # checked by functions of ours: pydantic knows no lone surrogates.
 Text = Annotated[str, PlainValidator(str)]
-Number = Annotated[
-    float,
-    Field(strict=True, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False),
-]
-ANumber = Annotated[Number, Field(description="a number")]
-AScale = Annotated[
-    float, Field(strict=True, gt=0, le=LARGEST_NUMBER, description="a positive number")
-]
+_MOST: dict[str, Any] = {"strict": True, "le": LARGEST_NUMBER, "allow_inf_nan": False}
+Number = Annotated[float, Field(ge=-LARGEST_NUMBER, description="a number", **_MOST)]
+Scale = Annotated[float, Field(gt=0, description="a positive number", **_MOST)]
 TrueOrFalse = Annotated[bool, Field(strict=True, description="true or false")]
 
 
@@ -107,7 +106,7 @@ class FeatureColumn(Column, ABC):
     """A column that is encoded."""
 
     @classmethod
-    def of_public(cls, name: str, cells: "pd.Series[Any]", **given: Any) -> Self | None:
+    def of_public(cls, name: str, cells: Cells, **given: Any) -> Self | None:
         """Return a column with all that public cells say of it, None where they say nothing.
 
         Parameters
@@ -121,9 +120,7 @@ class FeatureColumn(Column, ABC):
         return None if found is None else cls(**{"name": name, **found, **given})
 
     @classmethod
-    def public_parts(
-        cls, cells: "pd.Series[Any]", given: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return what public cells say of a column that has some parts, as in JSON; None where they
         hold nothing of its kind."""
         return {}
@@ -134,7 +131,7 @@ class FeatureColumn(Column, ABC):
         """Type of what is kept of a cell."""
 
     @abstractmethod
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
         """Return what the cells say, shape (n_rows, ...), and which of them are missing or
         strange."""
 
@@ -151,7 +148,7 @@ class _ColumnOfTexts(FeatureColumn):
         """Return what is kept of texts, shape (n_texts, ...), and which of them say nothing that
         the column has a place for."""
 
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
         codes, texts = coded_texts(cells)
         kept, unread = self._read(texts)
         missing = np.array([is_missing(text) for text in texts], dtype=bool)
@@ -172,15 +169,13 @@ class MeasuredColumn(FeatureColumn):
         Whether a second encoded column says 1 where the number was missing.
     """
 
-    median: ANumber
-    center: ANumber
-    scale: AScale
+    median: Number
+    center: Number
+    scale: Scale
     indicator: TrueOrFalse
 
     @classmethod
-    def public_parts(
-        cls, cells: "pd.Series[Any]", given: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return what public cells say, None where none is a number."""
         parts = {"name": "", "median": 0.0, "center": 0.0, "scale": 1.0, "indicator": False}
         numbers = cls(**{**parts, **given}).numbers(cells)
@@ -200,7 +195,7 @@ class MeasuredColumn(FeatureColumn):
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
     @abstractmethod
-    def numbers(self, cells: "pd.Series[Any]") -> FloatArray:
+    def numbers(self, cells: Cells) -> FloatArray:
         """Return the cells as numbers, nan where they hold none."""
 
     @property
@@ -208,7 +203,7 @@ class MeasuredColumn(FeatureColumn):
         """Type of what is kept of a cell: its number, nan without one."""
         return np.dtype(np.float64)
 
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
         """Return what the cells say, shape (n_rows,), and which of them are missing or strange."""
         numbers = self.numbers(cells)
         return numbers, _odd_cells(cells, np.isnan(numbers))
@@ -243,7 +238,7 @@ class NumericColumn(MeasuredColumn):
     kind: ClassVar[str] = "numeric"
     wanted: ClassVar[str] = "a number"
 
-    def numbers(self, cells: "pd.Series[Any]") -> FloatArray:
+    def numbers(self, cells: Cells) -> FloatArray:
         """Return the cells as numbers, nan where they hold none."""
         return numbers_of(cells, decimal_comma=self.decimal == ",")
 
@@ -255,7 +250,7 @@ class DurationColumn(MeasuredColumn):
     kind: ClassVar[str] = "duration"
     wanted: ClassVar[str] = "a length of time"
 
-    def numbers(self, cells: "pd.Series[Any]") -> FloatArray:
+    def numbers(self, cells: Cells) -> FloatArray:
         """Return the cells in seconds, nan where they hold no length of time."""
         codes, distinct = coded_texts(cells)
         seconds = [duration_seconds(text) for text in distinct]
@@ -326,9 +321,7 @@ class CategoricalColumn(OneHotColumn):
     holds: ClassVar[Holds] = "categories"
 
     @classmethod
-    def public_parts(
-        cls, cells: "pd.Series[Any]", given: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return all categories among public cells."""
         return {"categories": sorted(set(known_texts(cells)))}
 
@@ -394,7 +387,7 @@ class DateColumn(_ColumnOfTexts):
         PlainSerializer(iso_text),
         Field(description="a date such as 2020-02-29"),
     ]
-    scale: AScale
+    scale: Scale
     parts: Annotated[
         tuple[str, ...],
         PlainValidator(_parts_in),
@@ -407,9 +400,7 @@ class DateColumn(_ColumnOfTexts):
     wanted: ClassVar[str] = "a date of format {format}"
 
     @classmethod
-    def public_parts(
-        cls, cells: "pd.Series[Any]", given: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return what public cells say, None where none is a date: the usual parts are those that
         differ among the cells."""
         parts = {"median": "1970-01-01", "scale": 1.0, "parts": [], "indicator": False}
@@ -503,16 +494,14 @@ class VectorColumn(FeatureColumn):
         tuple[Number, ...],
         Field(min_length=1, description="a list of numbers, one for each place of a vector"),
     ]
-    scale: AScale
+    scale: Scale
 
     kind: ClassVar[str] = "vector"
     holds: ClassVar[Holds] = "vectors"
     wanted: ClassVar[str] = "a vector"
 
     @classmethod
-    def public_parts(
-        cls, cells: "pd.Series[Any]", given: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return what public cells say, None where none is a vector; the first of them, near the
         top of the table, has their width unless a center is given."""
         width = len(given.get("center", ())) or None
@@ -540,7 +529,7 @@ class VectorColumn(FeatureColumn):
         """Type of what is kept of a cell: its numbers in single precision, nan without them."""
         return np.dtype((np.float32, (self.width,)))
 
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
         """Return the vectors, shape (n_rows, width), and which cells are missing or strange."""
         vectors = vectors_of(cells, self.width)
         return vectors.astype(np.float32), _odd_cells(cells, np.isnan(vectors[:, 0]))
@@ -551,7 +540,7 @@ class VectorColumn(FeatureColumn):
         np.clip(np.nan_to_num(encoded, nan=0.0), -LARGEST_NUMBER, LARGEST_NUMBER, out=out)
 
 
-def _odd_cells(cells: "pd.Series[Any]", unknown: BoolArray) -> OddCells:
+def _odd_cells(cells: Cells, unknown: BoolArray) -> OddCells:
     """Return which of the cells that could not be read say something, and how many say nothing."""
     rows: IntArray = np.flatnonzero(unknown).astype(np.int64)
     unread = np.array([not is_missing(text) for text in texts_of(cells.iloc[rows])], dtype=bool)
@@ -651,9 +640,7 @@ class WordsColumn(TextColumn):
     encoding: ClassVar[str] = "words"
 
     @classmethod
-    def public_parts(
-        cls, cells: "pd.Series[Any]", given: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word stands in two of them."""
         words = frequent_words(known_texts(cells), given.get("width", MOST_WORDS))
@@ -706,9 +693,7 @@ class WeightedTextColumn(WordsColumn):
         return tuple(round(weight, 3) for weight in weights)
 
     @classmethod
-    def public_parts(
-        cls, cells: "pd.Series[Any]", given: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return the words, and that each weighs the more the fewer public cells have it."""
         found = (
             {"words": given["words"]} if "words" in given else super().public_parts(cells, given)
