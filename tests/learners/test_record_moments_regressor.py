@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from contextlib import suppress
 from decimal import Decimal
 from io import StringIO
 from typing import Any
@@ -134,12 +135,15 @@ def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
 def test_one_odd_target_changes_no_other_however_it_is_stored(cells: Any, odd: Any) -> None:
     # numpy and pandas make texts, complex numbers or objects of all targets because of one
     target = MomentTarget.of_number((0, 10))
-    ways = [
-        (np.array(cells), np.array([*cells, odd])),
-        (pd.Series(cells), pd.Series([*cells, odd])),
-        (pd.Series(cells).astype("category"), pd.Series([*cells, odd], dtype="category")),
-        (pd.Series(cells).convert_dtypes(), pd.Series([*cells, odd]).convert_dtypes()),
-    ]
+    ways = []
+    for store in (
+        np.array,
+        pd.Series,
+        lambda given: pd.Series(given, dtype="category"),
+        lambda given: pd.Series(given).convert_dtypes(),
+    ):
+        with suppress(OverflowError, TypeError):  # what pandas before 3.1 cannot store
+            ways.append((store(cells), store([*cells, odd])))
     files = ["\n".join(["y", *map(str, told), ""]) for told in (cells, [*cells, odd])]
     if str(odd):  # a reader of files skips an empty line
         read = [pd.read_csv(StringIO(file))["y"] for file in files]

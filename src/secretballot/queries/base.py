@@ -104,7 +104,7 @@ class QuerySelector(ABC):
 
     @abstractmethod
     def propose(self, n: int) -> IntArray:
-        """Return at most `n` new rows of the pool, distinct; empty where no label is worth asking.
+        """Return at most `n` new rows of the pool, distinct; empty where no label would help.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class CheckedSelector(QuerySelector):
             self._selector.receive(released)
 
     def explain(self) -> dict[str, Any]:
-        """Return what the strategy tells of its choices."""
+        """Return what the strategy reports of its choices."""
         with self._own_states():
             return self._selector.explain()
 

@@ -287,7 +287,7 @@ class LabelingSession:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """The mechanism, as it stands on certificates."""
+        """The mechanism, as on certificates."""
         return self._stream.mechanism.model_dump(mode="json")
 
     @property
@@ -378,8 +378,8 @@ class LabelingSession:
         *,
         predictions: ArrayLike | None = None,
     ) -> SessionAnswers:
-        """Return the answers to the rows of `X`, as `ask_many`, after somebody else has said which
-        new ones may be asked.
+        """Return the answers to the rows of `X`, as `ask_many`, after somebody else has decided
+        which new ones may be asked.
 
         For those who answer for several people: a quota is counted before anything is drawn.
 
@@ -449,7 +449,7 @@ class LabelingSession:
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, in the order in which
-        they were asked: row i stands for the i-th question.
+        they were asked: row i is the i-th question.
 
         For those who do not hold the points. The certificate binds labels to the points by the
         digest of all of them.

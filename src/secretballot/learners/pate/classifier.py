@@ -223,7 +223,7 @@ class PATEClassifier(ClassLearner, PATELearner):
     rounds_ : list of int
         Queries of each round.
     explanation_ : dict
-        What the strategy tells of its choices: a version space, say.
+        What the strategy reports of its choices, such as a version space.
     unlabelled_ : ndarray of int64, ascending
         With `public_features`: rows of `X` that may be asked; the labels of those that were dropped
         had no influence on anything.

@@ -100,7 +100,7 @@ class QueryRun:
     rounds : list of int
         Queries of each round, in the order in which they were asked.
     explanation : dict
-        What the strategy tells of its choices.
+        What the strategy reports of its choices.
     """
 
     released: ReleasedLabels

@@ -224,7 +224,7 @@ class Learner(PayingLearner):
         ParameterError, DataError
             If something does not fit, or the student cannot learn from public points with dummy
             labels; nothing was spent. A student that passed this and yet cannot learn from what was
-            released is refused after it: the release stands in the ledger, and another student may
+            released is refused after it: the release is in the ledger, and another student may
             be fitted to it.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
