@@ -88,7 +88,9 @@ EVERY = (pate, active, label_private, trained, stability, agnostic, universal)
 @pytest.mark.parametrize("fit", EVERY)
 def test_the_engine_reaches_the_teachers(fit: Any) -> None:
     pytest.importorskip("distributed", reason="the extra secretballot[dask]")
-    with pytest.raises(ParameterError, match="engine is 'dask', and no client of Dask runs"):
+    with pytest.raises(
+        ParameterError, match="engine is 'dask', and no client or scheduler of Dask answers"
+    ):
         fit("dask")
 
 
