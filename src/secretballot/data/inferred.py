@@ -19,7 +19,6 @@ from secretballot.data.cells import (
     is_missing,
     numbers_of,
     texts_of,
-    vectors_of,
 )
 from secretballot.data.columns import (
     BooleanColumn,
@@ -154,9 +153,8 @@ def _as_vector(name: str, cells: "pd.Series[Any]") -> InferredColumn | None:
     column = VectorColumn.of_public(name, cells)
     if column is None:
         return None
-    with_vector = ~np.isnan(vectors_of(cells, column.width)[:, 0])
-    says = np.array([not is_missing(text) for text in texts_of(cells[~with_vector])], dtype=bool)
-    share = float(with_vector.sum() / (with_vector.sum() + says.sum()))
+    _, odd = column.compact(cells)
+    share = 1 - odd.strange.size / (len(cells) - odd.missing)
     if share < _SHARE:
         return None
     return InferredColumn(column, f"{_of_cells(share)} are vectors of {column.width} numbers")
