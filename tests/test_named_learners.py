@@ -25,6 +25,7 @@ def test_named_learner_learns_on_a_shard_of_146_records(name):
         ("svm", "must be one of logistic, tree"),
         ("", "must be one of"),
         (None, "must be one of"),
+        (["tree"], "must be one of"),
         ("nowhere.module:Class", r"ModuleNotFoundError"),
         ("sklearn.dummy:Nothing", "AttributeError"),
         ("sklearn.pipeline:Pipeline", "TypeError"),

@@ -113,7 +113,7 @@ def learner_by_name(
     learner = makers[head](n_classes) if head in makers else None
     if colon and learner is not None:
         return _with_settings(learner, name, settings, parameter, n_classes)
-    if name in makers:
+    if head in makers and not colon:
         return learner
     if colon and imports_a_class(name):
         return _imported_learner(name, parameter)
