@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from secretballot.core.drafts import sweep_drafts
+from secretballot.drafts import sweep_drafts
 from secretballot.vault import make_vault, read_secret, write_secret
 
 _FORMAT = "secretballot/teachers"
