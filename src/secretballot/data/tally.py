@@ -60,8 +60,9 @@ def check_classes(classes: object) -> list[Any]:
     if not usable or min(len(set(values)), len(set(map(text_of, values)))) < len(values):
         raise ParameterError(
             Parameter("classes"),
-            f" is {shown_classes(values)}; it must hold two or more distinct values, all numbers"
-            " or all text, which certificates and tables can hold.",
+            f" is {shown_classes(values)}; it must hold two or more distinct values, not one"
+            " class or a class twice, all numbers or all text, which certificates and tables can"
+            " hold.",
         )
     return values
 
