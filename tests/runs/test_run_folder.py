@@ -278,7 +278,6 @@ def test_what_killed_runs_left_half_written_is_swept_by_the_next_one_and_nothing
             "vault/.run.json-abcd_123",
             "vault/.record.ids-00000000",
             "vault/.ledger.sqlite-abcd1234",
-            "vault/.ledger.sqlite-abcd1234-journal",
         ),
         "vault/teachers/.0123456789abcdef-000000.teachers-abcdefgh",
     ]

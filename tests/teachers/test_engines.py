@@ -184,7 +184,7 @@ def test_a_task_returns_its_trouble_and_never_raises():
     found = run_task(HERE, (("numpy", "0.1"),), task_of(divmod, 7, 2), nothing)
     assert found.sentence == (
         f"A worker has numpy {np.__version__} where this program has 0.1; install the same"
-        " versions on every worker. Nothing was spent."
+        " versions on every worker."
     )
     assert run_task(HERE, here, task_of(fail, "data"), nothing) == Trouble(
         DataError, "It does not fit."
