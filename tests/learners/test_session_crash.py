@@ -18,7 +18,8 @@ PLANS = pytest.mark.parametrize("plan", ["gaussian", "sparse"])
 
 def books(verb: str, folder: Path, plan: str, number: int) -> dict[str, Any]:
     command = [sys.executable, "-W", "error", str(VICTIM), verb, str(folder), plan, str(number)]
-    helpers = {**os.environ, "PYTHONPATH": str(VICTIM.parents[1])}
+    paths = [str(VICTIM.parents[1]), os.environ.get("PYTHONPATH", "")]
+    helpers = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=900, check=False, env=helpers
     )

@@ -168,7 +168,7 @@ def settle_misfits(
         raise DataError(
             f"The {role} does not fit ({listed}{more}); write cells alike in all files, add public"
             " points that have them, declare the column with --schema, leave it out with --drop, or"
-            " go on with --accept-unseen."
+            " go on with --set accept_unseen=COLUMN."
         )
     for one in misfitting:
         if one.stops or one.of_categories:  # of a few that are no numbers the rows are told
