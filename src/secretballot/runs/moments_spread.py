@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
@@ -91,7 +90,7 @@ def moments_spread(
     if n_rows(rows) > MOST_POOL:
         rows = take_rows(rows, np.sort(rng.choice(n_rows(rows), MOST_POOL, replace=False)))
     with one_thread():
-        pool = with_constant(model.basis.integers(rows))
+        pool = model.basis.rows(rows)
         chances = model.predict_proba(rows)
         stages = MomentStages(
             pool,
@@ -104,6 +103,7 @@ def moments_spread(
             public_records(terms),
             terms["sigma"],
             Guarantee(**terms["guarantee"]),
+            levels=model.basis.levels_,
         )
         # the released number, with its noise: all that is tried follows from the release
         n_records = max(1, round(stages.counted([np.array(one) for one in terms["values"]])[1]))

@@ -14,7 +14,6 @@ from secretballot._typing import FloatArray
 from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
-from secretballot.bases.integer_model import with_constant
 from secretballot.core.private import RecordSums
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
@@ -85,10 +84,10 @@ class MomentsLearner(Learner):
         self._try_student(task)
         with one_thread():
             basis = unfitted_basis(self.basis, points, shares).fit(points)
-            pool = with_constant(basis.integers(points))
+            pool = basis.rows(points)
             terms = pool, target, task.budget
             if guarantee.unit == "label":
-                stages = MomentStages.of_labels(*terms, class_weights=weights)
+                stages = MomentStages.of_labels(*terms, levels=basis.levels_, class_weights=weights)
                 sums: Callable[[Residuals], RecordSums] = partial(
                     label_sums, pool, task.table.targets
                 )
@@ -101,8 +100,9 @@ class MomentsLearner(Learner):
                     n_stages=self.n_stages,
                     n_records=None if counted else task.table.n_records,
                     expected_uncovered=basis.uncovered_share_,
-                    start=released_start(task.start, pool, target.link),
+                    start=released_start(task.start, pool, target.link, n_cells=len(basis.levels_)),
                     class_weights=weights,
+                    levels=basis.levels_,
                 )
                 sums = _Sums(task, target, basis, counted=counted)
             released = release_moments(
@@ -120,13 +120,14 @@ class MomentsLearner(Learner):
         self.coverage_: Coverage | None = stages.counted(values)[0] if stages.marks else None
         if self.coverage_ is not None and self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
-        fixed = np.array(released.certificate["public"]["weights"][-1], dtype=np.int64)
+        model = stages.deciding_after(values)[0]
         self.student_: Any = MomentsStudent(
             basis,
-            fixed.reshape(pool.shape[1], -1),
+            model.weights,
             list(target.classes) or None,
             labels=list(target.labels) or None,
             bounds=target.bounds,
+            before=model.before,
         )
         return released
 
@@ -373,6 +374,7 @@ class _Sums:
     def __init__(self, task: Task, target: MomentTarget, basis: Basis, *, counted: bool) -> None:
         self._task, self._target, self._basis = task, target, basis
         self._counted, self._begun = counted, False
+        self._width = basis.n_directions_ + 1 + len(basis.levels_)
         self._kept: list[Records] | None = None
 
     def __call__(self, asked: Residuals) -> RecordSums:
@@ -384,7 +386,7 @@ class _Sums:
         if not self._begun:
             self._task.refuse_points()
             self._begun = True
-        width, table = self._basis.n_directions_ + 1, self._task.table
+        width, table = self._width, self._task.table
         mapped = map(self._mapped, table.blocks(max(1, _BLOCK_ENTRIES // width)))
         if table.n_records * width > MOST_KEPT:
             return mapped
@@ -401,13 +403,10 @@ class _Sums:
         the public points do not cover them."""
         # what a private cell could make a library say stays unsaid
         with one_thread(), isolated(0, sklearn.get_config()):
-            mapped = mapped_rows(self._basis, block.rows, self._basis.n_directions_)
-        integers, known, covered = mapped
+            rows, _, covered = mapped_rows(self._basis, block.rows, self._width)
         beyond = (~covered).astype(np.int64)
-        coordinates = with_constant(integers)
-        coordinates[~known] = 0
         marks = np.column_stack([np.ones_like(beyond), beyond] if self._counted else [beyond])
-        return Records(coordinates, self._target.in_units(block.targets), marks, block.units)
+        return Records(rows, self._target.in_units(block.targets), marks, block.units)
 
 
 def unfitted_basis(basis: Basis | None, X_public: Any, class_shares: FloatArray | None) -> Basis:

@@ -17,7 +17,7 @@ from secretballot.core.private import RecordSums
 from secretballot.core.releasing import Released, release
 from secretballot.core.types import LARGEST
 from secretballot.learners.moments.stages import MomentStages
-from secretballot.learners.moments.vectors import Residuals
+from secretballot.learners.moments.vectors import LARGEST_SCALE, Residuals
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import check_readable
 from secretballot.report.certificate.build import certificate_of, describe_released
@@ -140,6 +140,7 @@ def _as_widest(outcome: Mapping[str, Any]) -> dict[str, Any]:
     widest: dict[str, Any] = {
         "weights": [[-LARGEST_WEIGHT] * len(one) for one in outcome["weights"]],
         "covered_only": [False] * len(outcome["covered_only"]),
+        "scales": [[LARGEST_SCALE] * len(one) for one in outcome["scales"]],
     }
     if CLASS_WEIGHTS in outcome:
         widest[CLASS_WEIGHTS] = [sys.float_info.min] * len(outcome[CLASS_WEIGHTS])
