@@ -77,16 +77,21 @@ class Forest:
     def predictions(self, cells: IntArray) -> IntArray:
         """Return the mean of the trees, rounded down, for rows of cells of shape (n_rows, n_cells):
         int64 of shape (n_rows, n_columns), each row's by itself."""
+        n_trees, n_nodes = self.splits.places.shape
+        places, thresholds, levels = (part.ravel() for part in self.splits)
+        first = np.arange(n_trees) * n_nodes
+        rows = (np.arange(len(cells)) * cells.shape[1])[:, None]
+        node = np.zeros((len(cells), n_trees), dtype=np.int64)
+        for _ in range(DEPTH):
+            at = node + first
+            found, wanted = cells.take(rows + places.take(at)), thresholds.take(at)
+            node = 2 * node + 2 - ((found == wanted) | (~levels.take(at) & (found < wanted)))
+        leaf = node - n_nodes
         total = np.zeros((len(cells), self.values.shape[2]), dtype=np.int64)
-        rows = np.arange(len(cells))
         for tree, values in enumerate(self.values):
-            places, thresholds, levels = (part[tree] for part in self.splits)
-            node = np.zeros(len(cells), dtype=np.int64)
-            for _ in range(DEPTH):
-                found, wanted = cells[rows, places[node]], thresholds[node]
-                node = 2 * node + 2 - np.where(levels[node], found == wanted, found <= wanted)
-            total += values[node - (2**DEPTH - 1)]
-        return total // len(self.values)
+            total += values.take(leaf[:, tree], axis=0)
+        mean: IntArray = total // n_trees
+        return mean
 
 
 def _grown_tree(

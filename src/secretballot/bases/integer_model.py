@@ -45,7 +45,7 @@ class LinearModel(ABC):
     weights : ndarray of int64, shape (n_coordinates, n_columns)
         In units of 1 / `WEIGHT_UNIT`; one column for each number.
     before : Smoothed, optional
-        A prediction that the linear functions correct; by default all are predicted alike.
+        Probabilities that the linear functions correct; by default all are alike.
 
     Notes
     -----
@@ -68,11 +68,14 @@ class LinearModel(ABC):
         """Return what is predicted, in units of 1 / `PROBABILITY_UNIT`, int64 of shape (n_rows,
         n_columns)."""
 
-    @staticmethod
-    @abstractmethod
-    def logits_of(predicted: IntArray) -> IntArray:
-        """Return the linear functions that predict this, in units of 1 / (`UNIT` `WEIGHT_UNIT`), of
-        the same shape."""
+    def logits_of(self, predicted: IntArray) -> IntArray:
+        """Return the logits of probabilities, in units of 1 / (`UNIT` `WEIGHT_UNIT`), of the same
+        shape: of several classes up to what is the same for all."""
+        logs: IntArray = LOGARITHMS[predicted >> SHARE_SHIFT]
+        if isinstance(self, IntegerModel) and predicted.shape[1] > 1:
+            return logs
+        odds: IntArray = logs - LOGARITHMS[(PROBABILITY_UNIT - predicted) >> SHARE_SHIFT]
+        return odds
 
     def parts_of(self, rows: IntArray, unit: int) -> IntArray:
         """Return predictions in units of 1 / `unit`, int64 of shape (n_rows, n_columns)."""
@@ -132,13 +135,6 @@ class IntegerModel(LinearModel):
         """Return probabilities as `LinearModel` does: of two classes that of the second alone."""
         return self.probabilities(rows)[:, -self.weights.shape[1] :]
 
-    @staticmethod
-    def logits_of(predicted: IntArray) -> IntArray:
-        logs: IntArray = LOGARITHMS[predicted >> SHARE_SHIFT]
-        if predicted.shape[1] == 1:
-            logs = logs - LOGARITHMS[(PROBABILITY_UNIT - predicted) >> SHARE_SHIFT]
-        return logs
-
     def probabilities(self, rows: IntArray) -> IntArray:
         """Return probabilities of all classes, an array of int64 of shape (n_rows, n_classes).
 
@@ -171,10 +167,6 @@ class IntegerLine(LinearModel):
         cut: IntArray = np.clip(sums + PROBABILITY_UNIT // 2, 0, PROBABILITY_UNIT)
         return cut
 
-    @staticmethod
-    def logits_of(predicted: IntArray) -> IntArray:
-        return (predicted - PROBABILITY_UNIT // 2) << LINE_SHIFT
-
 
 class IntegerLabels(LinearModel):
     """Probabilities of labels that may each be there or not: one logistic function for each."""
@@ -184,12 +176,6 @@ class IntegerLabels(LinearModel):
         logits = self.logits(rows)
         both = np.stack([np.zeros_like(logits), logits], axis=2)
         return _shares_of(both)[:, :, 1]
-
-    @staticmethod
-    def logits_of(predicted: IntArray) -> IntArray:
-        rest = PROBABILITY_UNIT - predicted
-        logs: IntArray = LOGARITHMS[predicted >> SHARE_SHIFT] - LOGARITHMS[rest >> SHARE_SHIFT]
-        return logs
 
 
 def _shares_of(logits: IntArray) -> IntArray:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -127,7 +126,7 @@ def _line_weights(asked: MomentEquations) -> FloatArray:
     points, penalty = asked.points, asked.penalty
     weighted = points * asked.counts[:, None]
     second = weighted.T @ points / len(points)  # of the public points alone
-    meant: Any = asked.target - weighted.T @ (0.5 + asked.before) / len(points)
+    meant = asked.target - weighted.sum(axis=0)[:, None] / (2 * len(points))
     found: FloatArray = np.linalg.solve(
         second + np.diag(penalty), meant + penalty[:, None] * asked.start
     )

@@ -176,13 +176,10 @@ def _logits(graph: Graph, model: LinearModel, rows: _Rows) -> str:
     if model.before is None:
         return logits
     before = _smoothed(graph, model.before, rows)
-    if isinstance(model, IntegerLine):
-        added = graph.times(graph.plus(before, -PROBABILITY_UNIT // 2), 1 << LINE_SHIFT)
-    else:
-        added = _logarithms(graph, before)
-        if model.weights.shape[1] == 1 or isinstance(model, IntegerLabels):
-            rest = graph.plus(graph.times(before, -1.0), PROBABILITY_UNIT)
-            added = graph.add("Sub", [added, _logarithms(graph, rest)])
+    added = _logarithms(graph, before)
+    if model.weights.shape[1] == 1 or isinstance(model, IntegerLabels):
+        rest = graph.plus(graph.times(before, -1.0), PROBABILITY_UNIT)
+        added = graph.add("Sub", [added, _logarithms(graph, rest)])
     return graph.add("Add", [logits, added])
 
 
