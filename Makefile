@@ -114,7 +114,7 @@ audit: $(VENV)/.ready
 	$(BIN)/python campaigns/standing_audit.py $(AUDIT_RUNS) $(AUDIT)
 
 # Hostile inputs for every parser (stopped, it goes on where it was); kills, full disks, races:
-# docs/measurements/reliability.md.
+# docs/measurements.md.
 fuzz: $(VENV)/.ready
 	$(BIN)/python -m campaigns.fuzzing --examples $(INPUTS) --out build/fuzz
 

@@ -37,7 +37,7 @@ from secretballot import (
 )
 from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.data import mnist, mnist_votes
-from secretballot.learners.pate.defaults import choose_label_queries, choose_teachers
+from secretballot.learners.pate.mechanisms import choose_label_queries, choose_teachers
 from secretballot.queries import strategy_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.students import GraphCountsClassifier, fit_student
@@ -105,7 +105,7 @@ def adult_rows(n_runs: int) -> Iterator[str]:
         budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
         K = choose_teachers(budget, STATED_RECORDS, X.shape[1])
         ensembles = [
-            train_teachers(None, X, y, classes=[0, 1], n_teachers=K, random_state=run)
+            train_teachers("logistic", X, y, classes=[0, 1], n_teachers=K, random_state=run)
             for run in range(n_runs)
         ]
         voted = [teachers.vote(pool) for teachers in ensembles]

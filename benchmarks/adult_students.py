@@ -30,7 +30,7 @@ from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.data.reference import ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot.data.schema import Schema
-from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.learners.pate.mechanisms import choose_teachers
 
 DELTA = 1e-5
 SPLIT_SEED = 2026
@@ -93,7 +93,13 @@ def accuracies(epsilon: float, release: str, n_runs: int) -> tuple[int, int, lis
     K = choose_teachers(budget, STATED_RECORDS, X.shape[1])
     scores, n_queries = [], 0
     for run in range(n_runs):
-        model = PATEClassifier(n_teachers=K, budget=budget, release=release, random_state=run)
+        model = PATEClassifier(
+            n_teachers=K,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            mechanism=release,
+            random_state=run,
+        )
         model.fit(X, y, X_public=X_public, classes=[0, 1])
         scores.append(100 * float((model.predict(X_test) == y_test).mean()))
         n_queries = len(model.released_.queries)

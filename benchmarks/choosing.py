@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from adult_students import DELTA, STATED_RECORDS, encoded
 from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget
-from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.learners.pate.mechanisms import choose_teachers
 from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.learners.selection.hold_out import hold_out
 from secretballot.students import fit_student
@@ -49,7 +49,7 @@ def score(model: Any) -> float:
 
 def fit(rows: np.ndarray, run: int, **settings: Any) -> PATEClassifier:
     """Return a fit on some private records."""
-    model = PATEClassifier(**{"n_teachers": K, "budget": BUDGET, "random_state": run, **settings})
+    model = PATEClassifier(**{"n_teachers": K, **BUDGET.to_json(), "random_state": run, **settings})
     return model.fit(X[rows], Y[rows], X_public=POOL, classes=[0, 1])
 
 
@@ -70,7 +70,7 @@ def chosen(candidates: list[tuple[str, Any]], held: np.ndarray, ledger: Ledger) 
 
 def fixed(release: str) -> Callable[[int], dict[str, Any]]:
     """Return the fixed rule for a kind of release."""
-    return lambda run: {"accuracy": score(fit(np.arange(len(X)), run, release=release))}
+    return lambda run: {"accuracy": score(fit(np.arange(len(X)), run, mechanism=release))}
 
 
 def three_fits(run: int) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def three_fits(run: int) -> dict[str, Any]:
     fits = [
         (
             f"K={k}, {release}",
-            fit(taught, run, n_teachers=k, release=release, budget=part, ledger=ledger),
+            fit(taught, run, n_teachers=k, mechanism=release, **part.to_json(), ledger=ledger),
         )
         for k, release in settings
     ]
@@ -94,7 +94,7 @@ def one_fit(run: int) -> dict[str, Any]:
     ledger = Ledger.in_memory(dataset="adult", budget=BUDGET)
     taught, held = hold_out(len(X), SHARE)
     rest = PrivacyBudget(EPSILON - PRICE, DELTA)
-    first = fit(taught, run, budget=rest, ledger=ledger, release="counts")
+    first = fit(taught, run, **rest.to_json(), ledger=ledger, mechanism="counts")
     others: dict[str, Any] = {
         "logistic on the labels": LogisticRegression(max_iter=1000, C=0.1),
         "tree on the labels": DecisionTreeClassifier(max_depth=5, random_state=0),
@@ -106,7 +106,7 @@ def one_fit(run: int) -> dict[str, Any]:
 
 def estimated(run: int) -> dict[str, Any]:
     """Let a paid estimate set the number of labels."""
-    model = fit(np.arange(len(X)), run, release="labels", estimate_epsilon=PRICE)
+    model = fit(np.arange(len(X)), run, mechanism="labels", n_queries=f"estimate:epsilon={PRICE}")
     return {"accuracy": score(model), "chosen": f"l={len(model.released_.queries)}"}
 
 

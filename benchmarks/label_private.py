@@ -37,7 +37,7 @@ from sklearn.linear_model import LogisticRegression
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.data.reference import ADULT_SCHEMA, ADULT_TARGET, adult, mnist
 from secretballot.data.schema import Schema
-from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.learners.pate.mechanisms import choose_teachers
 
 DELTA = 1e-5
 EPSILONS = (0.5, 1.0, 2.0)
@@ -156,18 +156,23 @@ def vote_accuracy(task: Task, dropped: float, mechanism: str, epsilon: float, ru
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
     K = choose_teachers(budget, len(y) - int(dropped * len(y)), X.shape[1])
     model = PATEClassifier(
-        n_teachers=K, budget=budget, dropped=dropped, mechanism=mechanism, random_state=run
+        n_teachers=K,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        mechanism=mechanism,
+        random_state=run,
     )
     with warnings.catch_warnings():
         # the sparse vector says where it answers nothing
         warnings.simplefilter("ignore", UserWarning)
-        model.fit(X, y, classes=list(range(int(y.max()) + 1)), public_features=True)
+        classes = list(range(int(y.max()) + 1))
+        model.fit(X, y, classes=classes, public_features=True, dropped=dropped)
     return 100 * float(np.mean(model.predict(X_test) == y_test))
 
 
 WAYS: dict[str, Callable[[Task, float, int], float]] = {
-    "PATE, half the labels dropped": lambda *run: vote_accuracy(run[0], 0.5, "gaussian", *run[1:]),
-    "PATE, no label dropped": lambda *run: vote_accuracy(run[0], 0.0, "gaussian", *run[1:]),
+    "PATE, half the labels dropped": lambda *run: vote_accuracy(run[0], 0.5, "auto", *run[1:]),
+    "PATE, no label dropped": lambda *run: vote_accuracy(run[0], 0.0, "auto", *run[1:]),
     "PATE, half dropped, sparse vector": lambda *run: vote_accuracy(
         run[0], 0.5, "sparse-vector", *run[1:]
     ),

@@ -26,9 +26,9 @@ DELTA, EPSILONS, PRIVATE, POOL = 1e-5, (1.0, 2.0, 4.0), 28_000, 2_000
 LABELS = ("rich", "married", "man")
 BALLOTS = {
     "labels one by one, counts": {},
-    "labels alone": {"release": "labels"},
-    "at most one label, counts": {"most_named": 1},
-    "sets, counts": {"ballot": "sets"},
+    "labels alone": {"mechanism": "labels"},
+    "at most one label, counts": {"mechanism": "auto:most_named=1"},
+    "sets, counts": {"mechanism": "sets"},
 }
 
 
@@ -70,11 +70,15 @@ def main() -> None:
     for epsilon in EPSILONS:
         budget = sb.PrivacyBudget(epsilon, DELTA)
         for name, settings in BALLOTS.items():
-            model = sb.PATEMultiLabelClassifier(
-                n_teachers=n_teachers, budget=budget, n_queries=400, **settings
+            model = sb.PATEClassifier(
+                n_teachers=n_teachers,
+                epsilon=budget.epsilon,
+                delta=budget.delta,
+                n_queries=400,
+                **settings,
             ).fit(private, y, X_public=pool, labels=LABELS)
             shown(f"epsilon {epsilon:g}, {name}", model.predict(held_out).T, truth)
-        moments = sb.RecordMomentsClassifier(budget=budget)
+        moments = sb.RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta)
         moments.fit(private, y, X_public=pool, labels=LABELS)
         shown(f"epsilon {epsilon:g}, record moments", moments.predict(held_out).T, truth)
     numbers_of_age(features, cuts, n_teachers)
@@ -99,13 +103,16 @@ def numbers_of_age(features: pd.DataFrame, cuts: list[slice], n_teachers: int) -
     for epsilon in EPSILONS:
         budget = sb.PrivacyBudget(epsilon, DELTA)
         for statistic in ("mean", "quantile"):
-            model = sb.PATERegressor(n_teachers=n_teachers, budget=budget, statistic=statistic).fit(
-                private, y, X_public=pool, bounds=(17, 90)
-            )
+            model = sb.PATERegressor(
+                n_teachers=n_teachers,
+                epsilon=budget.epsilon,
+                delta=budget.delta,
+                mechanism=statistic,
+            ).fit(private, y, X_public=pool, bounds=(17, 90))
             error = np.sqrt(((model.predict(held_out) - truth) ** 2).mean())
             asked = len(model.released_.rows)
             print(f"epsilon {epsilon:g}, {statistic} of {asked} points".ljust(40), f"{error:.2f}")
-        moments = sb.RecordMomentsRegressor(budget=budget)
+        moments = sb.RecordMomentsRegressor(epsilon=budget.epsilon, delta=budget.delta)
         moments.fit(private, y, X_public=pool, bounds=(17, 90))
         error = np.sqrt(((moments.predict(held_out) - truth) ** 2).mean())
         print(f"epsilon {epsilon:g}, record moments".ljust(40), f"{error:.2f}", flush=True)

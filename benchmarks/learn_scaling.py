@@ -35,7 +35,8 @@ def fit_once(records: int, queries: int, teachers: int) -> tuple[float, float]:
     model = sb.PATEClassifier(
         LogisticRegression(),
         n_teachers=teachers,
-        budget=sb.PrivacyBudget(1.0, 1e-6),
+        epsilon=1.0,
+        delta=1e-6,
         random_state=0,
     )
     model.fit(X, y, X_public=X_public, classes=[0, 1])

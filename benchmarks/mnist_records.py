@@ -26,7 +26,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.special import softmax
 from sklearn.svm import SVC
 
-from secretballot import PrivacyBudget, RecordMomentsClassifier
+from secretballot import RecordMomentsClassifier
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.bases import GraphBasis
 from secretballot.data.reference import mnist
@@ -104,9 +104,7 @@ def main(n_runs: int) -> None:
         rows = []
         for _ in range(n_runs):
             begun = time.perf_counter()
-            model = RecordMomentsClassifier(
-                GraphBasis(scaled=False), budget=PrivacyBudget(epsilon, DELTA)
-            )
+            model = RecordMomentsClassifier(GraphBasis(scaled=False), epsilon=epsilon, delta=DELTA)
             model.fit(private, y, X_public=pool, classes=list(range(10)))
             seconds = time.perf_counter() - begun
             named = model.predict(pool)

@@ -56,7 +56,7 @@ def linear_model() -> Pipeline:
 
 def moments(one: Half, budget: sb.PrivacyBudget, start: Any = None) -> Any:
     """Return a fit by moments, on top of a release where there is one."""
-    model = sb.RecordMomentsClassifier(budget=budget)
+    model = sb.RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta)
     return model.fit(one.X, one.y, X_public=one.pool, classes=[0, 1], start=start)
 
 
@@ -68,7 +68,8 @@ def corrected(one: Half, budget: sb.PrivacyBudget, first: Any, *, ask: bool) -> 
             linear_model(),
             strategy=sb.queries.MarginSampling(FrozenEstimator(first.student_), spread=1),
             n_queries=N_UNSURE,
-            budget=budget,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
         )
         votes.fit_labels(one.X, one.y, X_public=one.pool, classes=[0, 1])
         told = votes.released_
@@ -80,12 +81,12 @@ def scores(one: Half, epsilon: float) -> dict[str, float]:
     """Return the accuracy of every way, in percent."""
     part = half_of(epsilon)
     first = moments(one, part)
-    by_record = sb.RecordVotesClassifier(budget=part)
+    by_record = sb.RecordVotesClassifier(epsilon=part.epsilon, delta=part.delta)
     by_record.fit_labels(one.X, one.y, X_public=one.pool, classes=[0, 1])
-    voted = sb.PATEClassifier(linear_model(), budget=part)
+    voted = sb.PATEClassifier(linear_model(), epsilon=part.epsilon, delta=part.delta)
     voted.fit_labels(one.X, one.y, X_public=one.pool, classes=[0, 1])
     coins = np.random.default_rng(0).integers(0, 2, len(one.y))
-    wrong = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(8.0, DELTA))
+    wrong = sb.RecordMomentsClassifier(epsilon=8.0, delta=DELTA)
     wrong.fit_labels(one.X, coins, X_public=one.pool, classes=[0, 1])
     found = {
         "all on moments": moments(one, sb.PrivacyBudget(epsilon, DELTA)),

@@ -131,9 +131,7 @@ def erm(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> La
 
 
 def semi_private(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
-    model = sb.SemiPrivateClassifier(
-        world.hypotheses, budget=sb.PrivacyBudget(BUDGET.epsilon, 0.0), **PROMISE
-    )
+    model = sb.SemiPrivateClassifier(world.hypotheses, epsilon=BUDGET.epsilon, **PROMISE)
     return model.fit(X, y, X_public=questions, classes=[0, 1]).predict(questions)
 
 
@@ -150,7 +148,7 @@ def gaussian(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) 
     return given(session.ask_many(questions).labels)
 
 
-PLAN = {"budget": BUDGET, "n_queries": QUESTIONS, **PROMISE}
+PLAN = {**BUDGET.to_json(), "n_queries": QUESTIONS, **PROMISE}
 
 
 def voting(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:

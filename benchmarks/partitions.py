@@ -120,7 +120,7 @@ def accuracies(one: Encoded, run: int) -> dict[str, float]:
                     student_of(one, part, n_teachers, np.sqrt(n) * sigma, rng) for part in parts[:n]
                 ]
                 score(f"{n_teachers} teachers, mean of {n} students", np.mean(chances, axis=0))
-    model = RecordMomentsClassifier(budget=BUDGET)
+    model = RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta)
     model.fit(one.raw, one.y, X_public=one.raw_pool, classes=[0, 1])
     score("record moments", np.asarray(model.predict_proba(one.raw_test))[:, 1])
     return found

@@ -190,7 +190,7 @@ def plan_of(job: Job, budget: sb.PrivacyBudget) -> Plan:
     return sb.plan(
         job.n_records,
         len(job.X_public),
-        budget=budget,
+        **budget.to_json(),
         n_classes=job.n_classes,
         teacher=job.teacher,
         **job.known,
@@ -216,20 +216,13 @@ def from_records(
     """Train teachers, release answers and train a student, as `learn` does."""
     settings: dict[str, Any] = {
         "n_teachers": setting.n_teachers,
-        "budget": budget,
-        "mechanism": setting.mechanism,
-        "release": setting.release,
+        **budget.to_json(),
+        "mechanism": setting.named,
         "n_queries": setting.n_queries,
-        "max_abstentions": setting.max_abstentions,
+        "strategy": setting.strategy,
         "random_state": run,
     }
-    teacher = teacher_by_name(job.teacher, job.n_classes)
-    if setting.strategy == "passive":
-        model = sb.PATEClassifier(teacher, **settings)
-    else:
-        model = sb.PATEClassifier(
-            teacher, strategy=sb.queries.strategy_by_name(setting.strategy), **settings
-        )
+    model = sb.PATEClassifier(job.teacher, **settings)
     model.fit(job.X, job.y, X_public=job.X_public, classes=list(range(job.n_classes)))
     return model.released_, model.student_
 

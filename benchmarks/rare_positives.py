@@ -86,7 +86,7 @@ def synthetic_parts(run: int) -> Parts:
 def moments(parts: Parts, epsilon: float, **settings: Any) -> Any:
     """Return fitted record moments."""
     budget = PrivacyBudget(epsilon, DELTA)
-    model = RecordMomentsClassifier(budget=budget, **settings)
+    model = RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta, **settings)
     return model.fit(parts.X, parts.y, X_public=parts.pool, classes=[0, 1])
 
 
@@ -103,8 +103,9 @@ def balanced_votes(parts: Parts, epsilon: float, run: int) -> Any:
         n_teachers=200,
         n_queries=200,
         strategy=MarginSampling(),
-        release="labels",
-        budget=PrivacyBudget(epsilon, DELTA),
+        mechanism="labels",
+        epsilon=epsilon,
+        delta=DELTA,
         random_state=run,
     )
     pool, X = encoded[:start], encoded[start:stop]

@@ -19,7 +19,7 @@ import warnings
 import numpy as np
 
 from real_tables import missing_packages, split_of
-from secretballot import PrivacyBudget, RecordMomentsClassifier
+from secretballot import RecordMomentsClassifier
 from secretballot.bases import KernelBasis, TableBasis
 
 EPSILONS, DELTA = (0.1, 0.5, 2.0), 1e-5
@@ -42,7 +42,7 @@ def main(n_runs: int) -> None:
                 found = []
                 for run in range(n_runs):
                     one = split_of(name, run)
-                    model = RecordMomentsClassifier(basis, budget=PrivacyBudget(epsilon, DELTA))
+                    model = RecordMomentsClassifier(basis, epsilon=epsilon, delta=DELTA)
                     classes = list(range(one.n_classes))
                     model.fit(one.private, one.y, X_public=one.pool, classes=classes)
                     found.append(np.mean(model.predict(one.held_out) == one.y_held_out))

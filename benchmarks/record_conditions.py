@@ -78,7 +78,7 @@ def moments(parts: Parts, epsilon: float, units: np.ndarray | None = None) -> An
     ledger = None
     if units is not None:
         ledger = Ledger.in_memory(dataset="adult", budget=budget, unit="user")
-    model = RecordMomentsClassifier(budget=budget, ledger=ledger)
+    model = RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta, ledger=ledger)
     return model.fit(X, y, X_public=pool, classes=[0, 1], units=units)
 
 
@@ -99,7 +99,7 @@ def with_pool(parts: Parts, epsilon: float) -> dict[str, Any]:
     begun = time.process_time()
     model = moments(parts, epsilon)
     seconds = time.process_time() - begun
-    votes = RecordVotesClassifier(budget=budget_of(epsilon))
+    votes = RecordVotesClassifier(**budget_of(epsilon).to_json())
     votes.fit(parts[0], parts[1], X_public=parts[2], classes=[0, 1])
     return {
         "moments": accuracy(model, parts),

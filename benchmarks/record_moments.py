@@ -31,7 +31,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
-from secretballot import PrivacyBudget, RecordMomentsClassifier
+from secretballot import RecordMomentsClassifier
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.bases import TableBasis
 from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
@@ -123,7 +123,7 @@ def without_privacy(one: Half) -> list[float]:
 def scores_of_moments(one: Half, epsilon: float) -> list[float]:
     """Return percents and seconds of one fit."""
     begun = time.perf_counter()
-    model = RecordMomentsClassifier(budget=PrivacyBudget(epsilon, DELTA))
+    model = RecordMomentsClassifier(epsilon=epsilon, delta=DELTA)
     model.fit(one.X, one.y, X_public=one.pool, classes=[0, 1])
     seconds = time.perf_counter() - begun
     shares = model.predict_proba(one.held_out)[:, 1]

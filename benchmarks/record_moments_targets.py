@@ -103,7 +103,7 @@ def row_of_number(name: str, bounds: tuple[float, float], same: list[str], n_run
     y, _, y_held_out = (frame[name].to_numpy(float) for frame in tables)
 
     def score(epsilon: float, run: int) -> float:
-        model = RecordMomentsRegressor(budget=PrivacyBudget(epsilon, DELTA))
+        model = RecordMomentsRegressor(epsilon=epsilon, delta=DELTA)
         return determination(
             model.fit(X, y, X_public=pool, bounds=bounds).predict(rest), y_held_out
         )
@@ -123,14 +123,16 @@ def several_labels(n_runs: int) -> None:
     Y, Y_held_out = (label_table(frame) for frame in (private, held_out))
 
     def at_once(epsilon: float, run: int) -> np.ndarray:
-        model = RecordMomentsClassifier(budget=PrivacyBudget(epsilon, DELTA))
+        model = RecordMomentsClassifier(epsilon=epsilon, delta=DELTA)
         model.fit(X, Y, X_public=pool, labels=LABELS)
         return accuracies(model.predict(rest))
 
     def one_by_one(epsilon: float, run: int) -> np.ndarray:
         third = PrivacyBudget(epsilon / len(LABELS), DELTA / len(LABELS))
         models = [
-            RecordMomentsClassifier(budget=third).fit(X, y, X_public=pool, classes=[0, 1])
+            RecordMomentsClassifier(epsilon=third.epsilon, delta=third.delta).fit(
+                X, y, X_public=pool, classes=[0, 1]
+            )
             for y in Y.T
         ]
         return accuracies(np.column_stack([model.predict(rest) for model in models]))
@@ -167,7 +169,7 @@ def private_labels(n_runs: int) -> None:
     in_basis: Task = (basis.transform(one.X), one.y, basis.transform(one.held_out), one.y_held_out)
 
     def score(epsilon: float, run: int) -> float:
-        model = RecordMomentsClassifier(budget=PrivacyBudget(epsilon, DELTA))
+        model = RecordMomentsClassifier(epsilon=epsilon, delta=DELTA)
         model.fit(one.X, one.y, classes=[0, 1], public_features=True)
         return 100 * float(np.mean(model.predict(one.held_out) == one.y_held_out))
 

@@ -33,7 +33,7 @@ def resident() -> float:
 
 def fit(n_records: int, n_features: int) -> None:
     """Print what one fit takes, as JSON."""
-    from secretballot import PrivacyBudget, RecordMomentsClassifier
+    from secretballot import RecordMomentsClassifier
 
     rng = np.random.default_rng(0)
     pool = rng.normal(size=(N_PUBLIC, n_features)).astype(np.float32)
@@ -43,7 +43,7 @@ def fit(n_records: int, n_features: int) -> None:
         block = rng.normal(size=(min(BLOCK, n_records - start), n_features)).astype(np.float32)
         X[start : start + BLOCK], y[start : start + BLOCK] = block, block @ weights > 0
     before, begun, used = resident(), time.perf_counter(), time.process_time()
-    model = RecordMomentsClassifier(budget=PrivacyBudget(1.0, 1e-6), n_stages=2)
+    model = RecordMomentsClassifier(epsilon=1.0, delta=1e-6, n_stages=2)
     model.fit(X, y, X_public=pool, classes=[0, 1])
     found = {
         "seconds": time.perf_counter() - begun,

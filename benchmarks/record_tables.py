@@ -45,7 +45,7 @@ from secretballot import (
 )
 from secretballot.bases import KernelBasis
 from secretballot.exceptions import SecretBallotError
-from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.learners.pate.mechanisms import choose_teachers
 from secretballot.students.fitting import fit_student
 
 DELTA = 1e-5
@@ -62,7 +62,7 @@ def accuracy(found: np.ndarray, split: Split) -> float:
 
 def moments(split: Split, epsilon: float, run: int) -> dict[str, Any]:
     """Return the accuracies of the model and of a forest that learns from its labels."""
-    model = RecordMomentsClassifier(budget=PrivacyBudget(epsilon, DELTA))
+    model = RecordMomentsClassifier(epsilon=epsilon, delta=DELTA)
     classes = list(range(split.n_classes))
     begun = time.process_time()
     model.fit(split.private, split.y, X_public=split.pool, classes=classes)
@@ -83,7 +83,7 @@ def kernel_moments(split: Split, epsilon: float, run: int) -> dict[str, Any]:
     if any(split.levels):
         return {"accuracy": None}
     basis = KernelBasis(width=0.6, ranked=True)
-    model = RecordMomentsClassifier(basis, budget=PrivacyBudget(epsilon, DELTA))
+    model = RecordMomentsClassifier(basis, epsilon=epsilon, delta=DELTA)
     begun = time.process_time()
     model.fit(split.private, split.y, X_public=split.pool, classes=list(range(split.n_classes)))
     seconds = time.process_time() - begun
@@ -93,7 +93,7 @@ def kernel_moments(split: Split, epsilon: float, run: int) -> dict[str, Any]:
 def record_votes(split: Split, epsilon: float, run: int) -> dict[str, Any]:
     """Return the accuracy of record votes."""
     private, pool, held_out = encoded(split)
-    model = RecordVotesClassifier(budget=PrivacyBudget(epsilon, DELTA))
+    model = RecordVotesClassifier(epsilon=epsilon, delta=DELTA)
     begun = time.process_time()
     model.fit(private, split.y, X_public=pool, classes=list(range(split.n_classes)))
     seconds = time.process_time() - begun
@@ -106,7 +106,9 @@ def pate(split: Split, epsilon: float, run: int) -> dict[str, Any]:
     budget = PrivacyBudget(epsilon, DELTA)
     stated = round(len(private), -2)
     n_teachers = choose_teachers(budget, stated, private.shape[1])
-    model = PATEClassifier(n_teachers=n_teachers, budget=budget, random_state=run)
+    model = PATEClassifier(
+        n_teachers=n_teachers, epsilon=budget.epsilon, delta=budget.delta, random_state=run
+    )
     begun = time.process_time()
     try:
         model.fit(private, split.y, X_public=pool, classes=list(range(split.n_classes)))

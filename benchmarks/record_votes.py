@@ -24,7 +24,7 @@ import pandas as pd
 from adult_students import DELTA, SPLIT_SEED, STATED_RECORDS, encoded
 from secretballot import PATEClassifier, PrivacyBudget, RecordVotesClassifier
 from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.learners.pate.mechanisms import choose_teachers
 from secretballot.learners.record_votes.classifier import default_votes
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -40,7 +40,7 @@ def accuracy(
     votes: int | None = None,
 ) -> float:
     """Return the accuracy of one run, in percent."""
-    model = RecordVotesClassifier(budget=PrivacyBudget(epsilon, DELTA), votes_per_record=votes)
+    model = RecordVotesClassifier(epsilon=epsilon, delta=DELTA, votes_per_record=votes)
     model.fit(
         private.drop(columns=ADULT_TARGET),
         private[ADULT_TARGET],
@@ -56,7 +56,13 @@ def accuracy_of_shards(epsilon: float, run: int) -> float:
     X, y, X_public, X_test, y_test = encoded()
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
     n_teachers = choose_teachers(budget, STATED_RECORDS, X.shape[1])
-    model = PATEClassifier(n_teachers=n_teachers, budget=budget, release="counts", random_state=run)
+    model = PATEClassifier(
+        n_teachers=n_teachers,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        mechanism="counts",
+        random_state=run,
+    )
     model.fit(X, y, X_public=X_public, classes=[0, 1])
     return 100 * float((model.predict(X_test) == y_test).mean())
 

@@ -66,9 +66,7 @@ def speed(name: str, n: int) -> None:
     )
     choose_by_scores(lambda: scores, len(labellings), ledger, epsilon=1.0)
     draw, memory, start = time.perf_counter() - start, peak() - before, time.perf_counter()
-    SemiPrivateClassifier(CLASSES[name], budget=PrivacyBudget(1.0, 0.0)).fit(
-        X, y, X_public=public, classes=[0, 1]
-    )
+    SemiPrivateClassifier(CLASSES[name], epsilon=1.0).fit(X, y, X_public=public, classes=[0, 1])
     fit = time.perf_counter() - start
     print(
         f"{name:<12} {n:>10,} {scores.n_candidates:>18,} {draw:8.2f} {fit:8.2f} {memory:8.0f}",
@@ -79,7 +77,9 @@ def speed(name: str, n: int) -> None:
 def subsets(X: np.ndarray, y: np.ndarray, X_public: np.ndarray, seed: int) -> tuple[list[Any], Any]:
     """Return candidates on parts of one release, and the student of the whole release."""
     budget = PrivacyBudget(0.5, 1e-5)
-    pate = PATEClassifier(budget=budget, release="labels", random_state=seed)
+    pate = PATEClassifier(
+        epsilon=budget.epsilon, delta=budget.delta, mechanism="labels", random_state=seed
+    )
     pate.fit(X, y, X_public=X_public, classes=[0, 1])
     released, rng = pate.released_, np.random.default_rng(seed)
     points, labels = X_public[released.queries[released.answered]], released.label_values
@@ -141,9 +141,7 @@ def stumps_on_adult(
         "median": float("nan"),
     }
     for epsilon in EPSILONS:
-        model = SemiPrivateClassifier(
-            family, budget=PrivacyBudget(epsilon, 0.0), n_public=n_public, random_state=seed
-        )
+        model = SemiPrivateClassifier(family, epsilon=epsilon, n_public=n_public, random_state=seed)
         outcome[f"{epsilon}"] = 100 * model.fit(X, y, X_public=X_public, classes=[0, 1]).score(
             X_test, y_test
         )

@@ -118,7 +118,7 @@ def main(of: str) -> None:
         start, found = time.perf_counter(), []
         for epsilon in (1.0, 4.0):
             budget = sb.PrivacyBudget(epsilon=epsilon, delta=1e-6)
-            model = sb.RecordMomentsClassifier(budget=budget)
+            model = sb.RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta)
             model.fit(X, y, X_public=X_public, classes=classes)
             found.append(model.score(X_test, y_test))
         print(

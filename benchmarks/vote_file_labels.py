@@ -15,7 +15,7 @@ import numpy as np
 from secretballot import Ledger, PrivacyBudget, release, votes_of_counts
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.data import adult, adult_votes, mnist, mnist_votes
-from secretballot.learners.pate.defaults import choose_terms
+from secretballot.learners.pate.mechanisms import choose_terms
 
 DELTA = 1e-5
 RUNS = 5

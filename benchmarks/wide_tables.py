@@ -69,9 +69,7 @@ def one_setting(folder: Path, teacher: str, form: str, where: str) -> None:
         private = pd.read_parquet(folder / "private.parquet")
         X, y = encode(private), private["bought"].to_numpy()
     read = time.perf_counter() - started
-    model = sb.PATEClassifier(
-        named(teacher), n_teachers=N_TEACHERS, budget=sb.PrivacyBudget(epsilon=2.0, delta=1e-6)
-    )
+    model = sb.PATEClassifier(named(teacher), n_teachers=N_TEACHERS, epsilon=2.0, delta=1e-6)
     started = time.perf_counter()
     model.fit_labels(X, y, X_public=X_public, classes=["no", "yes"])
     voted = time.perf_counter() - started

@@ -88,6 +88,17 @@ def told_labels(terms: Terms, votes: Any, noise: Any, shares: Any = None) -> Any
     return labels
 
 
+OF_FIT = {
+    *("units", "unit_name", "request", "purpose", "dropped"),
+    *("vault", "executor", "send_shards", "progress"),
+}
+
+
+def of_fit(settings: dict[str, Any]) -> dict[str, Any]:
+    """Take out of settings what a fit is given, and return it."""
+    return {name: settings.pop(name) for name in OF_FIT & set(settings)}
+
+
 def in_rounds(
     *learners: Any,
     strategy: Any = None,

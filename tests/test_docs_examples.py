@@ -196,8 +196,7 @@ def test_tests_and_files_that_pages_name_are_there() -> None:
         for top in ("src", "tests", "docs", "benchmarks", "campaigns")
         for path in (ROOT / top).rglob("*.*")
     }
-    # a decision names what was there when it was taken
-    for page in (page for page in PAGES if page.parent.name != "decisions"):
+    for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
             path, _, name = code.rpartition("::")
             if name.startswith("test_") and not name.endswith(".py"):

@@ -1,7 +1,6 @@
 """Every link of README.md, CONTRIBUTING.md, SECURITY.md, CHANGELOG.md and docs/ leads somewhere,
 without MkDocs: to a file that is there, to a heading that is there, and, from a page of the site,
-to a page of the site. Every page is in the menu, every decision in its list, and every public name
-in the reference.
+to a page of the site. Every page is in the menu, and every public name in the reference.
 """
 
 import inspect
@@ -80,21 +79,7 @@ def test_every_page_is_in_the_menu_and_every_entry_is_a_page() -> None:
     entries = re.findall(
         r"^ +- (?:[^:\n]+: )?([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE
     )
-    pages = {str(page.relative_to(SITE)) for page in SITE.rglob("*.md")}
-    decisions = {page for page in pages if re.match(r"decisions/\d", page)}
-    assert len(set(entries)) == len(entries)
-    assert set(entries) == pages - decisions
-
-
-def test_decisions_have_numbers_of_their_own_and_are_listed() -> None:
-    records = sorted((SITE / "decisions").glob("0*.md"))
-    numbers = [record.name[:4] for record in records]
-    assert len(set(numbers)) == len(numbers), "two decisions share a number"
-    listed = {path for path, _ in links_of(SITE / "decisions" / "README.md")}
-    assert listed == {record.name for record in records}
-    for record in records:
-        title = record.read_text().splitlines()[0]
-        assert re.match(rf"# {record.name[:4]}\b", title), f"{record.name} begins with {title!r}"
+    assert sorted(entries) == sorted(str(page.relative_to(SITE)) for page in SITE.rglob("*.md"))
 
 
 def documented_names() -> set[str]:
@@ -128,3 +113,10 @@ def test_pages_that_the_code_names_are_there() -> None:
     for path in [ROOT / "Makefile", *files]:
         for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")):
             assert (ROOT / name).is_file(), f"{path.name} names {name}"
+
+
+def test_pages_use_no_word_that_the_glossary_of_the_project_rules_out() -> None:
+    banned = r"\b(told|worth|dear(er|est)?|mended|stands?(?!-in)|house|rooms?|door)\b"
+    for page in PAGES:
+        found = re.search(banned, prose_of(page), re.IGNORECASE)
+        assert found is None, f"{page.name} says {found and found.group()!r}"

@@ -20,7 +20,7 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import ResourceError
 from secretballot.foreign_code import resource_failure, result_of, rows_alone
-from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.teachers import TeacherEnsemble, training
 
@@ -225,7 +225,11 @@ def test_a_fit_that_ran_out_of_memory_spent_nothing():
     rows = X.copy()
     rows[0] = 9
     model = PATEClassifier(
-        FailsAt("fit", only_the_marked=True), n_teachers=K, budget=budget, ledger=ledger
+        FailsAt("fit", only_the_marked=True),
+        n_teachers=K,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        ledger=ledger,
     )
     with pytest.raises(ResourceError):
         model.fit(rows, Y, X_public=X_PUBLIC, classes=[0, 1])

@@ -82,7 +82,7 @@ class Never(BaseEstimator):
 
 def record_votes(basis, rows, ledger):
     model = sb.RecordVotesClassifier(
-        budget=BUDGET, basis=basis, votes_per_record=2, ledger=ledger
+        epsilon=BUDGET.epsilon, delta=BUDGET.delta, basis=basis, votes_per_record=2, ledger=ledger
     ).fit_labels(rows, Y, X_public=POOL, classes=[0, 1])
     return model.released_.noisy_counts.tolist()
 
@@ -97,7 +97,10 @@ def by_basis(foreign, rows, ledger):
 
 def by_moments(foreign, rows, ledger):
     model = sb.RecordMomentsClassifier(
-        sb.bases.EmbeddedBasis(Transformer(**foreign)), budget=BUDGET, ledger=ledger
+        sb.bases.EmbeddedBasis(Transformer(**foreign)),
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
+        ledger=ledger,
     ).fit(rows, Y, X_public=POOL, classes=[0, 1])
     return model.certificate_["public"]["weights"]
 
@@ -105,7 +108,10 @@ def by_moments(foreign, rows, ledger):
 def by_member(foreign, rows, ledger):
     return (
         sb.Labeler(
-            hypotheses=FiniteClass([Never(), Model(**foreign)]), budget=BUDGET, ledger=ledger
+            hypotheses=FiniteClass([Never(), Model(**foreign)]),
+            epsilon=BUDGET.epsilon,
+            delta=BUDGET.delta,
+            ledger=ledger,
         )
         .fit(rows, Y, classes=[0, 1], X_public=POOL)
         .ask(POOL[0])
@@ -120,7 +126,9 @@ def by_candidate(foreign, rows, ledger):
 
 
 def by_teacher(foreign, rows, ledger):
-    model = sb.PATEClassifier(Model(**foreign), n_teachers=4, budget=BUDGET, ledger=ledger)
+    model = sb.PATEClassifier(
+        Model(**foreign), n_teachers=4, epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger
+    )
     return model.fit(rows, Y, X_public=POOL, classes=[0, 1]).released_.labels.tolist()
 
 
@@ -172,7 +180,9 @@ def test_what_fails_at_the_content_of_one_record_moves_no_other(way):
 
 def test_a_record_that_a_basis_fails_at_is_as_if_it_were_not_there():
     rest = np.delete(np.arange(len(X)), 7)
-    model = sb.RecordVotesClassifier(budget=BUDGET, basis=OwnBasis(), votes_per_record=2)
+    model = sb.RecordVotesClassifier(
+        epsilon=BUDGET.epsilon, delta=BUDGET.delta, basis=OwnBasis(), votes_per_record=2
+    )
     without = model.fit_labels(X[rest], Y[rest], X_public=POOL, classes=[0, 1])
     assert by_basis({}, ODD, account()) == without.released_.noisy_counts.tolist()
 
@@ -227,9 +237,9 @@ class OwnDichotomies(Dichotomies):
 
 
 def test_a_class_of_another_package_meets_one_record_at_a_time():
-    model = sb.SemiPrivateClassifier(OwnClass(), budget=sb.PrivacyBudget(1e4, 0.0))
+    model = sb.SemiPrivateClassifier(OwnClass(), epsilon=1e4)
     model.fit(ODD[:, :1], Y, X_public=POOL[:, :1], classes=[0, 1])
-    labeler = sb.Labeler("agnostic", OwnClass(), budget=sb.PrivacyBudget(1.0, 1e-6))
+    labeler = sb.Labeler("agnostic", OwnClass(), epsilon=1.0, delta=1e-6)
     with pytest.raises(ParameterError, match="of another package"):
         labeler.fit(X, Y, classes=[0, 1])
 
@@ -249,7 +259,7 @@ X[3] = 9
 ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6))
 basis = sb.bases.EmbeddedBasis(FunctionTransformer(squares))
 model = sb.RecordVotesClassifier(
-    budget=sb.PrivacyBudget(1.0, 1e-6), basis=basis, votes_per_record=2, ledger=ledger
+    epsilon=1.0, delta=1e-6, basis=basis, votes_per_record=2, ledger=ledger
 )
 pages = int(open("/proc/self/statm").read().split()[0])
 most = pages * resource.getpagesize() + 2**31

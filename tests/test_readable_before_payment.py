@@ -59,7 +59,9 @@ def assert_both_take(certificate: dict[str, Any]) -> None:
 
 def labels_learnt(n_labels: int, relation: str, ledger: sb.Ledger) -> Any:
     rows = X[:, [k % 2 for k in range(n_labels)]]
-    model = sb.RecordMomentsClassifier(budget=BUDGET, n_stages=1, relation=relation, ledger=ledger)
+    model = sb.RecordMomentsClassifier(
+        epsilon=BUDGET.epsilon, delta=BUDGET.delta, n_stages=1, relation=relation, ledger=ledger
+    )
     names = [f"label {k}" for k in range(n_labels)]
     return model.fit(X[:700], (rows[:700] > 0).astype(int), X_public=X[700:], labels=names)
 
@@ -105,7 +107,7 @@ def test_a_coarser_unit_learns_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     shares = []
     for unit in (1024, 128):
         monkeypatch.setattr(stages, "RESIDUAL_UNIT", unit)
-        model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(50.0, 1e-6))
+        model = sb.RecordMomentsClassifier(epsilon=50.0, delta=1e-6)
         model.fit(points[:7000], y[:7000], X_public=points[7000:], labels=["a", "b", "c"])
         shares.append(model.predict_proba(points[7000:]))
     assert np.abs(shares[0] - shares[1]).mean() < 0.01
@@ -155,18 +157,18 @@ def long_labels(ledger: sb.Ledger) -> object:
 
 
 def moments(learner: Any, y: Any, **terms: Any) -> Callable[[sb.Ledger], object]:
-    return lambda ledger: learner(budget=BUDGET, ledger=ledger).fit(
+    return lambda ledger: learner(**BUDGET.to_json(), ledger=ledger).fit(
         X[:700], y[:700], X_public=X[700:], **terms
     )
 
 
 def label_moments(ledger: sb.Ledger) -> object:
-    model = sb.RecordMomentsClassifier(budget=BUDGET, ledger=ledger)
+    model = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
     return model.fit(X, np.array(["no", LONG])[Y], classes=["no", LONG], public_features=True)
 
 
 def record_votes(ledger: sb.Ledger) -> object:
-    model = sb.RecordVotesClassifier(budget=BUDGET, ledger=ledger)
+    model = sb.RecordVotesClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
     names = np.array(["no", LONG])
     return model.fit(X[:700], names[Y[:700]], X_public=X[700:], classes=names.tolist())
 
@@ -206,9 +208,9 @@ def test_more_releases_than_a_certificate_lists_are_not_chosen_among() -> None:
 
 
 def semi_private(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
-    return lambda ledger: sb.SemiPrivateClassifier(
-        budget=sb.PrivacyBudget(1.0, 0.0), ledger=ledger
-    ).fit(X, np.array(classes, dtype=object)[Y], X_public=X[:40] + 1.0, classes=classes, **terms)
+    return lambda ledger: sb.SemiPrivateClassifier(epsilon=1.0, ledger=ledger).fit(
+        X, np.array(classes, dtype=object)[Y], X_public=X[:40] + 1.0, classes=classes, **terms
+    )
 
 
 def session(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
@@ -225,7 +227,12 @@ class Unnamed(sb.queries.MarginSampling):
 
 def in_rounds(ledger: sb.Ledger) -> object:
     model = sb.PATEClassifier(
-        LogisticRegression(), budget=BUDGET, n_teachers=30, strategy=Unnamed(), ledger=ledger
+        LogisticRegression(),
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
+        n_teachers=30,
+        strategy=Unnamed(),
+        ledger=ledger,
     )
     return model.fit(X[:700], Y[:700], X_public=X[700:], classes=[0, 1])
 
@@ -262,9 +269,9 @@ REFUSED = {
         "labels",
     ),
     "moments of a number, purpose": (
-        lambda ledger: sb.RecordMomentsRegressor(budget=BUDGET, purpose=LONG, ledger=ledger).fit(
-            X[:700], X[:700, 0], X_public=X[700:], bounds=(0, 1)
-        ),
+        lambda ledger: sb.RecordMomentsRegressor(
+            epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger
+        ).fit(X[:700], X[:700, 0], X_public=X[700:], bounds=(0, 1), purpose=LONG),
         "purpose",
     ),
     "moments of private labels": (label_moments, "classes"),

@@ -26,7 +26,7 @@ import secretballot as sb
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
-from secretballot.learners.pate import classifier as pate
+from secretballot.learners.pate import estimators as pate
 from secretballot.learners.selection.candidates import _refuse_unfit_candidate
 from secretballot.learners.selection.semi_private import private_scores
 from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
@@ -287,9 +287,10 @@ def test_a_missing_value_in_one_private_record_leaves_the_student_alone(
             teacher,
             RandomForestClassifier(3),
             n_teachers=5,
-            budget=sb.PrivacyBudget(20.0, 1e-6),
+            epsilon=20.0,
+            delta=1e-6,
             n_queries=2,
-            release="labels",
+            mechanism="labels",
             random_state=4,
         )
         model.fit(private, Y, X_public=X.copy(), classes=[0, 1])

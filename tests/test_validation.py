@@ -34,9 +34,7 @@ def test_what_may_be_private_is_shown_by_type_and_shape(value):
 
 WRONG = {
     "labels for classes": (
-        lambda: sb.PATEClassifier(budget=sb.PrivacyBudget(1, 1e-6)).fit(
-            X, LABELS, X_public=P, classes=LABELS
-        )
+        lambda: sb.PATEClassifier(epsilon=1, delta=1e-6).fit(X, LABELS, X_public=P, classes=LABELS)
     ),
     "records for a number": lambda: sb.hold_out(X, 0.1),
     "labels for a share": lambda: sb.hold_out(40, LABELS),
@@ -54,10 +52,11 @@ WRONG = {
     "ids for their name": (
         lambda: sb.PATEClassifier(
             GaussianNB(),
-            budget=sb.PrivacyBudget(8, 1e-6),
+            epsilon=8,
+            delta=1e-6,
             n_teachers=20,
             n_queries=2,
-            release="labels",
+            mechanism="labels",
         ).fit(
             P,
             np.arange(30) % 2,

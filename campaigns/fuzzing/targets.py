@@ -487,7 +487,7 @@ def _genuine_session(folder: Path) -> list[Path]:
     X = rng.normal(size=(400, 2))
     vault = folder / "vault"
     teachers = sb.train_teachers(
-        None, X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=40, vault=vault
+        "logistic", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=40, vault=vault
     )
     ledger = sb.Ledger(
         folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(50.0, 0.5)

@@ -44,8 +44,8 @@ def labels_by_trusted_curator(folder: Path, sent: list[Path]) -> np.ndarray:
     n_teachers = N_TEACHERS * len(sent)
     counts = sb.votes_of_counts(total, classes=CLASSES, n_teachers=n_teachers)
     ledger = sb.Ledger(folder / "all.ledger", dataset="three-hospitals", budget=BUDGET)
-    words = "labels for the common points"
-    released = sb.release(counts, "counts", ledger, BUDGET, purpose=words)
+    purpose = "labels for the common points"
+    released = sb.release(counts, "counts", ledger, BUDGET, purpose=purpose)
     (folder / "release.json").write_text(json.dumps(released.to_json()))
     return np.array(released.label_values)
 

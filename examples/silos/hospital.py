@@ -1,10 +1,10 @@
-"""One hospital: trains teachers on its own records and sends what they say of the common points.
+"""One hospital: trains teachers on its own records and sends their votes on the common points.
 
     python hospital.py SEED POINTS OUT trusted      # exact counts, for a curator who is trusted
     python hospital.py SEED POINTS OUT noisy        # counts with noise of its own, for anybody
 
-Its records never leave this process. SEED stands for the hospital's own file, which here is made
-up.
+Its records never leave this process. SEED replaces the hospital's own file, which here is
+simulated.
 """
 
 import json
@@ -36,14 +36,14 @@ def main() -> None:
     )
     counts = teachers.vote(teachers.points(points))
     if mode == "trusted":
-        out.mkdir(mode=0o700)  # counts are secret until they passed the door
+        out.mkdir(mode=0o700)  # counts are secret until they are released
         sb.write_votes(counts, out / "counts.npy")
         return
-    # The door stands here: a person is a patient of one hospital alone, so the releases of all
-    # hospitals together promise what each of them does.
+    # A person is a patient of one hospital alone, so the releases of all hospitals together have
+    # the guarantee of each of them.
     ledger = sb.Ledger(out.with_suffix(".ledger"), dataset=f"hospital-{seed}", budget=BUDGET)
-    words = "labels for the common points"
-    released = sb.release(counts, "counts", ledger, BUDGET, purpose=words)
+    purpose = "labels for the common points"
+    released = sb.release(counts, "counts", ledger, BUDGET, purpose=purpose)
     out.write_text(json.dumps(released.to_json()))
 
 

@@ -124,17 +124,14 @@ from .learners.moments.estimators import (
 from .learners.moments.estimators import (
     RecordMomentsRegressor as RecordMomentsRegressor,
 )
-from .learners.pate.classifier import (
+from .learners.pate.estimators import (
     PATEClassifier as PATEClassifier,
+)
+from .learners.pate.estimators import (
+    PATERegressor as PATERegressor,
 )
 from .learners.pate.rounds import (
     label_actively as label_actively,
-)
-from .learners.pate.tables import (
-    PATEMultiLabelClassifier as PATEMultiLabelClassifier,
-)
-from .learners.pate.tables import (
-    PATERegressor as PATERegressor,
 )
 from .learners.record_votes.classifier import (
     RecordVotesClassifier as RecordVotesClassifier,

@@ -1,13 +1,15 @@
-"""Phrases that name rows and columns in messages; never a cell."""
+"""Phrases that name rows and columns in messages, never a cell; and names with settings."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from secretballot._validation import shown
+from secretballot._validation import check_choice, name_part, shown
+from secretballot.exceptions import ParameterError
 
 #: Rows or columns a message names; it counts the rest.
 NAMED_AT_MOST = 10
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
+Setting = int | float | str
 
 
 def name_rows(rows: Iterable[int], *, total: int | None = None) -> str:
@@ -36,3 +38,51 @@ def integers_or_words(names: Iterable[object]) -> tuple[str, ...] | tuple[int, .
     if all(_INTEGER.fullmatch(text) and str(int(text)) == text for text in texts):
         return tuple(int(text) for text in texts)
     return tuple(texts)
+
+
+def named(
+    parameter: str, text: object, known: Mapping[str, Sequence[str]]
+) -> tuple[str, dict[str, Setting]]:
+    """Return the name and the settings of ``NAME`` or ``NAME:key=value,...``.
+
+    Parameters
+    ----------
+    parameter : str
+        What the text is given for.
+    text : str
+    known : mapping of str to sequence of str
+        The names that there are, and the settings that each of them has.
+
+    Raises
+    ------
+    ParameterError
+        If it is not written so, or the name or a setting is none of these.
+    """
+    head, _, rest = text.partition(":") if isinstance(text, str) else (text, "", "")
+    name = check_choice(parameter, head, tuple(known))
+    has = known[name]
+    settings: dict[str, Setting] = {}
+    for pair in filter(None, rest.split(",")):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not (equals and key and value) or key in settings:
+            raise ParameterError(
+                name_part(parameter),
+                f" is {shown(text)}; write NAME:key=value,key=value, each key once.",
+            )
+        if key not in has:
+            raise ParameterError(
+                name_part(parameter),
+                f" is {shown(text)}, and {name} has no setting {shown(key)}; it has"
+                f" {', '.join(has) or 'none'}.",
+            )
+        settings[key] = _number_or_word(value)
+    return name, settings
+
+
+def _number_or_word(text: str) -> Setting:
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -89,7 +89,7 @@ class UnpricedFitWarning(UserWarning):
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> learner = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
     >>> pipeline = make_pipeline("passthrough", learner)
     >>> with warnings.catch_warnings(record=True) as seen:
     ...     warnings.simplefilter("always")

@@ -102,7 +102,7 @@ def release(
     queries : array of int, shape (l,), optional
         Rows of `private` to ask, distinct, in the order to ask them. All of them by default.
     public_rows : array of int, shape (l,), optional
-        Row of the public pool that each asked query stands for, distinct; `queries` itself by
+        Row of the public pool that each asked query is, distinct; `queries` itself by
         default.
     request : str, optional
         Key of this release in the ledger. A request that was answered before gets the stored answer
@@ -269,7 +269,7 @@ def release_table(
     private : Votes, or callable
         A callable makes them, after all else was looked at.
     rows : array of int, shape (n_queries,), optional
-        Row of the public pool that each query stands for, distinct; 0, 1, ... by default.
+        Row of the public pool that each query is, distinct; 0, 1, ... by default.
     ledger, request, purpose, declaration, points_sha256
         As for `release`, whose errors these are.
 

@@ -36,9 +36,10 @@ def seeded(rows):
         teacher,
         RandomForestClassifier(n_estimators=3, max_depth=2),
         n_teachers=10,
-        budget=sb.PrivacyBudget(0.5, 1e-6),
+        epsilon=0.5,
+        delta=1e-6,
         n_queries=20,
-        release="labels",
+        mechanism="labels",
         random_state=0,
     )
     model.fit(table[:, :-1], table[:, -1].astype(int), X_public=points, classes=[0, 1])
@@ -55,9 +56,10 @@ def mixed(rows):
         teacher,
         LogisticRegression(),
         n_teachers=60,
-        budget=sb.PrivacyBudget(0.5, 1e-6),
+        epsilon=0.5,
+        delta=1e-6,
         n_queries=1,
-        release="counts",
+        mechanism="counts",
         random_state=0,
     )
     features, labels = [row[:-1] for row in rows], [row[-1] for row in rows]

@@ -104,7 +104,7 @@ def test_moments_learn_by_it_and_the_certificate_names_it() -> None:
     X = np.random.default_rng(1).normal(size=(4000, 6))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     model = sb.RecordMomentsClassifier(
-        EmbeddedBasis(PCA(2, svd_solver="full")), budget=sb.PrivacyBudget(3.0, 1e-5)
+        EmbeddedBasis(PCA(2, svd_solver="full")), epsilon=3.0, delta=1e-5
     )
     product = FunctionTransformer(lambda X: X[:, :2])
     model.set_params(basis=EmbeddedBasis(product, KernelBasis(60)))

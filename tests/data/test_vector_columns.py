@@ -49,6 +49,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_lists_of_numbers_in_parquet_are_vectors(tmp_path: Path, kind: str) -> None:
     cells: list[Any] = [row.tolist() for row in VECTORS]
+    if kind == "fixed size" and int(pa.__version__.partition(".")[0]) < 26:
+        pytest.skip("pyarrow before 26 keeps no missing list of a fixed size")
     cells[4], cells[7] = None, [1.0, None, 2.0, 3.0, 4.0]
     path = written(tmp_path / "t.parquet", cells, KINDS[kind])
     schema = Schema.infer(read_table(path))

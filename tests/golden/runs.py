@@ -33,7 +33,7 @@ from secretballot.exceptions import BudgetError, DataError
 from sessions import session_of
 
 HERE = Path(__file__).parent
-TEACHERS = {"bayes": GaussianNB, "logistic": LogisticRegression, "default": lambda: None}
+TEACHERS = {"bayes": GaussianNB, "logistic": LogisticRegression, "default": lambda: "logistic"}
 Released = dict[str, Any]
 METHODS: dict[str, Callable[..., Released]] = {}
 
@@ -45,6 +45,10 @@ def method(work: Callable[..., Released]) -> Callable[..., Released]:
 
 def budget(epsilon: float, delta: float = 1e-5) -> sb.PrivacyBudget:
     return sb.PrivacyBudget(epsilon, delta)
+
+
+def price(epsilon: float, delta: float = 1e-5) -> dict[str, float]:
+    return {"epsilon": epsilon, "delta": delta}
 
 
 def account(folder: str | None = None, **about: Any) -> sb.Ledger:
@@ -71,7 +75,7 @@ def pate(
     table: dict[str, Any],
     epsilon: float = 60.0,
     delta: float = 1e-5,
-    mechanism: str = "gaussian",
+    mechanism: str = "auto",
     teacher: str = "bayes",
     student: str = "default",
     strategy: str | None = None,
@@ -85,6 +89,7 @@ def pate(
         "counts": sb.NoisyCountsClassifier,
         "tree": lambda: DecisionTreeClassifier(max_depth=2, random_state=0),
         **TEACHERS,
+        "default": lambda: "auto",
     }
     more = {}
     if strategy is not None:
@@ -94,7 +99,7 @@ def pate(
         TEACHERS[teacher](),
         students[student](),
         **{"n_teachers": 20, **more, **settings},
-        budget=budget(epsilon, delta),
+        **price(epsilon, delta),
         mechanism=mechanism,
         relation=relation,
         random_state=0,
@@ -108,7 +113,7 @@ def pate(
 @method
 def label_private(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
     model = sb.PATEClassifier(
-        GaussianNB(), n_teachers=20, budget=budget(epsilon), random_state=0, **settings
+        GaussianNB(), n_teachers=20, **price(epsilon), random_state=0, **settings
     )
     model.fit(table["X"], table["y"], classes=table["classes"], public_features=True)
     return of_labels(model)
@@ -116,29 +121,28 @@ def label_private(table: dict[str, Any], epsilon: float, **settings: Any) -> Rel
 
 @method
 def label_private_moments(table: dict[str, Any], epsilon: float) -> Released:
-    model = sb.RecordMomentsClassifier(budget=budget(epsilon))
+    model = sb.RecordMomentsClassifier(**price(epsilon))
     model.fit(table["X"], table["y"], classes=table["classes"], public_features=True)
     return of_labels(model, sums=model.certificate_["released"]["values"])
 
 
 @method
 def pate_labels(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
-    model = sb.PATEMultiLabelClassifier(
-        GaussianNB(), n_teachers=20, budget=budget(epsilon), random_state=0, **settings
+    model = sb.PATEClassifier(
+        GaussianNB(), n_teachers=20, **price(epsilon), random_state=0, **settings
     )
     model.fit(table["X"], table["sets"], X_public=table["X_public"], labels=["a", "b", "c"])
     return {"answers": model.released_.answers, "model": model}
 
 
 @method
-def pate_numbers(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
+def pate_numbers(table: dict[str, Any], epsilon: float, mechanism: str = "mean") -> Released:
     model = sb.PATERegressor(
         DecisionTreeRegressor(max_depth=2, random_state=0),
         n_teachers=20,
-        n_positions=25,
-        budget=budget(epsilon),
+        mechanism=f"{mechanism}:n_positions=25",
+        **price(epsilon),
         random_state=0,
-        **settings,
     )
     model.fit(table["X"], table["numbers"], X_public=table["X_public"], bounds=(-12.0, 12.0))
     return {"answers": model.released_.answers, "model": model}
@@ -157,7 +161,7 @@ def moments(
     unit = "user" if units else "record"
     ledger = account(unit=unit, relation=relation)
     given: dict[str, Any] = {"units": table["units"], "unit_name": "person"} if units else {}
-    more = {"budget": budget(epsilon), "relation": relation, "ledger": ledger, **settings}
+    more = {**price(epsilon), "relation": relation, "ledger": ledger, **settings}
     model: Any
     if target == "classes":
         model, y = sb.RecordMomentsClassifier(**more), table["y"]
@@ -170,7 +174,7 @@ def moments(
         given["labels"] = ["a", "b", "c"]
     if start:
         first = sb.PATEClassifier(
-            GaussianNB(), budget=budget(60.0), n_teachers=20, ledger=ledger, random_state=0
+            GaussianNB(), **price(60.0), n_teachers=20, ledger=ledger, random_state=0
         )
         first.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"])
         given["start"] = first.released_
@@ -188,7 +192,7 @@ def record_votes(
 ) -> Released:
     ledger = account(unit="user" if units else "record", relation=relation)
     model = sb.RecordVotesClassifier(
-        budget=budget(epsilon), relation=relation, ledger=ledger, random_state=0, **settings
+        **price(epsilon), relation=relation, ledger=ledger, random_state=0, **settings
     )
     given = {"units": table["units"], "unit_name": "person"} if units else {}
     model.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"], **given)
@@ -208,7 +212,7 @@ def hypotheses_named(name: str) -> Any:
 @method
 def semi_private(table: dict[str, Any], epsilon: float, hypotheses: str, **more: Any) -> Released:
     model = sb.SemiPrivateClassifier(
-        hypotheses_named(hypotheses), budget=sb.PrivacyBudget(epsilon, 0.0), random_state=0, **more
+        hypotheses_named(hypotheses), epsilon=epsilon, random_state=0, **more
     )
     model.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"])
     return of_labels(model, choice=[model.choice_.values.item()])
@@ -243,7 +247,7 @@ def stability(table: dict[str, Any], epsilon: float, **settings: Any) -> Release
         model = sb.Labeler(
             algorithm,
             teacher=GaussianNB(),
-            budget=budget(epsilon),
+            **price(epsilon),
             ledger=account(folder),
             **settings,
         )
@@ -259,7 +263,7 @@ def agnostic(
         model = sb.Labeler(
             f"agnostic:max_abstentions={settings.pop('max_abstentions')}",
             hypotheses_named(hypotheses),
-            budget=budget(epsilon),
+            **price(epsilon),
             relation=relation,
             ledger=account(folder, relation=relation),
             **settings,
@@ -276,13 +280,13 @@ def universal(table: dict[str, Any], epsilon: float, hypotheses: str, **settings
         model = sb.Labeler(
             f"universal:{own}",
             hypotheses_named(hypotheses),
-            budget=budget(epsilon),
+            **price(epsilon),
             ledger=account(folder, relation="replace-one"),
-            vault=Path(folder) / "vault",
             relation="replace-one",
             **settings,
         )
-        model.fit(table["X"], table["y"], classes=table["classes"])
+        where = {"vault": Path(folder) / "vault"}
+        model.fit(table["X"], table["y"], classes=table["classes"], **where)
         return of_session(model, table["asked"])
 
 
@@ -330,8 +334,8 @@ def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
         "abstention-table": chances,
         "confident": lambda: ConfidentLabels(**{"max_answers": n_queries, **terms}),
     }[mechanism]()
-    price = sb.PrivacyBudget(epsilon_upper([drawn.event(shape)], delta), delta)
-    plan = Terms(drawn, shape, price)
+    cost = sb.PrivacyBudget(epsilon_upper([drawn.event(shape)], delta), delta)
+    plan = Terms(drawn, shape, cost)
     with tempfile.TemporaryDirectory() as folder:
         teachers = sb.train_teachers(
             GaussianNB(),
@@ -448,16 +452,17 @@ def of_table(
     learner: str, epsilon: float, X: Any, y: Any, X_public: Any, vault: Path | None = None
 ) -> Released:
     unit = getattr(X, "unit", "record")
-    common = {"budget": budget(epsilon), "ledger": account(unit=unit)}
-    pate = {"n_teachers": 20, "n_queries": 40, "release": "labels", "random_state": 0}
+    common: dict[str, Any] = {**price(epsilon), "ledger": account(unit=unit)}
+    pate = {"n_teachers": 20, "n_queries": 40, "mechanism": "labels", "random_state": 0}
+    where = {"vault": vault} if learner == "pate" else {}
     model = {
         "moments": lambda: sb.RecordMomentsClassifier(**common),
         "record-votes": lambda: sb.RecordVotesClassifier(random_state=0, **common),
         "pate": lambda: sb.PATEClassifier(
-            DecisionTreeClassifier(max_depth=3, random_state=0), vault=vault, **pate, **common
+            DecisionTreeClassifier(max_depth=3, random_state=0), **pate, **common
         ),
     }[learner]()
-    model.fit(X, y, X_public=X_public, classes=["no", "yes"])
+    model.fit(X, y, X_public=X_public, classes=["no", "yes"], **where)
     return of_labels(model, points=X_public)
 
 

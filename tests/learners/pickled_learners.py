@@ -7,7 +7,6 @@ import pickle
 import random
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import joblib
@@ -38,7 +37,7 @@ def students() -> Iterator[Any]:
     yield fit_student(NoisyCountsClassifier(n_landmarks=10, random_state=0), X, COUNTS)
 
 
-def learners(vault: Path | None = None) -> Iterator[Any]:
+def learners() -> Iterator[Any]:
     kinds = (
         sb.PATEClassifier,
         sb.RecordMomentsClassifier,
@@ -47,10 +46,7 @@ def learners(vault: Path | None = None) -> Iterator[Any]:
     )
     for kind in kinds:
         for student in students():
-            model = kind(budget=BUDGET)
-            model.set_params(
-                **{name: vault for name in ("vault",) if vault and name in model.get_params()}
-            )
+            model = kind(epsilon=BUDGET.epsilon)
             model.student_, model.classes_, model.n_features_in_ = student, np.array([0, 1]), 3
             model.released_, model.certificate_ = RELEASED, RELEASED.certificate
             yield model

@@ -51,7 +51,7 @@ def begin(folder: Path, kind: str, queries: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 2))
     teachers = sb.train_teachers(
-        None,
+        "logistic",
         X,
         np.array(NAMES)[(X[:, 0] > 0).astype(int)],
         classes=NAMES,

@@ -57,16 +57,18 @@ class _ListedSelector(QuerySelector):
 def learner(**settings: Any) -> sb.PATEClassifier:
     given = {
         "n_teachers": 50,
-        "budget": BUDGET,
+        **BUDGET.to_json(),
         "n_queries": 40,
-        "release": "labels",
+        "mechanism": "labels",
         "random_state": 0,
     }
     return in_rounds(**{**given, **settings})
 
 
-def fitted(model: sb.PATEClassifier, pool: Any = POOL) -> sb.PATEClassifier:
-    return model.fit(X, Y, X_public=pool, classes=[0, 1])
+def fitted(model: sb.PATEClassifier, pool: Any = POOL, **given: Any) -> sb.PATEClassifier:
+    if "ledger" in given:
+        model.set_params(ledger=given.pop("ledger"))
+    return model.fit(X, Y, X_public=pool, classes=[0, 1], **given)
 
 
 def durable(folder: Path, composition: str = "basic", epsilon: float = 1.0) -> dict[str, Any]:
@@ -108,14 +110,14 @@ def test_a_strategy_that_proposes_nonsense_is_refused_before_anything_is_spent(
 ) -> None:
     place = durable(tmp_path)
     with pytest.raises(sb.SecretBallotError, match=sentence):
-        fitted(learner(strategy=Listed([rows]), round_size=2, **place))
+        fitted(learner(strategy=Listed([rows]), round_size=2), **place)
     assert place["ledger"].history() == []
 
 
 def test_a_row_proposed_again_later_is_refused(tmp_path: Path) -> None:
     place = durable(tmp_path)
     with pytest.raises(sb.SecretBallotError, match=r"before|twice|again"):
-        fitted(learner(strategy=Listed([np.array([1]), np.array([1])]), round_size=2, **place))
+        fitted(learner(strategy=Listed([np.array([1]), np.array([1])]), round_size=2), **place)
     assert place["ledger"].history()[0].parts == 1
 
 
@@ -132,27 +134,27 @@ def test_equal_points_are_one_question() -> None:
 
 def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path: Path) -> None:
     place = durable(tmp_path)
-    first = fitted(learner(strategy=Listed([np.arange(10)]), round_size=10, **place))
+    first = fitted(learner(strategy=Listed([np.arange(10)]), round_size=10), **place)
     assert first.certificate_["plan"]["left"] == "kept"
     assert sb.verify_certificate(first.certificate_).ok
     assert place["ledger"].history()[0].state == "reserved"
     assert place["ledger"].spent().epsilon == 1.0
-    second = fitted(learner(**place))
+    second = fitted(learner(), **place)
     assert second.certificate_["plan"]["used"] == 40
     assert second.certificate_["plan"]["rounds"][0] == 10
     assert second.released_.labels[:10].tolist() == first.released_.labels.tolist()
     assert sb.verify_certificate(second.certificate_).ok
     assert place["ledger"].history()[0].state == "committed"
     assert place["ledger"].spent().epsilon == 1.0
-    third = fitted(learner(**place))
+    third = fitted(learner(), **place)
     assert third.released_ == second.released_
     with pytest.raises(sb.ParameterError, match="another promise, strategy"):
-        fitted(learner(strategy=Listed([]), **place))
+        fitted(learner(strategy=Listed([])), **place)
 
 
 def test_what_is_left_goes_back_into_a_renyi_ledger(tmp_path: Path) -> None:
     place = durable(tmp_path, "renyi", 3.0)
-    model = fitted(learner(strategy=Listed([np.arange(4)]), round_size=4, **place))
+    model = fitted(learner(strategy=Listed([np.arange(4)]), round_size=4), **place)
     assert model.certificate_["plan"]["left"] == "returned"
     assert sb.verify_certificate(model.certificate_).ok
     whole = sb.Ledger.in_memory(
@@ -183,11 +185,11 @@ def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path: Path) -> None:
             raise _BrokenError
 
     with pytest.raises(_BrokenError):
-        fitted(learner(progress=stop, **place))
+        fitted(learner(), progress=stop, **place)
     entry = place["ledger"].history()[0]
     assert (entry.state, entry.parts) == ("reserved", 12)
     stream = [answer for _, answer in _parts(place["ledger"])]
-    model = fitted(learner(**place))
+    model = fitted(learner(), **place)
     assert [answer for _, answer in _parts(place["ledger"])][:12] == stream
     assert model.rounds_ == [2] * 20
     assert len(place["ledger"].history()) == 1
@@ -200,42 +202,42 @@ def _parts(ledger: sb.Ledger) -> list[tuple[bytes, bytes]]:
 
 def test_a_vault_of_other_data_is_refused(tmp_path: Path) -> None:
     place = durable(tmp_path, epsilon=2.0)
-    fitted(learner(**place))
-    other = learner(**{**place, "request": "second"})
+    fitted(learner(), **place)
+    second = {"vault": place["vault"], "request": "second"}
+    other = learner(ledger=place["ledger"])
     with pytest.raises(sb.DataError, match="belongs to other data"):
-        other.fit(X[:-1], Y[:-1], X_public=POOL, classes=[0, 1])
+        other.fit(X[:-1], Y[:-1], X_public=POOL, classes=[0, 1], **second)
     with pytest.raises(sb.DataError, match="other settings of the teachers"):
-        other.set_params(n_teachers=49).fit(X, Y, X_public=POOL, classes=[0, 1])
+        fitted(other.set_params(n_teachers=49), **second)
     assert place["ledger"].spent().epsilon == 1.0
-    fitted(learner(**{**place, "request": "second"}))
+    fitted(learner(ledger=place["ledger"]), **second)
     assert place["ledger"].spent().epsilon == 2.0
 
 
 def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -> None:
     place = durable(tmp_path)
-    first = fitted(learner(**place))
-    assert fitted(learner(**place)).released_ == first.released_
+    first = fitted(learner(), **place)
+    assert fitted(learner(), **place).released_ == first.released_
     for kind, words in (
         (in_rounds, "about other public points"),
         (sb.PATEClassifier, "other terms"),
     ):
-        again = kind(n_teachers=50, budget=BUDGET, release="labels", **place)
+        again = kind(n_teachers=50, **BUDGET.to_json(), mechanism="labels")
         with pytest.raises(sb.ParameterError, match=words):
-            again.fit(X, Y, X_public=POOL[::-1], classes=[0, 1])
+            fitted(again, POOL[::-1], **place)
 
 
 def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path: Path) -> None:
     place = durable(tmp_path)
     hard = np.column_stack([np.full(60, BOUNDARY), np.linspace(-1, 1, 60)])
     model = learner(
-        mechanism="sparse-vector",
+        mechanism="sparse-vector:max_abstentions=1",
         n_teachers=150,
-        max_abstentions=1,
         strategy=sb.queries.PassiveSampling(),
     )
     with warnings.catch_warnings():  # nothing may have been answered at all, which is said
         warnings.simplefilter("ignore", UserWarning)
-        fitted(model.set_params(**place), pool=np.vstack([hard, [[0.9, 0.0]]]))
+        fitted(model, np.vstack([hard, [[0.9, 0.0]]]), **place)
     plan = model.certificate_["plan"]
     assert plan["used"] < 40
     assert plan["left"] == "forfeited"

@@ -36,6 +36,7 @@ from secretballot.learners.labelers.algorithms import (
 from secretballot.learners.training.trained import reservation_folder
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.students import HypothesisStudent
+from sessions import of_fit
 
 BUDGET = PrivacyBudget(4.0, 1e-5)  # so that a few thousand records are enough
 ROOMY = PrivacyBudget(8.0, 2e-5)
@@ -46,10 +47,15 @@ CLASSES = ["no", "yes"]
 
 
 def labeler(**changes: Any) -> sb.Labeler:
-    given: dict[str, Any] = {"budget": BUDGET, "n_queries": 40, "n_teachers": 100}
+    given: dict[str, Any] = {**BUDGET.to_json(), "n_queries": 40, "n_teachers": 100}
     given |= {"relation": "replace-one", "hypotheses": Thresholds(), **changes}
     settings = {name: given.pop(name) for name in Agnostic.model_fields if name in given}
     return sb.Labeler(Agnostic(**{"max_abstentions": 1, **settings}), **given)
+
+
+def fitted_at(place: Path, ledger: Any = None, request: str = "agnostic", **more: Any) -> Any:
+    work = {"vault": place / "vault", "request": request, **of_fit(more)}
+    return labeler(ledger=ledger, **more).fit(X, Y, classes=CLASSES, **work)
 
 
 def ledger_at(
@@ -111,7 +117,7 @@ def test_every_teacher_learns_from_its_place_in_the_random_order(
     )
     points = np.arange(10.0, 50.0)[:, None]
     loose = PrivacyBudget(30.0, 0.1)
-    found = labeler(teacher=Spy(Thresholds()), budget=loose, n_teachers=4).fit(
+    found = labeler(teacher=Spy(Thresholds()), **loose.to_json(), n_teachers=4).fit(
         points, [0, 1] * 20, classes=[0, 1]
     )
     sampled = found.session_._teachers.sample.sampled
@@ -167,14 +173,13 @@ def test_the_stream_alone_does_not_price_a_sample(fitted: sb.Labeler) -> None:
 
 def test_a_plan_goes_on_after_a_restart_with_the_sample_it_began_with(tmp_path: Path) -> None:
     ledger = ledger_at(tmp_path, budget=ROOMY)
-    settings = {"ledger": ledger, "vault": tmp_path / "vault"}
-    first = labeler(**settings).fit(X, Y, classes=CLASSES)
+    first = fitted_at(tmp_path, ledger)
     serial = first.session_._teachers.serial
     assert first.ask([0.9]).label == "yes"
-    again = labeler(**settings).fit(X, Y, classes=CLASSES)
+    again = fitted_at(tmp_path, ledger)
     assert again.session_._teachers.serial == serial
     assert (again.used, again.left) == (1, 39)
-    reopened = labeler(**settings).reopen()
+    reopened = labeler().reopen(tmp_path / "vault")
     assert reopened.ask([0.05]).label == "no"
     assert again.used == 2
     assert ledger.spent().epsilon == BUDGET.epsilon
@@ -186,23 +191,17 @@ def test_a_plan_goes_on_after_a_restart_with_the_sample_it_began_with(tmp_path: 
 
 def test_another_name_is_another_sample_and_another_charge(tmp_path: Path) -> None:
     ledger = ledger_at(tmp_path, budget=ROOMY)
-    settings = {"ledger": ledger, "vault": tmp_path / "vault"}
-    serials = {
-        labeler(**settings, request=name).fit(X, Y, classes=CLASSES).session_._teachers.serial
-        for name in ("a", "b")
-    }
+    serials = {fitted_at(tmp_path, ledger, name).session_._teachers.serial for name in ("a", "b")}
     assert len(serials) == 2
     assert ledger.spent().epsilon == 2 * BUDGET.epsilon
     with pytest.raises(BudgetError):
-        labeler(**settings, request="c", progress=lambda done, of: pytest.fail("trained")).fit(
-            X, Y, classes=CLASSES
-        )
+        fitted_at(tmp_path, ledger, "c", progress=lambda done, of: pytest.fail("trained"))
 
 
 def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) -> None:
     roomy = PrivacyBudget(100.0, 1e-3)
     ledger = ledger_at(tmp_path, budget=roomy)
-    found = labeler(ledger=ledger, vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
+    found = fitted_at(tmp_path, ledger)
     kept, own = (
         sb.TrainedTeachers.load(reservation_folder(tmp_path / "vault", "agnostic")),
         found.session_._stream.mechanism,
@@ -235,7 +234,7 @@ def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
     event, _ = Agnostic(max_abstentions=1).terms(numbers)
     assert isinstance(event, Sampled)
     teachers = sb.train_teachers(
-        None, X, Y, classes=CLASSES, n_teachers=100, relation="replace-one"
+        "logistic", X, Y, classes=CLASSES, n_teachers=100, relation="replace-one"
     )
     counts = teachers.vote(teachers.points([[0.1], [0.9]]))
     mechanism = RelabelledSample(stream=stream_mechanism(event.stream, 100))
@@ -252,7 +251,7 @@ def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
 
 def test_without_a_lasting_ledger_no_sample_outlives_the_process(tmp_path: Path) -> None:
     for _ in range(2):
-        found = labeler(vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
+        found = fitted_at(tmp_path)
         assert found.session_._teachers.vault is None
     assert not (tmp_path / "vault").exists()
 
@@ -265,7 +264,7 @@ def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(
     monkeypatch.setattr(
         labelers, "sample_in_random_order", lambda n, m: drawn.append(real(n, m)) or drawn[-1]
     )
-    labeler(ledger=ledger_at(tmp_path), vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
+    fitted_at(tmp_path, ledger_at(tmp_path))
     sought = [
         drawn[0].tobytes(),
         drawn[0][:8].tobytes(),
@@ -285,10 +284,10 @@ def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(
     [{"n_teachers": 90}, {"relabel_epsilon": 0.5}],
 )
 def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path, changes: dict) -> None:
-    settings = {"ledger": ledger_at(tmp_path, budget=ROOMY), "vault": tmp_path / "vault"}
-    labeler(**settings).fit(X, Y, classes=CLASSES)
+    ledger = ledger_at(tmp_path, budget=ROOMY)
+    fitted_at(tmp_path, ledger)
     with pytest.raises(DataError, match="other settings"):
-        labeler(**settings, **changes).fit(X, Y, classes=CLASSES)
+        fitted_at(tmp_path, ledger, **changes)
 
 
 # -- what is refused, and that nothing is spent
@@ -300,9 +299,9 @@ def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path, changes: dict
         ({"alpha": 0.0}, ParameterError, "alpha"),
         ({"n_teachers": 3001}, ParameterError, "more records"),
         ({"n_teachers": 3}, ParameterError, "answered with probability below 1%"),
-        ({"budget": PrivacyBudget(4.0, 0.0)}, ParameterError, "delta"),
+        ({"epsilon": 4.0, "delta": 0.0}, ParameterError, "delta"),
         (
-            {"calibration": "paper", "budget": PrivacyBudget(57.0, 1e-6)},
+            {"calibration": "paper", "epsilon": 57.0, "delta": 1e-6},
             ParameterError,
             "at most 56",
         ),
@@ -389,7 +388,8 @@ def test_a_record_that_an_estimator_fails_on_stops_nothing_and_dummy_points_do(
         return sb.Labeler(
             f"{algorithm}:max_abstentions=1",
             FiniteClass([_OddBeyond(beyond)]),
-            budget=BUDGET,
+            epsilon=BUDGET.epsilon,
+            delta=BUDGET.delta,
             n_teachers=60,
             relation="replace-one",
             ledger=ledger,
@@ -456,16 +456,15 @@ def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
     points = np.random.default_rng(5).normal(size=(4000, 2))
     y = points @ [1.0, -1.0] > 0
     settings = {
-        "budget": BUDGET,
+        **BUDGET.to_json(),
         "n_queries": 30,
         "ledger": ledger_at(tmp_path, "add-remove"),
-        "vault": tmp_path / "vault",
     }
     algorithm = Stability(max_abstentions=1)
     found = sb.Labeler(algorithm, teacher=LogisticRegression(), **settings)
-    found.fit(points, y, classes=[False, True])
+    found.fit(points, y, classes=[False, True], vault=tmp_path / "vault")
     assert found.ask_many([[3.0, -3.0], [-3.0, 3.0]]).labels.tolist() == [True, False]
-    again = sb.Labeler("stability", vault=tmp_path / "vault").reopen()
+    again = sb.Labeler("stability").reopen(tmp_path / "vault")
     assert again.used == 2
     certificate = again.released([[3.0, -3.0], [-3.0, 3.0]]).certificate
     assert sb.verify_certificate(certificate).ok

@@ -265,7 +265,7 @@ def task() -> dict[str, Any]:
 
 
 def _fit(task: dict[str, Any], ledger: sb.Ledger, rows: Any, **settings: Any) -> sb.PATEClassifier:
-    given = {"n_teachers": 50, "budget": sb.PrivacyBudget(0.4, 4e-7), "random_state": 0, **settings}
+    given = {"n_teachers": 50, "epsilon": 0.4, "delta": 4e-7, "random_state": 0, **settings}
     model = sb.PATEClassifier(ledger=ledger, **given)
     return model.fit(task["X"][rows], task["y"][rows], X_public=task["P"], classes=[0, 1])
 
@@ -304,7 +304,7 @@ def test_the_certificate_counts_the_choice_and_what_was_not_chosen(
 def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     taught, held = sb.hold_out(3000, 0.1)
-    first = _fit(task, ledger, taught, budget=sb.PrivacyBudget(0.9, 1e-6))
+    first = _fit(task, ledger, taught, epsilon=0.9, delta=1e-6)
     other = fit_student(DecisionTreeClassifier(max_depth=3), task["P"], first.released_)
     found = sb.choose_candidate(
         [first, other], task["X"][held], task["y"][held], classes=[0, 1], epsilon=0.1, ledger=ledger
@@ -323,7 +323,7 @@ def test_prices_of_other_accounts_and_units_are_refused(task: dict[str, Any]) ->
     with pytest.raises(sb.ParameterError, match="the same ledger"):
         found.certified(model.released_)
     by_record = _choose([model, Cut(0)], task["X"][:50], task["y"][:50], ledger, epsilon=0.1).choice
-    users = sb.PATEClassifier(n_teachers=20, budget=sb.PrivacyBudget(0.3, 1e-7), ledger=ledger)
+    users = sb.PATEClassifier(n_teachers=20, epsilon=0.3, delta=1e-7, ledger=ledger)
     users.fit(task["X"], task["y"], X_public=task["P"], classes=[0, 1], units=rows // 2)
     with pytest.raises(sb.ParameterError, match="choose by the same unit"):
         certified(users.released_, [by_record])

@@ -21,6 +21,7 @@ from secretballot.learners.moments.class_weights import ClassWeights, suited_bas
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.report.certificate.terms import stated
 from secretballot.report.certificate.verify import verify_certificate
+from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 RARE = 0.03
@@ -39,8 +40,9 @@ def rows(count: int, seed: int, n_classes: int = 2) -> tuple[np.ndarray, np.ndar
 def fitted(n_classes: int = 2, seed: int = 0, **settings: Any) -> sb.RecordMomentsClassifier:
     X, y = rows(6000, seed, n_classes)
     X_public, _ = rows(800, seed + 1)
-    model = sb.RecordMomentsClassifier(budget=BUDGET, **settings)
-    return model.fit(X, y, X_public=X_public, classes=range(n_classes))
+    given = of_fit(settings)
+    model = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, **settings)
+    return model.fit(X, y, X_public=X_public, classes=range(n_classes), **given)
 
 
 def recall(model: Any, cls: int = 1, n_classes: int = 2) -> float:

@@ -153,10 +153,9 @@ def test_a_session_takes_predictions_with_its_questions() -> None:
 def interactive(**settings: Any) -> sb.PATEClassifier:
     given = {
         "n_teachers": 200,
-        "budget": BUDGET,
-        "mechanism": "interactive",
+        **BUDGET.to_json(),
+        "mechanism": "interactive:max_answers=30",
         "n_queries": 80,
-        "max_answers": 30,
         "round_size": 20,
         "random_state": 0,
     }
@@ -165,10 +164,10 @@ def interactive(**settings: Any) -> sb.PATEClassifier:
 
 def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
-    place = {"ledger": ledger, "vault": tmp_path / "vault", "request": "fit"}
+    place = {"vault": tmp_path / "vault", "request": "fit"}
     student = LogisticRegression(C=100.0)
-    model = interactive(strategy=sb.queries.ClusterSampling(), student=student, **place)
-    model.fit(X, Y, X_public=POOL, classes=[0, 1])
+    model = interactive(strategy=sb.queries.ClusterSampling(), student=student, ledger=ledger)
+    model.fit(X, Y, X_public=POOL, classes=[0, 1], **place)
     released = model.released_
     assert sum(model.rounds_) == len(released.queries)
     assert released.answered.sum() <= 30
@@ -189,8 +188,8 @@ def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
     assert np.mean(confirmed.labels[more] == truth[more]) > 0.65
     # a stored release is taken again for nothing, with the same student
     spent = ledger.spent()
-    repeated = interactive(strategy=sb.queries.ClusterSampling(), student=student, **place)
-    repeated.fit(X, Y, X_public=POOL, classes=[0, 1])
+    repeated = interactive(strategy=sb.queries.ClusterSampling(), student=student, ledger=ledger)
+    repeated.fit(X, Y, X_public=POOL, classes=[0, 1], **place)
     assert ledger.spent() == spent
     np.testing.assert_array_equal(repeated.student_.coef_, model.student_.coef_)
 

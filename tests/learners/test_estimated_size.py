@@ -30,12 +30,12 @@ from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes, stability
 from secretballot.core.streams import laplace_above
 from secretballot.learners.pate import estimated_size as estimates
-from secretballot.learners.pate.defaults import choose_label_queries
 from secretballot.learners.pate.estimated_size import BETA, EstimatedSize
+from secretballot.learners.pate.mechanisms import choose_label_queries
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.terms import stated
-from sessions import in_rounds
+from sessions import in_rounds, of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calibrate_label_gaussian)
@@ -47,7 +47,7 @@ def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> Estima
     given = {
         "epsilon": 0.1,
         "budget": BUDGET,
-        "mechanism": "gaussian",
+        "mechanism": "labels",
         "release": "labels",
         **settings,
     }
@@ -189,7 +189,7 @@ def test_too_much_noise_shows_nothing_and_says_so(number: int) -> None:
         assert _plan(mechanism="sparse-vector").size_by(number) == 1
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "sparse-vector"])
+@pytest.mark.parametrize("mechanism", ["labels", "sparse-vector"])
 def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(
     mechanism: str,
 ) -> None:
@@ -253,14 +253,13 @@ def task() -> dict[str, Any]:
 def _fit(task: dict[str, Any], kind: Any = sb.PATEClassifier, **settings: Any) -> Any:
     given = {
         "n_teachers": 150,
-        "budget": BUDGET,
+        **BUDGET.to_json(),
         "random_state": 0,
-        "release": "labels",
-        "estimate_epsilon": 0.1,
+        "mechanism": "labels",
+        "n_queries": "estimate:epsilon=0.1",
     }
-    return kind(**{**given, **settings}).fit(
-        task["X"], task["y"], X_public=task["P"], classes=[0, 1]
-    )
+    public = {"X_public": task["P"], "classes": [0, 1], **of_fit(settings)}
+    return kind(**{**given, **settings}).fit(task["X"], task["y"], **public)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +283,7 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
     terms = stated(certificate)
     gaussian = terms["kind"] == "noisy-votes"
-    name = "gaussian" if gaussian else terms["kind"]
+    name = "labels" if gaussian else terms["kind"]
     plan = _plan(settings.get("n_teachers", 150), 60, mechanism=name)
     size = "n_queries" if gaussian else "max_abstentions"
     assert terms[size] == plan.size_by(estimate["value"])
@@ -331,7 +330,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
     assert again.released_ == model.released_
     assert len(ledger.history()) == 2
     with pytest.raises(sb.ParameterError, match=r"other terms|another promise"):
-        _fit(task, kind, **settings, budget=sb.PrivacyBudget(2.0, 1e-6))
+        _fit(task, kind, **settings, epsilon=2.0, delta=1e-6)
 
 
 def test_nothing_is_read_off_the_votes_before_it_is_paid(
@@ -352,12 +351,12 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"n_queries": 50}, "n_queries is given"),
-        ({"max_abstentions": 3}, "max_abstentions is given"),
+        ({"mechanism": "sparse-vector:max_abstentions=3"}, "max_abstentions sets it, too"),
+        ({"mechanism": "abstention-table"}, "the abstention-table mechanism sets it, too"),
         ({"mechanism": NoisyVotes(scale=50.0)}, "a mechanism is given"),
-        ({"release": "counts"}, "noisy counts of all public points"),
-        ({"estimate_epsilon": 1.0}, "leave something for answers"),
-        ({"estimate_epsilon": float("nan")}, "positive"),
+        ({"mechanism": "counts"}, "noisy counts of all public points"),
+        ({"n_queries": "estimate:epsilon=1.0"}, "leave something for answers"),
+        ({"n_queries": "estimate:epsilon=nan"}, "positive"),
         (
             {"mechanism": "sparse-vector", "student": LogisticRegression(), "n_teachers": 20},
             "even a unanimous vote",

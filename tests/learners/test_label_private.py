@@ -18,7 +18,8 @@ from exact_games.games import hockey_stick
 from noisy_plans import calibrated, priced
 from secretballot.accounting import sparse_vector
 from secretballot.core.noise import ExactNoise
-from secretballot.learners.pate import classifier as pate
+from secretballot.learners.pate import estimators as pate
+from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 ALONE: dict[str, Any] = {"classes": [0, 1], "public_features": True}
@@ -36,7 +37,9 @@ def _task(n: int, seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _model(**settings: Any) -> sb.PATEClassifier:
-    return sb.PATEClassifier(**{"n_teachers": 60, "budget": BUDGET, "random_state": 0, **settings})
+    return sb.PATEClassifier(
+        **{"n_teachers": 60, **BUDGET.to_json(), "random_state": 0, **settings}
+    )
 
 
 @pytest.fixture
@@ -55,13 +58,14 @@ def noise(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         {},
         {"dropped": 0.0},
-        {"mechanism": "sparse-vector", "max_abstentions": 1},
+        {"mechanism": "sparse-vector:max_abstentions=1"},
     ],
 )
 def test_learns_what_the_kept_labels_know(settings: dict[str, Any]) -> None:
     X, y = _task(1500, 0)
-    model = _model(**{"n_teachers": 75, "budget": sb.PrivacyBudget(4.0, 1e-5), **settings}).fit(
-        X, y, **ALONE
+    given = {**ALONE, **of_fit(settings := dict(settings))}
+    model = _model(**{"n_teachers": 75, "epsilon": 4.0, "delta": 1e-5, **settings}).fit(
+        X, y, **given
     )
     X_test, y_test = _task(1000, 1)
     assert model.score(X_test, y_test) > 0.9
@@ -69,9 +73,9 @@ def test_learns_what_the_kept_labels_know(settings: dict[str, Any]) -> None:
     assert {name: certificate[name] for name in LABELS} == LABELS
     assert {name: certificate["composition"][name] for name in LABELS} == LABELS
     assert any(
-        f"{settings.get('dropped', 0.5):g} of the labels" in line
+        f"{given.get('dropped', 0.5):g} of the labels" in line
         for line in certificate["assumptions"]
-    ) is (settings.get("dropped") != 0)
+    ) is (given.get("dropped") != 0)
     assert any("only the labels are private" in line for line in certificate["not_protected"])
     assert sb.verify_certificate(certificate).ok
 
@@ -98,7 +102,7 @@ def test_only_points_without_labels_are_asked_and_they_are_rows_of_the_records(
     queries = model.released_.queries
     assert len(queries) == 100
     assert set(queries) <= set(model.unlabelled_)
-    everything = _model(dropped=0.0).fit(X, y, **ALONE)
+    everything = _model().fit(X, y, **ALONE, dropped=0.0)
     assert len(seen["rows"]) == 1001
     assert everything.released_.queries.tolist() == list(range(1001))
 
@@ -149,7 +153,7 @@ def test_no_dropped_label_has_any_influence(recipe: str) -> None:
         terms = calibrated(budget, 40, n_teachers=40, release=recipe)
     settings = {
         "n_teachers": 40,
-        "budget": budget,
+        **budget.to_json(),
         "mechanism": terms.mechanism,
         "n_queries": terms.shape.n_queries,
     }
@@ -170,7 +174,7 @@ def test_no_dropped_label_has_any_influence(recipe: str) -> None:
 def test_a_kept_label_changes_the_votes_of_one_teacher() -> None:
     X, y = _task(40, 4, 3)
     memory = KNeighborsClassifier(1)  # passes on whatever single label it was given
-    settings = {"n_teachers": 4, "release": "counts", "budget": sb.PrivacyBudget(10.0, 1e-3)}
+    settings = {"n_teachers": 4, "mechanism": "counts", "epsilon": 10.0, "delta": 1e-3}
 
     def votes(labels: np.ndarray) -> tuple[sb.PATEClassifier, np.ndarray]:
         model = _model(teacher=memory, student=QUICK, **settings).fit(
@@ -217,14 +221,14 @@ def test_the_promise_holds_exactly_in_a_small_world(dropped: float) -> None:
 
     def votes(labels: np.ndarray) -> np.ndarray:
         settings = {
-            "release": "counts",
+            "mechanism": "counts",
             "n_queries": 2,
             "n_teachers": K,
-            "budget": budget,
-            "dropped": dropped,
+            **budget.to_json(),
         }
         teacher = DecisionTreeClassifier(random_state=0)
-        model = _model(teacher=teacher, student=QUICK, **settings).fit(X, labels, **ALONE)
+        model = _model(teacher=teacher, student=QUICK, **settings)
+        model.fit(X, labels, **ALONE, dropped=dropped)
         return np.asarray(model.released_.noisy_counts)
 
     def delta(law: Callable[..., np.ndarray], sigma: float) -> float:
@@ -255,8 +259,8 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
     X, y = _task(300, 5)
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(2.0, 1e-5), **LABELS)
     price = sb.PrivacyBudget(0.5, 1e-6)
-    model = _model(n_teachers=20, budget=price, ledger=ledger).fit(X, y, **ALONE)
-    records = {"n_teachers": 20, "budget": price, "random_state": 0, "ledger": ledger}
+    model = _model(n_teachers=20, **price.to_json(), ledger=ledger).fit(X, y, **ALONE)
+    records = {"n_teachers": 20, **price.to_json(), "random_state": 0, "ledger": ledger}
     replaced = sb.PATEClassifier(relation="replace-one", **records).fit(
         X, y, X_public=X[:100] + 0.01, classes=[0, 1]
     )
@@ -270,15 +274,15 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
     for terms in ({"relation": "replace-one"}, {}, {"unit": "user"}):
         other = sb.Ledger.in_memory(dataset="d", budget=price, **terms)
         with pytest.raises(sb.LedgerError, match="would promise neither"):
-            _model(budget=price, n_teachers=20, ledger=other).fit(X, y, **ALONE)
+            _model(**price.to_json(), n_teachers=20, ledger=other).fit(X, y, **ALONE)
         assert other.history() == []
 
 
 @pytest.mark.parametrize(
     ("settings", "change", "word"),
     [
-        ({"dropped": 1.0}, {}, "dropped is 1.0"),
-        ({"dropped": 0.001}, {}, "leaves no point to ask"),
+        ({}, {"dropped": 1.0}, "dropped is 1.0"),
+        ({}, {"dropped": 0.001}, "leaves no point to ask"),
         ({"n_teachers": 151}, {}, r"150 of 300 sample\(s\) keep their labels"),
         ({"n_queries": 151}, {}, "151 queries"),
         ({}, {"y": np.full(300, 7)}, "not among the declared classes"),

@@ -17,6 +17,7 @@ from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated
 from secretballot_verify.__main__ import main as independent_verifier
+from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 
@@ -32,8 +33,9 @@ def second_look(document: dict[str, Any]) -> None:
 
 
 def fitted(X: Any, y: Any, classes: Any = (0, 1), **settings: Any) -> Any:
-    model = sb.RecordMomentsClassifier(**{"budget": BUDGET, **settings})
-    return model.fit(X, y, classes=list(classes), public_features=True)
+    given = of_fit(settings)
+    model = sb.RecordMomentsClassifier(**{**BUDGET.to_json(), **settings})
+    return model.fit(X, y, classes=list(classes), public_features=True, **given)
 
 
 @pytest.mark.slow
@@ -42,10 +44,10 @@ def test_adult_beats_randomised_response_on_a_third_of_the_records() -> None:
     parts = data.train[:10_000], data.test[:6000]
     table, other = (part.drop(columns=ADULT_TARGET) for part in parts)
     y, told = (np.asarray(part[ADULT_TARGET]) for part in parts)
-    model = fitted(table, y, ADULT_CLASSES, budget=sb.PrivacyBudget(0.5, 1e-5))
+    model = fitted(table, y, ADULT_CLASSES, epsilon=0.5, delta=1e-5)
     # randomised response has 84.0 here with all 32,561 records
     assert np.mean(model.predict(other) == told) > 0.843
-    drowned = fitted(table, y, ADULT_CLASSES, budget=sb.PrivacyBudget(0.005, 1e-5))
+    drowned = fitted(table, y, ADULT_CLASSES, epsilon=0.005, delta=1e-5)
     assert np.mean(drowned.predict(other) == told) < 0.82
 
 
@@ -57,7 +59,7 @@ def test_without_noise_the_model_is_the_likelihood_of_the_records(
     rng = np.random.default_rng(2)
     y = (rng.random(3000) < 1 / (1 + np.exp(-1.5 * X[:, 0] + X[:, 1]))).astype(int)
     monkeypatch.setattr(releasing, "noise_source", lambda: ScriptedNoise([0] * 1000, exact=True))
-    model = fitted(X, y, budget=sb.PrivacyBudget(50.0, 0.1))
+    model = fitted(X, y, epsilon=50.0, delta=0.1)
     shares = model.predict_proba(X)[:, 1]
     coordinates = model.student_.basis.transform(X)
     plain = LogisticRegression(C=10, max_iter=2000).fit(coordinates, y)
@@ -130,6 +132,6 @@ def test_the_account_is_about_labels_and_a_student_may_learn_from_the_release() 
 )
 def test_what_belongs_to_private_features_is_refused(given: dict[str, Any]) -> None:
     X, y = plane(100)
-    model = sb.RecordMomentsClassifier(budget=BUDGET)
+    model = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta)
     with pytest.raises(ParameterError, match=f"{next(iter(given))} does not go with"):
         model.fit(X, y, classes=[0, 1], public_features=True, **given)

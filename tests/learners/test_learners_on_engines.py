@@ -22,10 +22,11 @@ THRESHOLDS: Any = sb.hypotheses.Thresholds()
 
 def pate(engine: Any, kind: Any = sb.PATEClassifier, **more: Any) -> Any:
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, relation="replace-one")
-    given = {"budget": BUDGET, "n_teachers": 20, "n_queries": 12, "ledger": ledger}
-    given |= {"relation": "replace-one", "request": "one", "release": "labels"}
-    model = kind(DecisionTreeClassifier(), engine=engine, **given | more)
-    return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1])
+    given = {**BUDGET.to_json(), "n_teachers": 20, "n_queries": 12, "ledger": ledger}
+    given |= {"relation": "replace-one", "mechanism": "labels"}
+    model = kind(DecisionTreeClassifier(), **given | more)
+    where = {"executor": engine, "request": "one"}
+    return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1], **where)
 
 
 def active(engine: Any) -> Any:
@@ -35,9 +36,13 @@ def active(engine: Any) -> Any:
 
 def label_private(engine: Any) -> Any:
     model = sb.PATEClassifier(
-        DecisionTreeClassifier(), n_teachers=20, budget=BUDGET, engine=engine, request="one"
+        DecisionTreeClassifier(),
+        n_teachers=20,
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
     )
-    return model.fit(X, Y, classes=[0, 1], public_features=True)
+    where = {"executor": engine, "request": "one"}
+    return model.fit(X, Y, classes=[0, 1], public_features=True, **where)
 
 
 def trained(engine: Any, vault: Path | None = None) -> Any:
@@ -47,39 +52,43 @@ def trained(engine: Any, vault: Path | None = None) -> Any:
         n_teachers=20,
         relation="replace-one",
         vault=vault,
-        engine=engine,
+        executor=engine,
     )
 
 
 def stability(engine: Any) -> Any:
     labeler = sb.Labeler(
-        "stability:max_abstentions=1", budget=BUDGET, n_queries=5, n_teachers=40, engine=engine
+        "stability:max_abstentions=1",
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
+        n_queries=5,
+        n_teachers=40,
     )
-    return labeler.fit(X, Y, classes=[0, 1])
+    return labeler.fit(X, Y, classes=[0, 1], executor=engine)
 
 
 def agnostic(engine: Any) -> Any:
     labeler = sb.Labeler(
         "agnostic:max_abstentions=1",
         THRESHOLDS,
-        budget=BUDGET,
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
         n_queries=20,
         n_teachers=200,
         relation="replace-one",
-        engine=engine,
     )
-    return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True])
+    return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True], executor=engine)
 
 
 def universal(engine: Any) -> Any:
     labeler = sb.Labeler(
         "universal:n_first=1,n_cover=40,max_abstentions=1",
         THRESHOLDS,
-        budget=sb.PrivacyBudget(1.0, 1e-6),
+        epsilon=1.0,
+        delta=1e-6,
         n_teachers=100,
-        engine=engine,
     )
-    return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True])
+    return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True], executor=engine)
 
 
 EVERY = (pate, active, label_private, trained, stability, agnostic, universal)
@@ -88,7 +97,7 @@ EVERY = (pate, active, label_private, trained, stability, agnostic, universal)
 @pytest.mark.parametrize("fit", EVERY)
 def test_the_engine_reaches_the_teachers(fit: Any) -> None:
     pytest.importorskip("distributed", reason="the extra secretballot[dask]")
-    with pytest.raises(ParameterError, match="engine is 'dask', and no client of Dask runs"):
+    with pytest.raises(ParameterError, match="executor is 'dask', and no client of Dask runs"):
         fit("dask")
 
 

@@ -21,7 +21,7 @@ from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.students.moment_links import classes_link
-from sessions import in_rounds, sparse
+from sessions import in_rounds, of_fit, sparse
 from tiny_sums import records_of, sum_of
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -41,8 +41,9 @@ def moments(budget: sb.PrivacyBudget = BUDGET, **settings: Any) -> Any:
     X, y = plane()
     start = settings.pop("start", None)
     private, classes = settings.pop("y", y[:N]), settings.pop("classes", [0, 1])
-    model = sb.RecordMomentsClassifier(budget=budget, **settings)
-    return model.fit(X[:N], private, X_public=X[N:], classes=classes, start=start)
+    about = {"classes": classes, "start": start, **of_fit(settings)}
+    model = sb.RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta, **settings)
+    return model.fit(X[:N], private, X_public=X[N:], **about)
 
 
 @functools.cache
@@ -52,17 +53,21 @@ def released(kind: str) -> sb.ReleasedLabels:
     fit = functools.partial(sb.PATEClassifier.fit, X=X[:N], y=y[:N], X_public=X[N:], classes=[0, 1])
     big = sb.PrivacyBudget(50.0, 1e-5)
     if kind == "votes":
-        return fit(sb.PATEClassifier(budget=big, n_teachers=50)).released_
+        return fit(sb.PATEClassifier(epsilon=big.epsilon, delta=big.delta, n_teachers=50)).released_
     if kind == "labels":
         model = sb.PATEClassifier(  # labels alone, some of them withheld
-            budget=big, n_teachers=100, mechanism="sparse-vector", n_queries=300, max_abstentions=20
+            epsilon=big.epsilon,
+            delta=big.delta,
+            n_teachers=100,
+            mechanism="sparse-vector:max_abstentions=20",
+            n_queries=300,
         )
         return fit(model).released_
     if kind == "rounds":
-        model = in_rounds(budget=big, n_teachers=50, n_queries=200)
+        model = in_rounds(epsilon=big.epsilon, delta=big.delta, n_teachers=50, n_queries=200)
         return fit(model).released_
     if kind == "record votes":
-        model = sb.RecordVotesClassifier(budget=big)
+        model = sb.RecordVotesClassifier(epsilon=big.epsilon, delta=big.delta)
         model.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1])
         return model.released_
     return moments(big).released_
@@ -111,7 +116,7 @@ def test_votes_and_the_moments_on_top_stand_in_one_ledger_and_add_up() -> None:
     X, y = plane()
     ledger = ledger_of(2.0)
     half = sb.PrivacyBudget(1.0, 1e-5)
-    votes = sb.PATEClassifier(budget=half, n_teachers=50, ledger=ledger)
+    votes = sb.PATEClassifier(epsilon=half.epsilon, delta=half.delta, n_teachers=50, ledger=ledger)
     votes.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1])
     model = moments(half, ledger=ledger, start=votes.released_)
     assert ledger.releases() == 2

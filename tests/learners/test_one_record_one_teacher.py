@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, SecretBallotError
-from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.learners.training import shards
 from secretballot.learners.training.inputs import as_matrix
@@ -312,9 +312,10 @@ def released(X, public):
         Witness(),
         Witness(),
         n_teachers=K,
-        budget=PrivacyBudget(1e4, 1e-6),
+        epsilon=1e4,
+        delta=1e-6,
         relation="replace-one",
-        release="labels",
+        mechanism="labels",
     )
     model.fit(X, LABELS, X_public=public, classes=[0, 1])
 
@@ -493,12 +494,12 @@ def test_a_label_of_any_kind_changes_no_other_teacher_where_labels_alone_are_pri
             Witness(),
             Witness(),
             n_teachers=K,
-            dropped=0.0,
-            budget=budget,
-            release="labels",
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            mechanism="labels",
             n_queries=N,
         )
-        model.fit(NUMBERS, labels, classes=["no", "yes"], public_features=True)
+        model.fit(NUMBERS, labels, classes=["no", "yes"], public_features=True, dropped=0.0)
 
     words = ["no" if label else "yes" for label in LABELS]
     alone = shards_seen(lambda: path(words))

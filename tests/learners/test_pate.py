@@ -21,9 +21,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from secretballot.accounting import WeakSignalWarning
-from secretballot.learners.pate import classifier as pate
+from secretballot.learners.pate import estimators as pate
 from secretballot.learners.training import trial_fit
 from secretballot.learners.training.inputs import with_public_types
+from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 
@@ -46,9 +47,10 @@ def data() -> dict[str, Any]:
 
 
 def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
-    setting = {"n_teachers": 100, "budget": BUDGET, "random_state": 0, **settings}
+    given = of_fit(settings)
+    setting = {"n_teachers": 100, **BUDGET.to_json(), "random_state": 0, **settings}
     return sb.PATEClassifier(**setting).fit(
-        data["X"], data["y"], X_public=data["X_public"], classes=[0, 1]
+        data["X"], data["y"], X_public=data["X_public"], classes=[0, 1], **given
     )
 
 
@@ -58,9 +60,8 @@ def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
         {},
         pytest.param({"student": DecisionTreeClassifier(max_depth=3)}, marks=pytest.mark.slow),
         {
-            "mechanism": "sparse-vector",
+            "mechanism": "sparse-vector:max_abstentions=1",
             "student": LogisticRegression(),
-            "max_abstentions": 1,
             "n_teachers": 300,
         },
         {
@@ -137,7 +138,9 @@ def test_no_two_releases_share_a_random_partition(data: dict[str, Any], tmp_path
 
 def test_a_private_sample_of_one_class_is_no_error(data: dict[str, Any]) -> None:
     ones = np.ones(len(data["X"]), dtype=int)
-    model = sb.PATEClassifier(n_teachers=100, budget=BUDGET, random_state=0)
+    model = sb.PATEClassifier(
+        n_teachers=100, epsilon=BUDGET.epsilon, delta=BUDGET.delta, random_state=0
+    )
     model.fit(data["X"], ones, X_public=data["X_public"], classes=[0, 1])
     assert set(np.unique(model.predict(data["X_test"]))) <= {0, 1}
 
@@ -158,7 +161,12 @@ def test_private_values_choose_no_column_type(data: dict[str, Any]) -> None:
     frame = pd.DataFrame(data["X"], columns=list("abcd"))
     frame["ward"] = pd.Categorical(["north", "south", "secret", "north"] * 1000)
     model = sb.PATEClassifier(
-        Spy(), DummyClassifier(), n_teachers=20, budget=BUDGET, random_state=0
+        Spy(),
+        DummyClassifier(),
+        n_teachers=20,
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
+        random_state=0,
     )
     model.fit(frame, data["y"], X_public=public, classes=[0, 1])
     assert set(seen) == {("float64",) * 4 + ("category",)}
@@ -258,14 +266,13 @@ class _NeverFits(LogisticRegression):
         ({"X_public": np.zeros((5, 3))}, {}, "columns"),
         ({"y": np.zeros(3)}, {}, "one label for each"),
         ({"units": np.arange(4000)}, {"relation": "replace-one"}, "replace-one"),
-        ({}, {"budget": None}, "budget"),
-        ({}, {"mechanism": "sparse-vector", "release": "counts"}, "counts"),
-        ({}, {"mechanism": "sparse-vector", "max_abstentions": 500}, "teachers"),
-        (
-            {},
-            {"student": sb.NoisyCountsClassifier(), "release": "labels"},
-            "learns from noisy counts",
-        ),
+        ({}, {"epsilon": None}, "epsilon is missing"),
+        ({}, {"delta": None}, "delta is missing"),
+        ({}, {"mechanism": "sparse-vector:release=counts"}, "no setting 'release'"),
+        ({}, {"mechanism": "sparse-vector:max_abstentions=500"}, "teachers"),
+        ({}, {"student": sb.NoisyCountsClassifier(), "mechanism": "labels"}, "cannot be trained"),
+        ({"vault": 3}, {}, "vault is 3"),
+        ({"bounds": (0, 1)}, {}, "bounds is nothing that PATEClassifier takes"),
         ({}, {"teacher": _NeverFits()}, "dummy labels"),
     ],
 )
@@ -281,7 +288,7 @@ def test_nonsense_is_refused_before_anything_is_spent(
         terms["relation"] = "replace-one"
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET, **terms)
     model = sb.PATEClassifier(
-        **{"n_teachers": 100, "budget": BUDGET, "ledger": ledger, "random_state": 0, **settings}
+        **{"n_teachers": 100, **BUDGET.to_json(), "ledger": ledger, "random_state": 0, **settings}
     )
     given = {
         "X": data["X"],
@@ -338,7 +345,7 @@ class _OwnPublic(sb.PATEClassifier):
 
     def __init__(self, n_teachers: int = 3, random_state: int | None = 0) -> None:
         super().__init__(
-            n_teachers=n_teachers, budget=sb.PrivacyBudget(200.0, 0.01), random_state=random_state
+            n_teachers=n_teachers, epsilon=200.0, delta=0.01, random_state=random_state
         )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -25,8 +25,8 @@ TEACHERS = 60
 
 
 def labels_model(**settings: Any) -> Any:
-    given = {"n_teachers": TEACHERS, "budget": BUDGET, "teacher": GaussianNB(), **settings}
-    return sb.PATEMultiLabelClassifier(**given)
+    given = {"n_teachers": TEACHERS, **BUDGET.to_json(), "teacher": GaussianNB(), **settings}
+    return sb.PATEClassifier(**given)
 
 
 def fit_labels(model: Any, X: Any = X, y: Any = Y, X_public: Any = X_PUBLIC, **more: Any) -> Any:
@@ -35,7 +35,12 @@ def fit_labels(model: Any, X: Any = X, y: Any = Y, X_public: Any = X_PUBLIC, **m
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"release": "labels"}, {"ballot": "sets"}, {"student": GaussianNB(), "most_named": 2}],
+    [
+        {},
+        {"mechanism": "labels"},
+        {"mechanism": "sets"},
+        {"student": GaussianNB(), "mechanism": "auto:most_named=2"},
+    ],
     ids=str,
 )
 def test_every_label_is_learnt(settings: dict[str, Any]) -> None:
@@ -53,7 +58,7 @@ def test_every_label_is_learnt(settings: dict[str, Any]) -> None:
 
 
 def test_a_number_is_learnt() -> None:
-    model = sb.PATERegressor(n_teachers=TEACHERS, budget=sb.PrivacyBudget(8.0, 1e-5))
+    model = sb.PATERegressor(n_teachers=TEACHERS, epsilon=8.0, delta=1e-5)
     model.fit(X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0))
     truth = 3 * X_NEW[:, 0] - X_NEW[:, 1]
     error = np.sqrt(((model.predict(X_NEW) - truth) ** 2).mean())
@@ -140,21 +145,25 @@ def test_persons_are_protected_together() -> None:
     assert (model.certificate_["unit"], model.certificate_["unit_column"]) == ("user", "patient")
     with pytest.raises(ParameterError, match="units"):
         fit_labels(labels_model(relation="replace-one"), units=ids)
-    replaced = sb.PATERegressor(n_teachers=TEACHERS, budget=BUDGET, relation="replace-one").fit(
-        X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0)
-    )
+    replaced = sb.PATERegressor(
+        n_teachers=TEACHERS, epsilon=BUDGET.epsilon, delta=BUDGET.delta, relation="replace-one"
+    ).fit(X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0))
     assert replaced.certificate_["relation"] == "replace-one"
 
 
 def test_a_delta_of_zero_is_for_quantiles_alone() -> None:
     pure = sb.PrivacyBudget(20.0, 0.0)
     model = sb.PATERegressor(
-        n_teachers=TEACHERS, budget=pure, statistic="quantile", n_queries=5
+        n_teachers=TEACHERS,
+        epsilon=pure.epsilon,
+        delta=pure.delta,
+        mechanism="quantile",
+        n_queries=5,
     ).fit(X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0))
     assert model.certificate_["delta"] == 0
     assert sb.verify_certificate(model.certificate_).ok
     with pytest.raises(ParameterError, match="delta"):
-        sb.PATERegressor(n_teachers=TEACHERS, budget=pure).fit(
+        sb.PATERegressor(n_teachers=TEACHERS, epsilon=pure.epsilon, delta=pure.delta).fit(
             X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0)
         )
 
@@ -164,7 +173,7 @@ def test_a_pickle_holds_nothing_private_and_predicts_alike() -> None:
     marked[5] = 123456.789
     for model in (
         fit_labels(labels_model(), marked),
-        sb.PATERegressor(n_teachers=TEACHERS, budget=BUDGET).fit(
+        sb.PATERegressor(n_teachers=TEACHERS, epsilon=BUDGET.epsilon, delta=BUDGET.delta).fit(
             marked, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0)
         ),
     ):
@@ -181,7 +190,7 @@ def test_a_pickle_holds_nothing_private_and_predicts_alike() -> None:
         ({"y": Y[:, :2]}, "columns"),
         ({"y": Y + 1}, "y"),
         ({"X_public": X}, "holds private records"),
-        ({"ballot": "ranks"}, "ballot"),
+        ({"mechanism": "ranks"}, "mechanism"),
     ],
     ids=lambda value: str(value)[:30],
 )

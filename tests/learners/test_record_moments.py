@@ -17,6 +17,7 @@ from secretballot.bases.integer_model import IntegerModel, model_of_stages
 from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.terms import stated
+from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 
@@ -27,8 +28,8 @@ def plane(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(X: Any, y: Any, X_public: Any, classes: Any = (0, 1), **settings: Any) -> Any:
-    given = {key: settings.pop(key) for key in ("units", "unit_name") if key in settings}
-    model = sb.RecordMomentsClassifier(**{"budget": BUDGET, **settings})
+    given = of_fit(settings)
+    model = sb.RecordMomentsClassifier(**{**BUDGET.to_json(), **settings})
     return model.fit(X, y, X_public=X_public, classes=list(classes), **given)
 
 
@@ -39,7 +40,7 @@ def test_adult_at_small_epsilon_beats_what_voting_reached() -> None:
     y, told = (np.asarray(part[ADULT_TARGET]) for part in (data.train, data.test))
     order = np.random.default_rng(0).permutation(len(other))[:6000]
     pool, held_out = order[:3000], order[3000:]
-    model = fitted(table, y, other.iloc[pool], ADULT_CLASSES, budget=sb.PrivacyBudget(0.5, 1e-5))
+    model = fitted(table, y, other.iloc[pool], ADULT_CLASSES, epsilon=0.5, delta=1e-5)
     # 83.5 is the best that votes reached at this epsilon; 1.3 points are two standard errors
     assert np.mean(model.predict(other.iloc[held_out]) == told[held_out]) > 0.835
     shares = model.predict_proba(other.iloc[held_out])
@@ -77,9 +78,11 @@ def test_users_are_bounded_together_and_named(kind: str) -> None:
     X, y = plane()
     ledger = sb.Ledger.in_memory(dataset="people", budget=BUDGET, unit="user")
     given: dict[str, Any] = {"units": np.arange(2000) // 2, "unit_name": "patient"}
-    model: Any = sb.RecordMomentsClassifier(budget=BUDGET, ledger=ledger)
+    model: Any = sb.RecordMomentsClassifier(
+        epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger
+    )
     if kind == "number":
-        model = sb.RecordMomentsRegressor(budget=BUDGET, ledger=ledger)
+        model = sb.RecordMomentsRegressor(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
         given["bounds"] = (0, 1)
     elif kind == "labels":
         y, given["labels"] = y[:, None], ["high"]
@@ -135,8 +138,8 @@ def test_a_known_request_costs_nothing_and_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"budget": None}, ParameterError, "budget is missing"),
-        ({"budget": sb.PrivacyBudget(1.0, 0.0)}, ParameterError, "delta is 0"),
+        ({"epsilon": None}, ParameterError, "epsilon is missing"),
+        ({"epsilon": 1.0, "delta": 0.0}, ParameterError, "delta is 0"),
         ({"n_stages": 0}, ParameterError, "n_stages"),
         ({"n_stages": 11}, ParameterError, "more than 10"),
         ({"relation": "other"}, ParameterError, "relation"),
@@ -158,7 +161,7 @@ def test_bad_input_gets_a_sentence_and_spends_nothing(
     ledger = sb.Ledger.in_memory(dataset="people", budget=BUDGET)
     if settings.get("relation") == "replace-one":
         ledger = None
-    model = sb.RecordMomentsClassifier(**{"budget": BUDGET, "ledger": ledger, **given})
+    model = sb.RecordMomentsClassifier(**{**BUDGET.to_json(), "ledger": ledger, **given})
     with pytest.raises(error, match=words):
         model.fit(X[:100], **fit)
     assert ledger is None or ledger.releases() == 0
@@ -171,7 +174,7 @@ def skewed_adult(kept: Any) -> tuple[Any, Any]:
     order = np.random.default_rng(0).permutation(len(table))
     private, pool, held_out = np.split(order, [12_000, 17_000])
     pool = pool[kept(table.iloc[pool]).to_numpy()]
-    model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1.0, 1e-5))
+    model = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-5)
     model.fit(
         table.iloc[private], y[private], X_public=table.iloc[pool], classes=list(ADULT_CLASSES)
     )

@@ -21,6 +21,7 @@ from secretballot.learners.moments.stages import MomentTarget
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated
 from secretballot.report.student.export import converted_student
+from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 NAMES = ["cough", "fever"]
@@ -32,8 +33,8 @@ def halves(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(X: Any, y: Any, X_public: Any, labels: Any = NAMES, **settings: Any) -> Any:
-    given = {key: settings.pop(key) for key in ("units", "unit_name") if key in settings}
-    model = sb.RecordMomentsClassifier(**{"budget": BUDGET, **settings})
+    given = of_fit(settings)
+    model = sb.RecordMomentsClassifier(**{**BUDGET.to_json(), **settings})
     return model.fit(X, y, X_public=X_public, labels=labels, **given)
 
 
@@ -51,9 +52,7 @@ def test_every_label_of_a_real_table_is_learnt() -> None:
     private, pool, held_out = np.split(
         np.random.default_rng(0).permutation(len(X)), [18_000, 21_000]
     )
-    model = fitted(
-        X.iloc[private], y.iloc[private], X.iloc[pool], list(y), budget=sb.PrivacyBudget(0.5, 1e-5)
-    )
+    model = fitted(X.iloc[private], y.iloc[private], X.iloc[pool], list(y), epsilon=0.5, delta=1e-5)
     right = (model.predict(X.iloc[held_out]) == y.iloc[held_out].to_numpy()).mean(axis=0)
     # without privacy .840, .728, .747; the larger of both sides .757, .544, .666
     assert (right > [0.815, 0.695, 0.72]).all()
@@ -64,7 +63,8 @@ def test_every_label_of_a_real_table_is_learnt() -> None:
         y.iloc[private],
         X.iloc[pool],
         list(y),
-        budget=sb.PrivacyBudget(0.005, 1e-5),
+        epsilon=0.005,
+        delta=1e-5,
     )
     wrong = (drowned.predict(X.iloc[held_out]) == y.iloc[held_out].to_numpy()).mean(axis=0)
     assert (wrong < right).all()

@@ -42,6 +42,7 @@ from secretballot.learners.training import shards
 from secretballot.report.certificate.terms import stated
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
+from sessions import of_fit
 
 # records in worlds of some dozen points, where there are no others to be public
 pytestmark = pytest.mark.usefixtures("records_may_be_public")
@@ -65,8 +66,10 @@ def priced(
 def fitted(
     X: Any, y: Any, X_public: Any, *, with_student: bool = True, **settings: Any
 ) -> sb.RecordVotesClassifier:
-    given = {"budget": BUDGET, "basis": Cells()} | settings
-    fit = {name: given.pop(name) for name in ("units", "classes", "unit_name") if name in given}
+    given = {**BUDGET.to_json(), "basis": Cells()} | settings
+    fit = of_fit(given)
+    if "classes" in given:
+        fit["classes"] = given.pop("classes")
     model = sb.RecordVotesClassifier(**given)
     learn = model.fit if with_student else model.fit_labels
     return learn(X, y, X_public=X_public, **({"classes": [0, 1]} | fit))
@@ -375,7 +378,7 @@ def test_only_some_points_take_votes() -> None:
         ({"votes_per_record": 0}, "votes_per_record is 0"),
         ({"votes_per_record": 101}, "votes_per_record is 101, and 100 public points take votes"),
         ({"n_queries": 0}, "n_queries is 0"),
-        ({"budget": sb.PrivacyBudget(1.0, 0.0)}, "delta"),
+        ({"epsilon": 1.0, "delta": 0.0}, "delta"),
         ({"basis": Cells}, "basis is a"),
     ],
 )
@@ -417,7 +420,7 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
         lambda: fitted(X, y, X, **settings | {"votes_per_record": 3}),
         lambda: fitted(X, y, X, **settings, classes=[1, 0]),
         lambda: fitted(X, y, X, **settings, n_queries=40),
-        lambda: fitted(X, y, X, **settings | {"budget": sb.PrivacyBudget(0.5, 1e-5)}),
+        lambda: fitted(X, y, X, **settings | {"epsilon": 0.5, "delta": 1e-5}),
     ]
     for other in others:
         with pytest.raises(sb.ParameterError, match="begun with other terms"):
@@ -425,8 +428,8 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     # nor does it get what was released of another kind
     own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
     settings |= {"ledger": own}
-    number = sb.RecordMomentsRegressor(budget=BUDGET, ledger=own, request="first")
-    number.fit(X, y, X_public=X, bounds=(0, 1))
+    number = sb.RecordMomentsRegressor(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=own)
+    number.fit(X, y, X_public=X, bounds=(0, 1), request="first")
     with pytest.raises(sb.ParameterError, match="begun with other terms"):
         fitted(X, y, X, **settings)
 
@@ -437,7 +440,7 @@ def test_it_clones_and_pickles_without_a_private_number() -> None:
     model = fitted(X, X[:, 0] > 0, pool, basis=None, classes=[False, True])
     again = pickle.loads(pickle.dumps(model))
     assert again.predict(pool).tolist() == model.predict(pool).tolist()
-    assert clone(model).budget == model.budget
+    assert clone(model).epsilon == model.epsilon
     shown = {key: value for key, value in vars(model).items() if key.endswith("_")}
     assert not any(isinstance(value, int) and value in (4711, 9422) for value in shown.values())
     assert "4711" not in json.dumps(stated(model.certificate_))
@@ -449,7 +452,7 @@ def test_it_clones_and_pickles_without_a_private_number() -> None:
 @pytest.mark.parametrize(
     "student",
     [
-        None,
+        "auto",
         sb.GraphCountsClassifier(n_modes=30),
         RandomForestClassifier(n_estimators=30, random_state=0),
     ],
@@ -486,7 +489,8 @@ def test_it_learns_adult_better_than_shards() -> None:
         features(pool),
         basis=None,
         classes=list(ADULT_CLASSES),
-        budget=sb.PrivacyBudget(0.5, 1e-5),
+        epsilon=0.5,
+        delta=1e-5,
     )
     # always one class: 76; by 250 teachers under the same budget at most 83
     assert (model.predict(features(new)) == new[ADULT_TARGET]).mean() > 0.82
@@ -500,9 +504,7 @@ class _OwnPublic(sb.RecordVotesClassifier):
     declared."""
 
     def __init__(self, random_state: int | None = 0) -> None:
-        super().__init__(
-            budget=sb.PrivacyBudget(200.0, 1e-3), votes_per_record=1, random_state=random_state
-        )
+        super().__init__(epsilon=200.0, delta=1e-3, votes_per_record=1, random_state=random_state)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"random_state": self.random_state}

@@ -25,6 +25,7 @@ from secretballot.learners.selection.semi_private import private_scores
 from secretballot.learners.training import shards
 from secretballot.learners.training.shards import one_record_each
 from secretballot.report.certificate.plan_checks import total_price
+from sessions import of_fit
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
 RECORDS = [(x, label) for x in (0.5, 1.5, 9.0) for label in (0, 1)]
@@ -97,7 +98,9 @@ def law_of_fit(
     noise = ScriptedChoice()
     monkeypatch.setattr(releasing, "noise_source", lambda: noise)
     X, y = np.array([[x] for x, _ in dataset]), [label for _, label in dataset]
-    sb.SemiPrivateClassifier(budget=PROMISE, **settings).fit(X, y, X_public=PUBLIC, classes=[0, 1])
+    sb.SemiPrivateClassifier(epsilon=PROMISE.epsilon, **settings).fit(
+        X, y, X_public=PUBLIC, classes=[0, 1]
+    )
     return normalised(noise.weights)
 
 
@@ -236,13 +239,13 @@ def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_accounts_of_rec
     loss = np.abs(np.log(law([0, 1]) / law([0]))).max()
     assert EPSILON * 1.01 < loss <= math.log((1 + math.exp(2 * EPSILON)) / 2)
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
-    model = sb.SemiPrivateClassifier(Thresholds(), budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger)
+    model = sb.SemiPrivateClassifier(Thresholds(), epsilon=0.5, ledger=ledger)
     candidates = sb.SemiPrivateClassifier(
         hypotheses=[
             DummyClassifier(strategy="constant", constant=k).fit([[0.0], [1.0]], [0, 1])
             for k in (0, 1)
         ],
-        budget=sb.PrivacyBudget(0.5, 0.0),
+        epsilon=0.5,
         ledger=ledger,
     )
     for learner in (model, candidates):
@@ -267,7 +270,7 @@ def test_a_unit_of_many_records_counts_once(monkeypatch, family):
     laws = []
     for n in (1, 50):
         X, units = np.concatenate([[[0.5], [2.5]], np.full((n, 1), 9.0)]), [1, 2, *[3] * n]
-        model = sb.SemiPrivateClassifier(family, budget=PROMISE)
+        model = sb.SemiPrivateClassifier(family, epsilon=PROMISE.epsilon)
         model.fit(
             X, [0, 1, *[0] * n], X_public=PUBLIC, classes=[0, 1], units=units, unit_name="patient"
         )
@@ -291,7 +294,7 @@ def _line(n: int, seed: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray
 def test_it_comes_within_its_stated_loss_of_the_best_of_all_intervals():
     X, y = _line(20_000, 1)
     public = np.random.default_rng(2).random((2000, 1))
-    model = sb.SemiPrivateClassifier(Intervals(), budget=sb.PrivacyBudget(0.1, 0.0))
+    model = sb.SemiPrivateClassifier(Intervals(), epsilon=0.1)
     model.fit(X, y, X_public=public, classes=[0, 1])
     best = Intervals().erm(X, y)
     loss = (model.predict(X) != y).sum() - (best.predict(X) != y).sum()
@@ -307,7 +310,7 @@ def test_the_order_of_the_classes_is_the_declared_one():
     X = np.arange(200.0)[:, None]
     y = np.where(X[:, 0] > 100, "a", "b")
     for names in (["a", "b"], ["b", "a"]):
-        model = sb.SemiPrivateClassifier(Thresholds("either"), budget=sb.PrivacyBudget(20.0, 0.0))
+        model = sb.SemiPrivateClassifier(Thresholds("either"), epsilon=20.0)
         assert model.fit(X, y, X_public=X, classes=names).score(X, y) > 0.97
 
 
@@ -316,8 +319,9 @@ def test_the_order_of_the_classes_is_the_declared_one():
 
 def _fitted(**settings: Any) -> sb.SemiPrivateClassifier:
     X, y = _line(300, 3)
-    given = {"hypotheses": Intervals(), "budget": sb.PrivacyBudget(0.5, 1e-6)} | settings
-    return sb.SemiPrivateClassifier(**given).fit(X, y, X_public=_points(50), classes=[0, 1])
+    about = {"X_public": _points(50), "classes": [0, 1], **of_fit(settings)}
+    given = {"hypotheses": Intervals(), "epsilon": 0.5} | settings
+    return sb.SemiPrivateClassifier(**given).fit(X, y, **about)
 
 
 def _points(n: int) -> Any:
@@ -344,8 +348,9 @@ def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(
     assert again.hypothesis_ == first.hypothesis_
     assert len(ledger.history()) == 1
     X, y = _line(300, 3)
+    other = clone(again).set_params(ledger=ledger)
     with pytest.raises(sb.ParameterError, match="begun with other"):
-        clone(again).set_params(ledger=ledger).fit(X, y, X_public=_points(60), classes=[0, 1])
+        other.fit(X, y, X_public=_points(60), classes=[0, 1], request="monday")
     with pytest.raises(sb.BudgetError):
         _fitted(ledger=ledger)
 
@@ -361,7 +366,7 @@ def _models() -> list[Any]:
 
 def test_without_public_points_a_model_is_chosen_and_no_label_released():
     X = np.random.default_rng(8).random((200, 1))
-    model = sb.SemiPrivateClassifier(_models(), budget=sb.PrivacyBudget(1.0, 0.0))
+    model = sb.SemiPrivateClassifier(_models(), epsilon=1.0)
     model.fit(X, _models()[2].predict(X), classes=[False, True])
     assert len(model.released_.queries) == 0
     assert sb.verify_certificate(model.certificate_).ok
@@ -387,7 +392,7 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
     X, y = _line(300, 3)
     given = {
         "hypotheses": Intervals(),
-        "budget": sb.PrivacyBudget(0.5, 0.0),
+        "epsilon": 0.5,
         "ledger": ledger,
     } | settings
     call = {"X_public": _points(50), "classes": [0, 1]} | changes
@@ -398,7 +403,7 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
 
 def test_equal_public_points_are_one():
     X, y = _line(300, 3)
-    model = sb.SemiPrivateClassifier(Intervals(), budget=PROMISE)
+    model = sb.SemiPrivateClassifier(Intervals(), epsilon=PROMISE.epsilon)
     model.fit(X, y, X_public=np.tile(_points(10), (5, 1)), classes=[0, 1])
     assert model.n_candidates_ == 10 * 11 // 2 + 1
 
@@ -436,9 +441,10 @@ def test_candidates_of_another_account_are_refused_since_their_price_would_be_lo
     alone, own = (
         sb.PATEClassifier(
             n_teachers=50,
-            budget=sb.PrivacyBudget(1.0, 1e-6),
+            epsilon=1.0,
+            delta=1e-6,
             n_queries=4,
-            release="labels",
+            mechanism="labels",
             ledger=account,
         )
         for account in (None, ledger)
@@ -447,9 +453,7 @@ def test_candidates_of_another_account_are_refused_since_their_price_would_be_lo
         model.fit(X, y, X_public=pool, classes=[0, 1])
 
     def choose(*candidates: object) -> sb.SemiPrivateClassifier:
-        learner = sb.SemiPrivateClassifier(
-            candidates, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger
-        )
+        learner = sb.SemiPrivateClassifier(candidates, epsilon=0.5, ledger=ledger)
         return learner.fit(X, y, X_public=pool, classes=[0, 1])
 
     with pytest.raises(

@@ -45,7 +45,7 @@ def vaulted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept")
     X, y = data(1200, 0)
     sb.train_teachers(
-        None,
+        "logistic",
         X,
         np.array(["no", "yes"])[y],
         classes=["no", "yes"],
@@ -259,7 +259,9 @@ def test_other_teachers_do_not_go_on_with_a_session(
     X, y = data(1200, 5)
     names = np.array(["no", "yes"])[y]
     for place in (tmp_path / "other", None):
-        other = sb.train_teachers(None, X, names, classes=["no", "yes"], n_teachers=K, vault=place)
+        other = sb.train_teachers(
+            "logistic", X, names, classes=["no", "yes"], n_teachers=K, vault=place
+        )
         with pytest.raises(sb.ParameterError, match=r"other terms \(public\)"):
             begun_session(other, LABELS, ledger, 8)
     # teachers trained anew into the old vault's place

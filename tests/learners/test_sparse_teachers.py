@@ -23,7 +23,7 @@ from secretballot.learners.training import trial_fit
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.teachers.rows import as_csr
-from sessions import in_rounds
+from sessions import in_rounds, of_fit
 
 WARDS = [f"w{number}" for number in range(1200)]
 K = 8
@@ -65,9 +65,11 @@ class Noting(ClassifierMixin, BaseEstimator):
 def fitted(
     teacher: Any, private: Any = X, y: Any = Y, points: Any = X_PUBLIC, **more: Any
 ) -> sb.PATEClassifier:
-    budget = sb.PrivacyBudget(epsilon=8.0, delta=1e-5)
-    model = sb.PATEClassifier(teacher, n_teachers=K, budget=budget, random_state=0, **more)
-    model.fit_labels(private, y, X_public=points, classes=["no", "yes"])
+    given = {"X_public": points, "classes": ["no", "yes"], **of_fit(more)}
+    model = sb.PATEClassifier(
+        teacher, n_teachers=K, epsilon=8.0, delta=1e-5, random_state=0, **more
+    )
+    model.fit_labels(private, y, **given)
     return model
 
 
@@ -182,10 +184,11 @@ def test_an_empty_stored_shard_has_its_width(tmp_path: Path) -> None:
 def test_rounds_are_asked_in_the_form_that_teachers_learned_from(tmp_path: Path) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(epsilon=20.0, delta=1e-4))
     terms: dict[str, Any] = {
-        "n_teachers": K, "budget": sb.PrivacyBudget(epsilon=8.0, delta=1e-5), "n_queries": 10,
-        "ledger": ledger, "vault": tmp_path / "v", "request": "one", "random_state": 0,
+        "n_teachers": K, "epsilon": 8.0, "delta": 1e-5, "n_queries": 10,
+        "ledger": ledger, "random_state": 0,
     }  # fmt: skip
     given: dict[str, Any] = {"X_public": X_PUBLIC, "classes": ["no", "yes"]}
+    given |= {"vault": tmp_path / "v", "request": "one"}
     first = in_rounds(BernoulliNB(), BernoulliNB(), **terms).fit(X, Y, **given)
     again = in_rounds(BernoulliNB(), BernoulliNB(), **terms).fit(X, Y, **given)
     assert (first.predict(X_PUBLIC) == again.predict(X_PUBLIC)).all()

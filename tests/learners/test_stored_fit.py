@@ -80,7 +80,7 @@ def sums_of(monkeypatch: pytest.MonkeyPatch, unit: str | None, **data: Any) -> n
         raise InterruptedError
 
     monkeypatch.setattr(estimators, "release_moments", look)
-    model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1, 1e-6), ledger=account(unit))
+    model = sb.RecordMomentsClassifier(epsilon=1, delta=1e-6, ledger=account(unit))
     with pytest.raises(InterruptedError):
         model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
     monkeypatch.undo()
@@ -125,9 +125,7 @@ def test_a_person_with_many_records_is_bounded_once_on_disk_too(
             raise InterruptedError
 
         monkeypatch.setattr(estimators, "release_moments", look)
-        model = sb.RecordMomentsClassifier(
-            budget=sb.PrivacyBudget(1, 1e-6), ledger=account("person")
-        )
+        model = sb.RecordMomentsClassifier(epsilon=1, delta=1e-6, ledger=account("person"))
         with pytest.raises(InterruptedError):
             model.fit(stored, None, X_public=X_PUBLIC, classes=CLASSES)
     moved = np.linalg.norm((found[0] - found[1]).astype(float))
@@ -150,13 +148,13 @@ def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(
         model = sb.PATEClassifier(
             DecisionTreeClassifier(max_depth=3),
             n_teachers=20,
-            budget=sb.PrivacyBudget(5, 1e-4),
-            vault=vault,
+            epsilon=5,
+            delta=1e-4,
             ledger=account("person"),
             n_queries=50,
             random_state=3,
         )
-        model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
+        model.fit(**data, X_public=X_PUBLIC, classes=CLASSES, vault=vault)
         assert model.certificate_["unit"] == "user"
         # before anything was released, the shards were removed; the table is the curator's
         assert not (vault / "shards").exists()
@@ -178,7 +176,7 @@ def test_votes_of_records_on_disk_are_those_in_memory(
     monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
     for data in ({"X": kept(tmp_path, unit), "y": None}, in_memory(unit)):
         model = sb.RecordVotesClassifier(
-            budget=sb.PrivacyBudget(1, 1e-6), votes_per_record=3, ledger=account(unit)
+            epsilon=1, delta=1e-6, votes_per_record=3, ledger=account(unit)
         )
         with pytest.raises(InterruptedError):
             model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
@@ -203,7 +201,7 @@ def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
     for rows_together in (10, 100, 10_000):  # how many stand together follows from their number
         monkeypatch.setattr(shards_module, "ROWS_TOGETHER", rows_together)
         model = sb.RecordVotesClassifier(
-            budget=sb.PrivacyBudget(1, 1e-6), votes_per_record=3, ledger=account("person")
+            epsilon=1, delta=1e-6, votes_per_record=3, ledger=account("person")
         )
         with pytest.raises(InterruptedError):
             model.fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
@@ -230,9 +228,7 @@ def test_a_choice_on_disk_counts_as_in_memory(
     monkeypatch.setattr("secretballot.learners.selection.candidates.choose_by_scores", look)
     monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
     for data in ({"X": kept(tmp_path, unit, 150), "y": None}, in_memory(unit, 150)):
-        model = sb.SemiPrivateClassifier(
-            models, budget=sb.PrivacyBudget(1, 0.0), ledger=account(unit)
-        )
+        model = sb.SemiPrivateClassifier(models, epsilon=1, ledger=account(unit))
         with pytest.raises(InterruptedError):
             model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
     assert scores[0] == scores[1]
@@ -245,11 +241,11 @@ def test_public_points_that_are_rows_on_disk_are_refused(tmp_path: Path, n_point
     points = in_memory(None)["X"][::-1][:n_points]
     models = [DecisionTreeClassifier(random_state=s).fit(X_PUBLIC, X_PUBLIC[:, 1]) for s in (0, 1)]
     for model in (
-        sb.PATEClassifier("tree", n_teachers=20, budget=budget),
-        in_rounds("tree", n_teachers=20, budget=budget),
-        sb.RecordMomentsClassifier(budget=budget),
-        sb.RecordVotesClassifier(budget=budget),
-        sb.SemiPrivateClassifier(models, budget=sb.PrivacyBudget(1, 0.0)),
+        sb.PATEClassifier("tree", n_teachers=20, epsilon=budget.epsilon, delta=budget.delta),
+        in_rounds("tree", n_teachers=20, epsilon=budget.epsilon, delta=budget.delta),
+        sb.RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta),
+        sb.RecordVotesClassifier(epsilon=budget.epsilon, delta=budget.delta),
+        sb.SemiPrivateClassifier(models, epsilon=1),
     ):
         with pytest.raises(DataError, match="X_public holds private records"):
             model.fit(table, None, X_public=points, classes=CLASSES)
@@ -314,7 +310,8 @@ def test_only_one_file_has_positions(tmp_path: Path, place_in: Callable[[Path], 
         model = sb.PATEClassifier(
             "tree",
             n_teachers=5,
-            budget=sb.PrivacyBudget(5, 1e-4),
+            epsilon=5,
+            delta=1e-4,
             relation="replace-one",
             ledger=ledger,
         )
@@ -367,9 +364,9 @@ def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path: Path) -> Non
 def test_without_a_vault_nothing_is_left_but_the_table(tmp_path: Path) -> None:
     table = kept(tmp_path)
     for model in (
-        sb.PATEClassifier("tree", n_teachers=20, budget=sb.PrivacyBudget(5, 1e-4)),
-        in_rounds("tree", n_teachers=20, budget=sb.PrivacyBudget(5, 1e-4)),
-        sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(5, 1e-4)),
+        sb.PATEClassifier("tree", n_teachers=20, epsilon=5, delta=1e-4),
+        in_rounds("tree", n_teachers=20, epsilon=5, delta=1e-4),
+        sb.RecordMomentsClassifier(epsilon=5, delta=1e-4),
     ):
         model.fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
         assert model.n_features_in_ == table.n_columns
@@ -382,8 +379,8 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> Non
     table = kept(tmp_path)
     budget = sb.PrivacyBudget(5, 1e-4)
     for model in (
-        sb.RecordMomentsClassifier(budget=budget),
-        sb.PATEClassifier(n_teachers=20, budget=budget),
+        sb.RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta),
+        sb.PATEClassifier(n_teachers=20, epsilon=budget.epsilon, delta=budget.delta),
     ):
         for given, words in (
             ({"y": rows()["ill"]}, "y is given beside a stored table"),
@@ -400,6 +397,6 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> Non
     persons = tmp_path / "persons"
     persons.mkdir()
     with pytest.raises(ParameterError, match="about single records"):
-        sb.RecordMomentsClassifier(budget=budget, relation="replace-one").fit(
-            kept(persons, "person"), None, X_public=X_PUBLIC, classes=CLASSES
-        )
+        sb.RecordMomentsClassifier(
+            epsilon=budget.epsilon, delta=budget.delta, relation="replace-one"
+        ).fit(kept(persons, "person"), None, X_public=X_PUBLIC, classes=CLASSES)

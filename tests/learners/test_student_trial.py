@@ -25,10 +25,10 @@ class LabelsAlone(sb.PATEClassifier):
 
 LEARNERS: list[tuple[Any, dict[str, Any]]] = [
     (sb.PATEClassifier, {**TEACHERS, "n_queries": 100}),
-    (sb.PATEClassifier, {**TEACHERS, "release": "counts"}),
-    (sb.PATEClassifier, {**TEACHERS, "estimate_epsilon": 0.5}),
+    (sb.PATEClassifier, {**TEACHERS, "mechanism": "counts"}),
+    (sb.PATEClassifier, {**TEACHERS, "n_queries": "estimate:epsilon=0.5"}),
     (in_rounds, {**TEACHERS, "n_queries": 60, "round_size": 30}),
-    (in_rounds, {**TEACHERS, "estimate_epsilon": 0.5, "round_size": 60}),
+    (in_rounds, {**TEACHERS, "n_queries": "estimate:epsilon=0.5", "round_size": 60}),
     (LabelsAlone, TEACHERS),
     (sb.RecordMomentsClassifier, {}),
     (sb.RecordVotesClassifier, {}),
@@ -40,9 +40,9 @@ def ledger_of(learner: Any) -> sb.Ledger:
     return sb.Ledger.in_memory(dataset="people", budget=BUDGET, **terms)
 
 
-def fit(model: Any) -> Any:
+def fit(model: Any, **more: Any) -> Any:
     points = {"public_features": True} if type(model) is LabelsAlone else {"X_public": X_PUBLIC}
-    return model.fit(X, Y, classes=NAMES.tolist(), **points)
+    return model.fit(X, Y, classes=NAMES.tolist(), **points, **more)
 
 
 @pytest.mark.parametrize(("learner", "settings"), LEARNERS)
@@ -51,7 +51,7 @@ def test_a_student_that_cannot_work_costs_nothing(
     learner: Any, settings: dict[str, Any], student: Any
 ) -> None:
     ledger = ledger_of(learner)
-    model = learner(student=student, budget=BUDGET, ledger=ledger, **settings)
+    model = learner(student=student, **BUDGET.to_json(), ledger=ledger, **settings)
     with pytest.raises(sb.ParameterError, match=r"RuntimeError: no .*Nothing was spent"):
         fit(model)
     assert ledger.history() == []
@@ -62,7 +62,10 @@ def test_a_student_that_cannot_work_costs_nothing(
 def test_a_student_of_counts_costs_nothing_where_labels_are_released() -> None:
     ledger = ledger_of(sb.RecordMomentsClassifier)
     model = sb.RecordMomentsClassifier(
-        student=sb.NoisyCountsClassifier(), budget=BUDGET, ledger=ledger
+        student=sb.NoisyCountsClassifier(),
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
+        ledger=ledger,
     )
     with pytest.raises(sb.ParameterError, match="counts"):
         fit(model)
@@ -71,15 +74,19 @@ def test_a_student_of_counts_costs_nothing_where_labels_are_released() -> None:
 
 def test_a_release_that_is_stored_is_not_tried_again() -> None:
     ledger = ledger_of(sb.PATEClassifier)
-    settings = {**TEACHERS, "release": "counts", "n_queries": 100}
-    model = sb.PATEClassifier(budget=BUDGET, ledger=ledger, request="one", **settings)
-    fit(model)
+    settings = {**TEACHERS, "mechanism": "counts", "n_queries": 100}
+    model = sb.PATEClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger, **settings)
+    fit(model, request="one")
     # it is about labels that were paid for long ago, so the release's own sentence is the right one
     other = sb.PATEClassifier(
-        student=NeverLearns(), budget=BUDGET, ledger=ledger, request="one", **settings
+        student=NeverLearns(),
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
+        ledger=ledger,
+        **settings,
     )
     with pytest.raises(sb.DataError, match="stays paid for"):
-        fit(other)
+        fit(other, request="one")
 
 
 def failed_shards(teacher: Any, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -98,9 +105,9 @@ def failed_shards(teacher: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(
         "secretballot.learners.training.table.assign_shards", lambda *_, **__: shards
     )
-    sb.PATEClassifier(teacher, n_teachers=20, budget=BUDGET, n_queries=20).fit(
-        X, np.array(["a", "b", "c"])[y], X_public=X_PUBLIC, classes=["a", "b", "c"]
-    )
+    sb.PATEClassifier(
+        teacher, n_teachers=20, epsilon=BUDGET.epsilon, delta=BUDGET.delta, n_queries=20
+    ).fit(X, np.array(["a", "b", "c"])[y], X_public=X_PUBLIC, classes=["a", "b", "c"])
     (ensemble,) = found
     return sum(one is None for one in ensemble._teachers)
 

@@ -39,7 +39,7 @@ def trained(vault: Path | None, **changes: Any) -> sb.TrainedTeachers:
         "vault": vault,
         **changes,
     }
-    return sb.train_teachers(None, given.pop("X"), given.pop("y"), **given)
+    return sb.train_teachers("logistic", given.pop("X"), given.pop("y"), **given)
 
 
 def opened(teachers: sb.TrainedTeachers, points: Any = POINTS) -> list[list[int]]:

@@ -20,6 +20,7 @@ import secretballot as sb
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
+from secretballot.learners.labelers import labeler as labeler_module
 from secretballot.learners.labelers.algorithms import (
     Agnostic,
     BudgetSplit,
@@ -29,6 +30,7 @@ from secretballot.learners.labelers.algorithms import (
     error_constants,
 )
 from secretballot.learners.labelers.universal import UniversalSession
+from sessions import of_fit
 
 ASKED = PrivacyBudget(1.0, 1e-6)
 RNG = np.random.default_rng(0)
@@ -67,7 +69,7 @@ def ledger_at(folder: Path, budget: PrivacyBudget = ASKED) -> Ledger:
 
 def settings(folder: Path | None = None, **changes: Any) -> dict[str, Any]:
     given: dict[str, Any] = {
-        "budget": ASKED,
+        **ASKED.to_json(),
         "n_first": 30,
         "max_abstentions": 2,
         "n_teachers": 350,
@@ -83,13 +85,17 @@ def labeler_of(**given: Any) -> sb.Labeler:
     return sb.Labeler(Universal(**own), **{"hypotheses": Thresholds(), **given})
 
 
+def fit_of(given: dict[str, Any], **call: Any) -> sb.Labeler:
+    call = {"X": X, "y": Y, "classes": NAMES, **of_fit(given), **call}
+    return labeler_of(**given).fit(**call)
+
+
 def fitted(folder: Path | None = None, **changes: Any) -> sb.Labeler:
-    return labeler_of(**settings(folder, **changes)).fit(X, Y, classes=NAMES)
+    return fit_of(settings(folder, **changes))
 
 
-def reopened(folder: Path, **changes: Any) -> sb.Labeler:
-    given = {"n_first": 1, "ledger": None, "budget": None} | changes
-    return labeler_of(**settings(folder, **given)).reopen()
+def reopened(folder: Path, request: str | None = None) -> sb.Labeler:
+    return labeler_of(n_first=1, relation="replace-one").reopen(folder / "vault", request=request)
 
 
 def true_label(points: np.ndarray) -> np.ndarray:
@@ -212,8 +218,7 @@ def test_a_sample_of_the_points_gives_fewer_candidates(known):
 def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_delta_is_spent(
     tmp_path: Path,
 ):
-    labeler = labeler_of(**settings(tmp_path))
-    labeler.fit(X, Y, classes=NAMES, X_public=QUESTIONS)
+    labeler = fit_of(settings(tmp_path), X_public=QUESTIONS)
     ledger = ledger_at(tmp_path)
     assert (ledger.spent().epsilon, ledger.spent().delta, len(ledger.history())) == (1.0, 0.0, 1)
     assert labeler.ask_many(QUESTIONS).labels.tolist() == true_label(QUESTIONS).tolist()
@@ -226,7 +231,7 @@ def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_del
     again = reopened(tmp_path)
     assert again.session_.describe() == labeler.session_.describe()
     with pytest.raises(sb.ParameterError, match="other public points"):
-        labeler_of(**settings(tmp_path)).fit(X, Y, classes=NAMES, X_public=QUESTIONS[1:])
+        fit_of(settings(tmp_path), X_public=QUESTIONS[1:])
     assert len(ledger.history()) == 1
     assert not list((tmp_path / "vault").glob(BOOKS[0]))
 
@@ -376,7 +381,7 @@ def test_of_two_processes_that_switch_one_draws(tmp_path: Path):
 
 def test_a_second_part_that_was_not_reserved_in_time_is_reserved_by_the_next_start(tmp_path: Path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sb.Labeler, "_reserve_second", _crash)
+        patch.setattr(labeler_module, "UniversalSession", _crash)
         with pytest.raises(KeyboardInterrupt):
             fitted(tmp_path)
     assert len(ledger_at(tmp_path).history()) == 1
@@ -395,10 +400,10 @@ def _crash(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "call", "words"),
     [
-        ({"budget": PrivacyBudget(1.0, 0.0)}, {}, "delta"),
+        ({"epsilon": 1.0, "delta": 0.0}, {}, "delta"),
         ({"epsilon_share": math.nan}, {}, "epsilon_share"),
         ({"n_first": 0}, {}, "n_first"),
-        ({"calibration": "paper", "budget": PrivacyBudget(60.0, 1e-6)}, {}, "epsilon"),
+        ({"calibration": "paper", "epsilon": 60.0, "delta": 1e-6}, {}, "epsilon"),
         ({"n_teachers": 10**6}, {}, "n_records is 30000"),
         ({"hypotheses": DecisionStumps(2)}, {}, "columns"),
         ({}, {"classes": ["a", "b", "c"]}, "classes has 3"),
@@ -421,7 +426,7 @@ def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(
         **settings(),
     } | changes
     with pytest.raises((sb.ParameterError, sb.DataError), match=words) as refusal:
-        labeler_of(**given).fit(**{"X": X, "y": Y, "classes": NAMES} | call)
+        fit_of(given, **call)
     assert str(refusal.value).rstrip().endswith(".")
     assert ledger.history() == []
     assert not list((tmp_path / "vault").glob(BOOKS[0]))
@@ -456,11 +461,11 @@ def test_a_plan_goes_on_only_with_the_settings_and_the_data_it_began_with(tmp_pa
         with pytest.raises(sb.ParameterError, match="other settings"):
             fitted(tmp_path, **changes)
     with pytest.raises(sb.DataError, match="other data"):
-        labeler_of(**settings(tmp_path)).fit(X[::-1], Y, classes=NAMES)
+        fit_of(settings(tmp_path), X=X[::-1])
     with pytest.raises(sb.ParameterError, match="other settings"):
-        labeler_of(hypotheses=Intervals(), **settings(tmp_path)).reopen()
+        labeler_of(hypotheses=Intervals(), relation="replace-one").reopen(tmp_path / "vault")
     with pytest.raises(sb.DataError, match="no universal labeler 'another'"):
         reopened(tmp_path, request="another")
-    with pytest.raises(sb.ParameterError, match="vault is None"):
-        labeler_of().reopen()
+    with pytest.raises(sb.ParameterError, match="vault is 3"):
+        labeler_of().reopen(3)
     assert len(ledger_at(tmp_path).history()) == history

@@ -140,7 +140,8 @@ class World:
         labeler = sb.Labeler(
             f"universal:n_first={len(QUERIES)},epsilon_share={self.share}",
             self.hypotheses,
-            budget=BUDGET,
+            epsilon=BUDGET.epsilon,
+            delta=BUDGET.delta,
             relation="replace-one",
         )
         X, y = np.array([[x] for x, _ in records]), [label for _, label in records]
@@ -318,7 +319,8 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
         labeler = sb.Labeler(
             "universal:n_first=1000,epsilon_share=0.1",
             hypotheses,
-            budget=ASKED,
+            epsilon=ASKED.epsilon,
+            delta=ASKED.delta,
             relation="replace-one",
             ledger=ledger,
         )

@@ -11,6 +11,7 @@ import secretballot_verify as second
 from secretballot.accounting import table_labels, teacher_shape
 from secretballot.accounting.recipes import right_chance
 from secretballot.exceptions import ParameterError
+from secretballot.learners.training.targets import Target
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100
@@ -38,7 +39,12 @@ def votes(ones: Any) -> sb.Votes:
 
 def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     model = sb.PATEClassifier(
-        n_teachers=K, budget=BUDGET, mechanism="vote-table", n_queries=60, random_state=0
+        n_teachers=K,
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
+        mechanism="vote-table",
+        n_queries=60,
+        random_state=0,
     ).fit(X, Y, X_public=POOL, classes=[0, 1])
     assert np.mean(model.predict(POOL) == (POOL[:, 0] > 0.1)) > 0.8
     certificate = model.certificate_
@@ -50,9 +56,9 @@ def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     own = second.price_of(event, certificate["epsilon"], certificate["delta"])
     assert own.upper <= certificate["delta"] * (1 + second.ERROR)
     # as many queries as leave the usual margin right
-    terms = sb.PATEClassifier(n_teachers=K, budget=BUDGET, mechanism="vote-table").planned_terms(
-        teacher_shape(10_000, 2, K)
-    )
+    terms = sb.PATEClassifier(
+        n_teachers=K, epsilon=BUDGET.epsilon, delta=BUDGET.delta, mechanism="vote-table"
+    ).planned_terms(Target.of_classes([0, 1]), 10_000)
     assert 60 < terms.shape.n_queries < 10_000
     assert right_chance(terms.mechanism, 0.6 * K, terms.shape) == pytest.approx(0.95, abs=0.01)
 

@@ -8,7 +8,7 @@ from sklearn.naive_bayes import GaussianNB
 import secretballot as sb
 from noisy_plans import calibrated
 from secretballot.learners.training.inputs import class_indices
-from sessions import in_rounds
+from sessions import in_rounds, of_fit
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 P = np.random.default_rng(0).normal(size=(30, 2))
@@ -69,9 +69,11 @@ def test_a_session_says_what_it_takes(teachers, given, sentence):
     ],
 )
 def test_a_fit_says_what_it_takes_before_it_trains(learner, given, sentence):
-    model = learner(GaussianNB(), budget=BUDGET, n_teachers=2, progress=pytest.fail, **given)
+    ledger = given.get("ledger")
+    model = learner(GaussianNB(), **BUDGET.to_json(), n_teachers=2, ledger=ledger)
+    about = {"classes": [0, 1], "progress": pytest.fail, **of_fit(dict(given))}
     with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
-        model.fit(P, Y, X_public=P + 0.01, classes=[0, 1])
+        model.fit(P, Y, X_public=P + 0.01, **about)
 
 
 @pytest.mark.parametrize(

@@ -80,30 +80,26 @@ def given(tmp_path: Path) -> Path:
     ).released
     X = np.random.default_rng(1).normal(size=(2000, 3))
     y = np.where(X[:, 0] > 0, "yes", "no")
-    chosen = sb.SemiPrivateClassifier(budget=sb.PrivacyBudget(1.0, 0.0)).fit(
-        X, y, X_public=points, classes=["no", "yes"]
-    )
+    chosen = sb.SemiPrivateClassifier(epsilon=1.0).fit(X, y, X_public=points, classes=["no", "yes"])
     released["chosen"] = chosen.released_
-    moments = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1.0, 1e-5)).fit(
+    moments = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-5).fit(
         X, y, X_public=points, classes=["no", "yes"]
     )
     released["moments"] = moments.released_
-    sums = sb.RecordMomentsRegressor(budget=sb.PrivacyBudget(1.0, 1e-5))
+    sums = sb.RecordMomentsRegressor(epsilon=1.0, delta=1e-5)
     released["sums"] = sums.fit(X, X[:, 0], X_public=points, bounds=(-3, 3)).released_
     labels = (X > 0).astype(int)
-    several = sb.PATEMultiLabelClassifier(n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
+    several = sb.PATEClassifier(n_teachers=40, epsilon=4.0, delta=1e-5)
     several.fit_labels(X, labels, X_public=points, labels=["a", "b", "c"])
     released["several"] = several.released_
-    number = sb.PATERegressor(n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
+    number = sb.PATERegressor(n_teachers=40, epsilon=4.0, delta=1e-5)
     number.fit_labels(X, X[:, 0], X_public=points, bounds=(-3.0, 3.0))
     released["number"] = number.released_
     for name, values in released.items():
         (folder / f"{name}.json").write_text(json.dumps(values.to_json()))
     account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))
-    model = sb.PATEClassifier(
-        n_teachers=20, budget=sb.PrivacyBudget(4.0, 1e-5), ledger=account, request="once"
-    )
-    model.fit(X, y, X_public=points, classes=["no", "yes"])
+    model = sb.PATEClassifier(n_teachers=20, epsilon=4.0, delta=1e-5, ledger=account)
+    model.fit(X, y, X_public=points, classes=["no", "yes"], request="once")
     (folder / "account.pickle").write_bytes(pickle.dumps(account))
     return folder
 

@@ -30,7 +30,7 @@ Y = np.array(CLASSES)[np.digitize(X[:, 0], [-0.5, 0.5])]
 
 @pytest.fixture(scope="module")
 def model() -> sb.RecordMomentsClassifier:
-    fresh = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(4.0, 1e-5))
+    fresh = sb.RecordMomentsClassifier(epsilon=4.0, delta=1e-5)
     return fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
 
 
@@ -57,7 +57,7 @@ def test_auto_is_the_model_itself_on_frames_too(tmp_path: Path) -> None:
         }
     )
     y = np.where(table["age"] > 50, "old", "young")
-    fresh = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(4.0, 1e-5))
+    fresh = sb.RecordMomentsClassifier(epsilon=4.0, delta=1e-5)
     model = fresh.fit(table[:600], y[:600], X_public=table[600:], classes=["old", "young"])
     written = write_release(
         tmp_path / "release", model.released_, student="auto", X_public=table[600:]
@@ -70,7 +70,7 @@ def test_auto_is_the_model_itself_on_frames_too(tmp_path: Path) -> None:
 
 def test_a_basis_of_landmarks_is_made_anew_too(tmp_path: Path) -> None:
     basis = sb.bases.KernelBasis(n_landmarks=40, random_state=3)
-    fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
+    fresh = sb.RecordMomentsClassifier(basis, epsilon=4.0, delta=1e-5)
     model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
     publish(tmp_path / "release", ReleaseJob(model.released_, ReleasedWeights(), POINTS))
     student = sb.load_student(tmp_path / "release" / "student.onnx")
@@ -82,7 +82,7 @@ def test_a_basis_of_landmarks_is_made_anew_too(tmp_path: Path) -> None:
 
 def test_a_basis_of_a_graph_is_made_anew(tmp_path: Path) -> None:
     basis = sb.bases.GraphBasis(n_modes=20)
-    fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
+    fresh = sb.RecordMomentsClassifier(basis, epsilon=4.0, delta=1e-5)
     model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
     publish(tmp_path / "release", ReleaseJob(model.released_, ReleasedWeights(), POINTS))
     student = sb.load_student(tmp_path / "release" / "student.onnx")
@@ -91,7 +91,7 @@ def test_a_basis_of_a_graph_is_made_anew(tmp_path: Path) -> None:
 
 def test_a_model_of_embedded_rows_is_not_made_anew(tmp_path: Path) -> None:
     basis = sb.bases.EmbeddedBasis(PCA(2))
-    fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
+    fresh = sb.RecordMomentsClassifier(basis, epsilon=4.0, delta=1e-5)
     model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
     with pytest.raises(DataError, match="publish a student that learns"):
         model_of_certificate(ReleaseJob(model.released_, ReleasedWeights(), POINTS))
@@ -137,13 +137,13 @@ NAMES = ["cough", "=fever", "rash"]
 
 @pytest.fixture(scope="module")
 def number() -> sb.RecordMomentsRegressor:
-    fresh = sb.RecordMomentsRegressor(budget=sb.PrivacyBudget(4.0, 1e-5))
+    fresh = sb.RecordMomentsRegressor(epsilon=4.0, delta=1e-5)
     return fresh.fit(X, 3 * X[:, 0], X_public=POINTS, bounds=(-4, 4.5))
 
 
 @pytest.fixture(scope="module")
 def several() -> sb.RecordMomentsClassifier:
-    fresh = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(4.0, 1e-5))
+    fresh = sb.RecordMomentsClassifier(epsilon=4.0, delta=1e-5)
     return fresh.fit(X, (X > [0.0, 0.5, 1.0]).astype(int), X_public=POINTS, labels=NAMES)
 
 

@@ -28,8 +28,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release folder that nobody has signed."""
     X = np.random.default_rng(0).normal(size=(400, 2))
     budget = sb.PrivacyBudget(20.0, 1e-3)
-    model = sb.PATEClassifier(n_teachers=20, n_queries=5, budget=budget, request="one")
-    model.fit(X, X[:, 0] > 0, X_public=X[:40] + 0.1, classes=[False, True])
+    model = sb.PATEClassifier(
+        n_teachers=20, n_queries=5, epsilon=budget.epsilon, delta=budget.delta
+    )
+    model.fit(X, X[:, 0] > 0, X_public=X[:40] + 0.1, classes=[False, True], request="one")
     folder = tmp_path_factory.mktemp("published") / "release"
     sb.write_release(folder, model.released_, without=["report"])
     return folder

@@ -25,12 +25,12 @@ BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 
 
 def number(**settings: Any) -> sb.PATERegressor:
-    model = sb.PATERegressor(n_teachers=40, budget=BUDGET, **settings)
+    model = sb.PATERegressor(n_teachers=40, epsilon=BUDGET.epsilon, delta=BUDGET.delta, **settings)
     return model.fit(X, 3 * X[:, 0], X_public=POINTS, bounds=(-4.0, 4.5))
 
 
-def several(**settings: Any) -> sb.PATEMultiLabelClassifier:
-    model = sb.PATEMultiLabelClassifier(n_teachers=40, budget=BUDGET, **settings)
+def several(**settings: Any) -> sb.PATEClassifier:
+    model = sb.PATEClassifier(n_teachers=40, epsilon=BUDGET.epsilon, delta=BUDGET.delta, **settings)
     return model.fit(X, (X > [0.0, 0.5, 1.0]).astype(int), X_public=POINTS, labels=NAMES)
 
 
@@ -40,7 +40,7 @@ def means() -> sb.PATERegressor:
 
 
 @pytest.fixture(scope="module")
-def counts() -> sb.PATEMultiLabelClassifier:
+def counts() -> sb.PATEClassifier:
     return several()
 
 
@@ -57,12 +57,12 @@ def confirmed(folder: Path) -> bool:
     return True
 
 
-@pytest.mark.parametrize("settings", [{}, {"statistic": "quantile"}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"mechanism": "quantile"}], ids=str)
 def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[str, Any]) -> None:
     model = number(**settings)
     made = sb.write_release(tmp_path / "release", model.released_, student="auto", X_public=POINTS)
     assert confirmed(made.path)
-    answers = pd.read_csv(made.path / "answers.csv")
+    answers = pd.read_csv(made.path / "answers.csv", float_precision="round_trip")
     assert answers["query"].tolist() == model.released_.rows.tolist()
     assert answers["value"].tolist() == model.released_.values[:, 0].tolist()
     student = sb.load_student(made.path / "student.onnx")
@@ -80,8 +80,8 @@ def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[st
     "settings",
     [
         {},
-        {"ballot": "sets", "release": "labels"},
-        {"most_named": 1},
+        {"mechanism": "sets:release=labels"},
+        {"mechanism": "auto:most_named=1"},
     ],
     ids=str,
 )
@@ -166,7 +166,7 @@ def test_both_verifiers_refuse_other_answers(
 
 
 def test_labels_that_are_too_many_for_sets_are_refused_before_sets_are_listed(
-    tmp_path: Path, counts: sb.PATEMultiLabelClassifier
+    tmp_path: Path, counts: sb.PATEClassifier
 ) -> None:
     folder = sb.write_release(tmp_path / "r", counts.released_, without=["report"]).path
     document = json.loads((folder / "certificate.json").read_text())
@@ -178,7 +178,7 @@ def test_labels_that_are_too_many_for_sets_are_refused_before_sets_are_listed(
 
 
 def test_a_release_is_made_again_byte_for_byte(
-    tmp_path: Path, means: sb.PATERegressor, counts: sb.PATEMultiLabelClassifier
+    tmp_path: Path, means: sb.PATERegressor, counts: sb.PATEClassifier
 ) -> None:
     for place, model in enumerate((means, counts)):
         folder = tmp_path / str(place)

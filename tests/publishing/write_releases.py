@@ -81,14 +81,15 @@ def main() -> None:
     X, y = _private_records(private)
     account = pickle.loads((given / "account.pickle").read_bytes())
     settings = {
-        "budget": sb.PrivacyBudget(4.0, 1e-5),
+        "epsilon": 4.0,
+        "delta": 1e-5,
         "ledger": account,
-        "request": "once",
-        "release": "counts",
+        "mechanism": "counts",
         "random_state": 0,
     }
     model = sb.PATEClassifier(student=LogisticRegression(), n_teachers=20, **settings)
-    model.fit(X, y, X_public=points, classes=["no", "yes"])  # which finds its answers in the ledger
+    about = {"X_public": points, "classes": ["no", "yes"], "request": "once"}
+    model.fit(X, y, **about)  # which finds its answers in the ledger
     write_release(
         out / "fitted",
         model.released_,

@@ -13,7 +13,7 @@ from secretballot.hypotheses import Thresholds
 from secretballot.queries import DisagreementSampling, MarginSampling, PassiveSampling, PublicPool
 from secretballot.queries.base import LabelledRows
 from secretballot.queries.coverage import scaled_points
-from secretballot.queries.oracle import LearnerFits, LogisticFits, OracleRegion
+from secretballot.queries.oracle import LogisticFits, OracleRegion
 from secretballot.queries.uncertainty import PoolLearner
 from secretballot.released import ReleasedLabels
 
@@ -41,7 +41,7 @@ def test_on_the_line_it_is_the_region_of_the_halfspaces(slack, kind):
     labels[[2, 17]] ^= 1
     whole = Thresholds("either").version_space()
     fits = (
-        LearnerFits(PoolLearner(LINEAR, pool_of(X)))
+        PoolLearner(LINEAR, pool_of(X))
         if kind == "learner"
         else LogisticFits(scaled_points(X), 1e4)
     )
@@ -130,16 +130,16 @@ def test_fits_together_are_the_fits_one_by_one():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
     learner = PoolLearner(LogisticRegression(C=10.0, max_iter=5000, tol=1e-10), pool_of(X))
-    batched, single = LogisticFits(X, 10.0), LearnerFits(learner)
+    batched, single = LogisticFits(X, 10.0), learner
     answers = known(np.arange(50), rng.integers(0, 2, 50), rng.random(50))
     rows, labels, weights = (
         np.arange(50, 80),
         rng.integers(0, 2, 30),
         10.0 ** rng.uniform(-1, 3, 30),
     )
-    plain = single.fit(answers)
+    plain = single.fit_known(answers)
     np.testing.assert_allclose(
-        batched.fit(answers), [*plain.intercept_, *plain.coef_[0]], atol=1e-3
+        batched.fit_known(answers), [*plain.intercept_, *plain.coef_[0]], atol=1e-3
     )
     for theta, model in zip(
         batched.force(answers, rows, labels, weights),

@@ -8,7 +8,6 @@ from secretballot.queries import (
     PublicPool,
     QuerySelector,
     QueryStrategy,
-    check_proposal,
 )
 
 POOL = PublicPool(X=np.zeros((10, 1)), classes=(0, 1), n_queries=5, random_state=0)
@@ -51,8 +50,10 @@ class Scripted(QueryStrategy, QuerySelector):
     ],
 )
 def test_proposals_that_cannot_be_asked_are_refused(rows, asked, mend):
+    selector = CheckedSelector(Scripted(asked, rows), POOL)
+    selector.propose(3)
     with pytest.raises(DataError, match=mend):
-        check_proposal(rows, 3, POOL, asked)
+        selector.propose(3)
 
 
 def test_the_guard_remembers_what_was_proposed():

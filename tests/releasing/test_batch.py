@@ -324,7 +324,7 @@ def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_a
 
     rows, labels = np.arange(240.0).reshape(120, 2) % 7, np.arange(120) % 2
     teachers = sb.train_teachers(
-        None, rows, labels, classes=[0, 1], n_teachers=40, relation="replace-one"
+        "logistic", rows, labels, classes=[0, 1], n_teachers=40, relation="replace-one"
     )
     votes = teachers.vote(teachers.points(rows[:5]))
     budget = sb.PrivacyBudget(1000.0, 1e-6)

@@ -22,9 +22,9 @@ BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 def model(request: Any) -> sb.RecordVotesClassifier:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4711, 2))
-    return sb.RecordVotesClassifier(budget=BUDGET, votes_per_record=6, relation=request.param).fit(
-        X, X[:, 0] > 0, X_public=rng.normal(size=(80, 2)), classes=[False, True]
-    )
+    return sb.RecordVotesClassifier(
+        epsilon=BUDGET.epsilon, delta=BUDGET.delta, votes_per_record=6, relation=request.param
+    ).fit(X, X[:, 0] > 0, X_public=rng.normal(size=(80, 2)), classes=[False, True])
 
 
 def test_the_folder_is_whole_and_both_verifiers_confirm_it(

@@ -41,7 +41,7 @@ def test_the_forecast_holds_for_real_runs() -> None:
     (private, labels), (pool, _), (new, truth) = (rows(n, 5 + n) for n in (6000, 500, 20_000))
     reached = []
     for _ in range(5):
-        model = sb.RecordMomentsClassifier(budget=task.budget)
+        model = sb.RecordMomentsClassifier(epsilon=task.budget.epsilon, delta=task.budget.delta)
         model.fit(private, labels, X_public=pool, classes=[0, 1])
         reached.append(float((model.predict(new) == truth).mean()))
     assert told.student_accuracy.low < np.mean(reached) < told.student_accuracy.high

@@ -20,7 +20,7 @@ def records(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(n: int, seed: int = 0, **settings: Any) -> sb.RecordMomentsClassifier:
-    model = sb.RecordMomentsClassifier(**{"budget": BUDGET, **settings})
+    model = sb.RecordMomentsClassifier(**{**BUDGET.to_json(), **settings})
     return model.fit(*records(n, seed), X_public=POOL, classes=[0, 1])
 
 
@@ -65,11 +65,11 @@ def test_it_follows_from_released_values_and_a_seed(monkeypatch: pytest.MonkeyPa
 def test_where_it_makes_no_difference_or_cannot_be_known_nothing_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    labels = sb.RecordMomentsClassifier(budget=BUDGET)
+    labels = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta)
     X, y = records(300, 0)
     assert spread_of(labels.fit(X, y, classes=[0, 1], public_features=True), X) is None
     first = fitted(300)
-    later = sb.RecordMomentsClassifier(budget=BUDGET)
+    later = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta)
     later.fit(X, y, X_public=POOL, classes=[0, 1], start=first.released_)
     assert spread_of(later) is None
     assert spread_of(fitted(300, class_weight="balanced")) is None

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from secretballot._naming import named
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan.model import (
     Candidate,
     Estimate,
@@ -20,7 +22,7 @@ from secretballot.planning.plan.model import (
     Task,
 )
 from secretballot.runs import plan as plan_run
-from secretballot.runs.methods import mechanism_settings, method_of
+from secretballot.runs.methods import method_of
 from secretballot.runs.plan import classifier_by_plan, run_plan
 from secretballot.runs.plan_files import plan_toml, write_plan
 from secretballot.runs.progress import Watch
@@ -67,10 +69,9 @@ def test_a_plan_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> 
     assert (spec.method.name, spec.method.random_state) == ("pate", 0)
     assert spec.forecast is not None
     assert spec.forecast.student_accuracy == (0.5, 0.4, 0.6)
-    learner = mechanism_settings(made.settings()["mechanism"], "class")
-    assert learner["mechanism"] == setting.mechanism
-    assert learner["release"] in (setting.release, "auto")
-    assert learner.get("max_abstentions") == setting.max_abstentions
+    name, own = named("mechanism", made.settings()["mechanism"], OF_CLASSES)
+    assert noise_of(name) == setting.mechanism or name == setting.mechanism
+    assert own.get("max_abstentions") == setting.max_abstentions
 
 
 def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
@@ -190,8 +191,8 @@ def test_a_learner_by_a_plan_learns_as_planned(setting: Setting) -> None:
 
 
 def test_a_learner_takes_no_setting_twice_and_none_unknown() -> None:
-    with pytest.raises(ParameterError, match=r"^budget, n_teachers follows from the plan"):
-        classifier_by_plan(plan_for(), n_teachers=3, budget=None)
+    with pytest.raises(ParameterError, match=r"^epsilon, n_teachers follows from the plan"):
+        classifier_by_plan(plan_for(), n_teachers=3, epsilon=None)
     with pytest.raises(ParameterError, match="round_size is no parameter of PATEClassifier"):
         classifier_by_plan(plan_for(), round_size=3)
     with pytest.raises(ParameterError, match=r"^strategy follows from the plan"):

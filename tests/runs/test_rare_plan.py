@@ -53,7 +53,10 @@ def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
     for run in range(5):
         private, labels = rows(6000, 10 + run)
         model = sb.RecordMomentsClassifier(
-            budget=task.budget, class_weight="balanced", class_shares={1: RATE}
+            epsilon=task.budget.epsilon,
+            delta=task.budget.delta,
+            class_weight="balanced",
+            class_shares={1: RATE},
         )
         said = model.fit(private, labels, X_public=pool, classes=[0, 1]).predict(new)
         recall = float(said[truth == 1].mean())

@@ -123,7 +123,8 @@ def test_is_the_output_of_the_walk_that_asks_by_disagreement() -> None:
         strategy=DisagreementSampling(Thresholds(), noise_rate=0.0, slack_constant=0.5),
         n_teachers=100,
         n_queries=60,
-        budget=sb.PrivacyBudget(epsilon=8.0, delta=1e-5),
+        epsilon=8.0,
+        delta=1e-5,
         random_state=0,
     )
     model.fit(X, (X[:, 0] >= 0.4).astype(int), X_public=X_public, classes=[0, 1])

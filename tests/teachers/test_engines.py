@@ -89,7 +89,7 @@ def test_threads_of_one_process_do_not_meet(monkeypatch, case):
 )
 def test_what_names_no_engine_is_refused(engine):
     with pytest.raises(
-        ParameterError, match=r"engine is .*; it must be 'local', 'dask://HOST:PORT'"
+        ParameterError, match=r"executor is .*; it must be 'local', 'dask://HOST:PORT'"
     ):
         fitted(DecisionTreeClassifier(), engine=engine)
 

@@ -1,7 +1,9 @@
 """PyTorch modules as teachers: what one shard holds moves no bit of another's teacher."""
 
 import itertools
+import os
 import pickle
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -39,7 +41,7 @@ def named(name: str) -> Any:
 
 
 def teacher(make: str = "dense", **settings: Any) -> sb.TorchClassifier:
-    given: dict[str, Any] = {"steps": 6, "batch_size": 8, "learning_rate": 0.05, "device": "cpu"}
+    given: dict[str, Any] = {"steps": 6, "batch_size": 8, "learning_rate": 0.05}
     return sb.TorchClassifier(named(make), **(given | {"shards_at_once": N_TEACHERS} | settings))
 
 
@@ -272,7 +274,7 @@ def test_a_shard_that_makes_the_stack_fail_fails_alone() -> None:
     rng = np.random.default_rng(3)
     X, y = rng.integers(0, 10, (70, 2)).astype(float), rng.integers(0, CLASSES, 70)
     shards = np.arange(70) % N_TEACHERS
-    learner = teacher("Lookup")
+    learner = teacher("Lookup", device="cpu")
     # poison is no number of a word: nothing could be tried, so that teachers are trained alone
     assert not keeps_apart(learner._checked_recipe(), 2, N_TEACHERS, 8, True)
     with pytest.MonkeyPatch.context() as patch:
@@ -284,8 +286,35 @@ def test_a_shard_that_makes_the_stack_fail_fails_alone() -> None:
     assert [n for n in range(N_TEACHERS) if after[n] != before[n]] == [4]
 
 
+BROKEN_DEVICE = """
+import numpy as np, secretballot as sb
+from test_torch_teachers import fitted, teacher
+X, y = np.full((70, 2), 99.0), np.arange(70) % 3
+try:
+    fitted(X, y, np.arange(70) % 7, teacher("Lookup", device="cuda"))
+except sb.ResourceError:
+    print("the run ended")
+"""
+
+
+def test_a_device_that_a_shard_breaks_ends_the_run() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    # nothing works on the device afterwards, so a process of its own
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN_DEVICE],
+        cwd=Path(__file__).parent,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "the run ended\n", done.stderr
+
+
 def test_stacks_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = teacher(shards_at_once=None)
+    learner = teacher(shards_at_once=None, device="cpu")
     assert learner.slots(SIDE**2) == 50
     needed = slot_bytes(learner._checked_recipe(), SIDE**2)
     assert needed is not None

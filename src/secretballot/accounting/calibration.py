@@ -250,7 +250,7 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
 
 def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> TableChances:
     """Return the table of chances that tells the most of two classes within the budget (to about
-    1e-4 of the noise that it stands for).
+    1e-4 of the noise that it replaces).
 
     Neighbouring votes differ by one and the same Renyi divergence, of the order that suits the
     budget (docs/explanation/prices.md, section 13), as large as the budget allows.

@@ -46,7 +46,7 @@ _WORTHWHILE = 0.2
 
 
 class WeakSignalWarning(UserWarning):
-    """The noise drowns the votes: the release is private, but hardly better than guessing.
+    """The noise exceeds the votes: the release is private, but hardly better than guessing.
 
     Examples
     --------
@@ -358,8 +358,8 @@ def is_drowned(right: float, n_classes: int) -> bool:
 
 
 def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
-    """Warn, from public numbers alone, where the noise drowns even unanimous votes; refuse a stream
-    that hardly ever answers one.
+    """Warn, from public numbers alone, where the noise exceeds even unanimous votes; refuse a
+    stream that hardly ever answers one.
 
     Labels: a unanimous vote is right hardly more often than a guess (of two classes less than 60
     %). Counts: even the mean of all counts, asked about one and the same point, is known no better

@@ -153,7 +153,7 @@ class CanaryTask:
 
 @dataclass(frozen=True)
 class CanaryAudit:
-    """What the canaries told.
+    """What the canaries showed.
 
     Attributes
     ----------

@@ -265,8 +265,8 @@ def audit_release(
 
     Privacy
     -------
-    The work folder holds copies of the private files. The result tells of released values only, and
-    of exit codes, messages and times; names of fields may hold text of a release.
+    The work folder holds copies of the private files. The result describes released values, exit
+    codes, messages and times only; names of fields may hold text of a release.
     """
     # 1. refuse what cannot be, before anything runs
     words = shlex.split(command) if isinstance(command, str) else list(command)

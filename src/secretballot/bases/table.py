@@ -145,8 +145,8 @@ class TableBasis(IntegerBasis):
     def covered(self, X: Any) -> BoolArray:
         """Return which rows have cells alone that the public points show, shape (n_rows,).
 
-        A level is shown if it stands there eight times, a number if it lies within their range.
-        What is not shown cannot be told apart in this basis. Each row is looked at by itself.
+        A level is covered if it occurs eight times, a number if it lies within their range.
+        What is not covered cannot be distinguished in this basis. Each row is looked at by itself.
         """
         check_is_fitted(self, "n_directions_")
         frame = _frame_of(X)

@@ -305,7 +305,7 @@ class _Stream(Mechanism):
 
 class SparseVector(_Stream):
     """The exact plurality where its distance to instability, with noise, is above a noisy
-    threshold. The threshold's noise is drawn anew after each abstention and is never told.
+    threshold. The threshold's noise is drawn anew after each abstention and is never released.
 
     Privacy
     -------

@@ -29,6 +29,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -252,7 +253,7 @@ def remember(identity: str) -> None:
         mark = _mark_file(identity)
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # new, so that no link leads elsewhere
-        with mark.open("x", encoding="utf-8") as file:
+        with open(mark, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
             file.write(identity)
 
 

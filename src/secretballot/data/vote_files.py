@@ -87,7 +87,7 @@ def read_votes(
     Raises
     ------
     DataError
-        If the file cannot be read, its kind cannot be told, or its content does not fit.
+        If the file cannot be read, its kind cannot be recognised, or its content does not fit.
     ParameterError
         If `kind` or `classes` is out of its range.
     """

@@ -3,6 +3,7 @@
 Nothing here knows private data.
 """
 
+from secretballot._validation import HYPOTHESES, check_choice
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
 from secretballot.hypotheses.coefficient import DisagreementCoefficient, disagreement_coefficient
 from secretballot.hypotheses.cuts import DecisionStumps, Thresholds
@@ -20,4 +21,22 @@ __all__ = [
     "Thresholds",
     "VersionSpace",
     "disagreement_coefficient",
+    "hypotheses_by_name",
 ]
+
+
+def hypotheses_by_name(name: str, n_features: int) -> HypothesisClass:
+    """Return the class of that name on points of so many features.
+
+    Parameters
+    ----------
+    name : {"stumps", "thresholds", "intervals"}
+
+    Raises
+    ------
+    ParameterError
+        If there is none.
+    """
+    if check_choice("hypotheses", name, HYPOTHESES) == "stumps":
+        return DecisionStumps(n_features)
+    return Thresholds("either") if name == "thresholds" else Intervals()

@@ -103,7 +103,7 @@ def disagreement_coefficient(
     hypotheses : HypothesisClass
     best : Hypothesis
         A member, on these points; chosen by public things alone, such as released labels: the
-        result tells of it.
+        result reveals it.
     X : array of shape (m, n_features), or (m,) where there is one feature
         Public points. Rows that are equal count together.
 

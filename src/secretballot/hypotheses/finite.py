@@ -32,7 +32,7 @@ class Member:
     estimator : object
         Fitted, with `predict`.
     positive : object
-        The prediction that stands for 1; None where predictions are 0 and 1.
+        The prediction that means 1; None where predictions are 0 and 1.
     """
 
     place: int
@@ -119,7 +119,7 @@ class FiniteClass(HypothesisClass):
         At least one. What is stated of the class holds for a list that was fixed without the labels
         which now choose from it.
     positive : object, optional
-        The prediction that stands for 1; without it predictions must be 0 and 1.
+        The prediction that means 1; without it predictions must be 0 and 1.
 
     Notes
     -----

@@ -216,7 +216,7 @@ def write_release(
     about : mapping, optional
         Public words for the report: ``title``, what people call the data; ``controller``, who
         answers for them; ``contact``, how to reach somebody. Each on one line. (The purpose is said
-        to the learner, and stands in the ledger.)
+        to the learner, and is in the ledger.)
 
     Returns
     -------

@@ -96,7 +96,7 @@ def sign_release(folder: str | os.PathLike[str], key: str | os.PathLike[str]) ->
     >>> from tempfile import mkdtemp
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> model = sb.PATEClassifier(
-    ...     n_teachers=20, n_queries=5, budget=sb.PrivacyBudget(20.0, 1e-3), request="one")
+    ...     n_teachers=20, n_queries=5, epsilon=20.0, delta=1e-3)
     >>> model = model.fit(X, X[:, 0] > 0, X_public=X[:40] + 0.1, classes=[False, True])
     >>> folder = Path(mkdtemp())
     >>> made = sb.write_release(folder / "release", model.released_, without=["report"])

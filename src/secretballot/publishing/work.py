@@ -9,7 +9,7 @@ import numpy as np
 
 from secretballot._rows import take_rows
 from secretballot.exceptions import DataError
-from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
+from secretballot.hypotheses import hypotheses_by_name
 from secretballot.publishing.job import (
     ChosenHypothesis,
     GivenStudent,
@@ -154,13 +154,6 @@ def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> t
         template, job.X_public, job.labels, abstentions=job.abstentions, random_state=job.seed
     )
     return template, fitted
-
-
-def hypotheses_by_name(name: str, n_features: int) -> HypothesisClass:
-    """Return one of the `HYPOTHESES` on points of so many features."""
-    if name == "stumps":
-        return DecisionStumps(n_features)
-    return Thresholds("either") if name == "thresholds" else Intervals()
 
 
 def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from secretballot._naming import named
 from secretballot._validation import STRATEGIES, StrategyName, check_choice
 from secretballot.queries.base import (
     CheckedSelector,
     PublicPool,
     QuerySelector,
     QueryStrategy,
-    check_proposal,
     default_round_size,
 )
 from secretballot.queries.coverage import ClusterSampling, KCenterSampling, PassiveSampling
@@ -30,8 +31,8 @@ __all__ = [
     "PublicPool",
     "QuerySelector",
     "QueryStrategy",
-    "check_proposal",
     "default_round_size",
+    "rounds_of",
     "strategy_by_name",
 ]
 
@@ -92,3 +93,32 @@ class InRounds:
     def chosen(self) -> QueryStrategy:
         """The strategy."""
         return MarginSampling() if self.strategy is None else self.strategy
+
+
+#: What is asked at once, and no strategy of rounds.
+PASSIVE = "passive"
+_SETTINGS: dict[str, tuple[str, ...]] = {
+    name: () if name == PASSIVE else ("round_size",) for name in STRATEGIES
+}
+
+
+def rounds_of(strategy: object) -> InRounds | None:
+    """Return how a strategy asks in rounds; None of "passive", which asks at once.
+
+    Parameters
+    ----------
+    strategy : str, QueryStrategy or InRounds
+        A text is a name, with a setting or without: "margin:round_size=20".
+
+    Raises
+    ------
+    ParameterError
+        If it is no strategy.
+    """
+    if isinstance(strategy, InRounds):
+        return strategy
+    if isinstance(strategy, QueryStrategy):
+        return InRounds(strategy)
+    name, own = named("strategy", strategy, _SETTINGS)
+    more: dict[str, Any] = dict(own)
+    return None if name == PASSIVE else InRounds(strategy_by_name(name), **more)

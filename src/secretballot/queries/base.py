@@ -1,7 +1,6 @@
 """What a query strategy sees, public things alone, and what it answers: the next points to ask."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -104,7 +103,7 @@ class QuerySelector(ABC):
 
     @abstractmethod
     def propose(self, n: int) -> IntArray:
-        """Return at most `n` new rows of the pool, distinct; empty where no label is worth asking.
+        """Return at most `n` new rows of the pool, distinct; empty where no label would help.
 
         Parameters
         ----------
@@ -124,60 +123,6 @@ class QuerySelector(ABC):
 def default_round_size(n_queries: int) -> int:
     """Return how many queries a round has, where nothing else is said."""
     return max(1, n_queries // _ROUNDS)
-
-
-def check_proposal(
-    rows: object, n: int, pool: PublicPool, asked: Collection[int] | IntArray
-) -> IntArray:
-    """Return the proposed rows, if they may be asked, as an int64 array of shape (k,), k <= n.
-
-    Parameters
-    ----------
-    rows : array of int, shape (k,)
-        What a strategy proposed.
-    n : int
-        How many it was allowed to propose.
-    pool : PublicPool
-    asked : collection of int
-        Rows that were proposed before.
-
-    Raises
-    ------
-    DataError
-        If the rows are not a list of integers, lie outside of the pool, repeat a row, or are
-        more than `n`.
-    """
-    # Types first: whatever is compared afterwards is a number, and a number of float type might
-    # round to a row that nobody meant.
-    array: NDArray[Any] = np.asarray(rows)
-    if array.ndim == 1 and not array.size:
-        return np.empty(0, dtype=np.int64)
-    fault = _fault_of(array, n, pool, asked)
-    if fault:
-        raise DataError(f"the strategy proposed {fault}.")
-    return array.astype(np.int64)
-
-
-def _fault_of(
-    array: NDArray[Any], n: int, pool: PublicPool, asked: Collection[int] | IntArray
-) -> str | None:
-    """Return why rows cannot be asked, None if they can."""
-    if array.ndim != 1:
-        return f"an array of shape {array.shape}; it must propose a list of rows"
-    if array.dtype.kind not in "iu":
-        return f"rows of dtype {array.dtype}; it must propose integers"
-    if len(array) > n:
-        return f"{len(array)} rows where {n} were wanted; it must propose at most {n}"
-    outside = array[(array < 0) | (array >= pool.n_points)]
-    if len(outside):
-        last = pool.n_points - 1
-        return f"row {outside[0]}, outside of the pool; it must propose rows from 0 to {last}"
-    values, times = np.unique(array.astype(np.int64), return_counts=True)
-    known = np.fromiter(asked, dtype=np.int64, count=len(asked))
-    again = values[(times > 1) | np.isin(values, known)]
-    if len(again):
-        return f"row {again[0]} twice; it must propose each row of the pool once"
-    return None
 
 
 class CheckedSelector(QuerySelector):
@@ -213,13 +158,45 @@ class CheckedSelector(QuerySelector):
         check_instance("what start returned", self._selector, QuerySelector)
 
     def propose(self, n: int) -> IntArray:
-        """Return at most `n` rows that were checked; see `check_proposal` for what is refused."""
+        """Return at most `n` rows that were checked.
+
+        Raises
+        ------
+        DataError
+            If what was proposed is no list of integers, lies outside of the pool, repeats a row, or
+            is more than `n`.
+        """
         n = check_count("n", n)
         with self._own_states():
             proposed = self._selector.propose(n)
-        rows = check_proposal(proposed, n, self._pool, self._asked)
+        # Types first: a number of float type might round to a row that nobody meant.
+        array: NDArray[Any] = np.asarray(proposed)
+        if array.ndim == 1 and not array.size:
+            return np.empty(0, dtype=np.int64)
+        fault = self._fault_of(array, n)
+        if fault:
+            raise DataError(f"the strategy proposed {fault}.")
+        rows = array.astype(np.int64)
         self._asked.update(rows.tolist())
         return rows
+
+    def _fault_of(self, array: NDArray[Any], n: int) -> str | None:
+        """Return why rows cannot be asked, None if they can."""
+        if array.ndim != 1:
+            return f"an array of shape {array.shape}; it must propose a list of rows"
+        if array.dtype.kind not in "iu":
+            return f"rows of dtype {array.dtype}; it must propose integers"
+        if len(array) > n:
+            return f"{len(array)} rows where {n} were wanted; it must propose at most {n}"
+        last = self._pool.n_points - 1
+        outside = array[(array < 0) | (array > last)]
+        if len(outside):
+            return f"row {outside[0]}, outside of the pool; it must propose rows from 0 to {last}"
+        values, times = np.unique(array.astype(np.int64), return_counts=True)
+        again = values[(times > 1) | np.isin(values, list(self._asked))]
+        if len(again):
+            return f"row {again[0]} twice; it must propose each row of the pool once"
+        return None
 
     def receive(self, released: ReleasedLabels) -> None:
         """Hand everything released so far to the strategy."""
@@ -227,7 +204,7 @@ class CheckedSelector(QuerySelector):
             self._selector.receive(released)
 
     def explain(self) -> dict[str, Any]:
-        """Return what the strategy tells of its choices."""
+        """Return what the strategy reports of its choices."""
         with self._own_states():
             return self._selector.explain()
 

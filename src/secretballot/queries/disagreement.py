@@ -21,7 +21,7 @@ from secretballot.queries.base import (
     labelled_rows,
 )
 from secretballot.queries.coverage import scaled_points
-from secretballot.queries.oracle import LearnerFits, LogisticFits, OracleRegion, check_obedience
+from secretballot.queries.oracle import LogisticFits, OracleRegion, check_obedience
 from secretballot.queries.uncertainty import PoolLearner, describe_learner
 from secretballot.released import ReleasedLabels
 
@@ -389,13 +389,12 @@ class DisagreementSampling(QueryStrategy):
         )
         return StreamSelector(pool, region, slack, order)
 
-    def _fits(self, pool: PublicPool) -> LearnerFits | LogisticFits:
+    def _fits(self, pool: PublicPool) -> PoolLearner | LogisticFits:
         if self.learner is None and int(pool.X.shape[1]) <= _BATCHED_COLUMNS:
             return LogisticFits(scaled_points(pool.X), _C)
         learner = PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
-        fits = LearnerFits(learner)
-        check_obedience(fits, learner)
-        return fits
+        check_obedience(learner)
+        return learner
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings."""

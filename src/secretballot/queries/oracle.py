@@ -33,48 +33,8 @@ _STEP = 1e-4
 _STEPS = 40
 
 
-class LearnerFits:
-    """Models of what is known, and of what is known plus one more label of a chosen weight, by any
-    learner that takes sample weights.
-
-    Attributes
-    ----------
-    name : str
-        Of the learner, for messages.
-    batch : int
-        Fits that are worth doing together.
-    """
-
-    batch = 1  # each model that is found may decide the next points for free
-
-    def __init__(self, learner: PoolLearner) -> None:
-        self._learner, self.name = learner, learner.name
-
-    def fit(self, known: LabelledRows) -> Any:
-        """Return a model of what is known, which holds labels of two classes."""
-        return self._learner.fit(known.rows, known.labels, known.weights)
-
-    def force(
-        self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
-    ) -> list[Any]:
-        """Return one model for each row: of what is known, and that label of it at that weight; all
-        of shape (n,)."""
-        return [
-            self._learner.fit(
-                np.append(known.rows, row),
-                np.append(known.labels, label),
-                np.append(known.weights, weight),
-            )
-            for row, label, weight in zip(rows, labels, weights, strict=True)
-        ]
-
-    def predict(self, model: Any, rows: IntArray) -> IntArray:
-        """Return the labels that a model gives to rows of the pool, shape (n,)."""
-        return self._learner.predict(model, rows)
-
-
 class LogisticFits:
-    """The same by a logistic regression with an intercept, many at once.
+    """What a `PoolLearner` does, by a logistic regression with an intercept, many fits at once.
 
     Each starts at the fit without a forced label. The objective is scikit-learn's, half the squared
     coefficients plus `C` times the weighted losses, solved by Newton's method with step halving. A
@@ -96,8 +56,8 @@ class LogisticFits:
         self._penalty = np.full(X.shape[1] + 1, 1 / C)
         self._penalty[0] = 1e-8  # the intercept is free; a trace keeps Newton's matrix regular
 
-    def fit(self, known: LabelledRows) -> FloatArray:
-        """As `LearnerFits.fit`."""
+    def fit_known(self, known: LabelledRows) -> FloatArray:
+        """As `PoolLearner.fit_known`."""
         start = np.zeros((1, len(self._penalty)))
         nothing = np.zeros(1)  # any row, forced by no weight
         theta: FloatArray = self._least(known, known.rows[:1], nothing, nothing, start)[0]
@@ -106,8 +66,8 @@ class LogisticFits:
     def force(
         self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
     ) -> list[Any]:
-        """As `LearnerFits.force`; all of shape (n,)."""
-        start = np.repeat(self.fit(known)[None, :], len(rows), axis=0)
+        """As `PoolLearner.force`; all of shape (n,)."""
+        start = np.repeat(self.fit_known(known)[None, :], len(rows), axis=0)
         return list(self._least(known, rows, labels, weights, start))
 
     def predict(self, model: Any, rows: IntArray) -> IntArray:
@@ -171,7 +131,7 @@ class LogisticFits:
         return theta
 
 
-ForcedFits = LearnerFits | LogisticFits
+ForcedFits = PoolLearner | LogisticFits
 
 
 @dataclass(frozen=True)
@@ -258,7 +218,7 @@ class OracleRegion:
         members: list[_Member] = []
         kept = known
         while len(members) <= _REFITS and kept.n_classes == 2:
-            members.append(self._evaluated_member(self._fits.fit(kept)))
+            members.append(self._evaluated_member(self._fits.fit_known(kept)))
             self._n_fits += 1
             right = self._fits.predict(members[-1].model, known.rows) == known.labels
             if right.all():
@@ -326,7 +286,7 @@ class OracleRegion:
         return places[obeyed & ~within], places[~obeyed]
 
 
-def check_obedience(fits: LearnerFits, learner: PoolLearner) -> None:
+def check_obedience(learner: PoolLearner) -> None:
     """Refuse a learner that cannot be forced: it is tried on points of the pool with dummy labels.
 
     Raises
@@ -339,7 +299,7 @@ def check_obedience(fits: LearnerFits, learner: PoolLearner) -> None:
     reason = "takes no sample weights"
     if learner.weight_name is not None:
         learner.try_fits(lambda model, X: model.predict(X))
-        if _obeys_weights(fits, learner.trial_rows()):
+        if _obeys_weights(learner, learner.trial_rows()):
             return
         reason = "does not follow its sample weights"
     raise ParameterError(

@@ -53,6 +53,12 @@ class PoolLearner:
     default : scikit-learn classifier, optional
         What None stands for.
 
+    Attributes
+    ----------
+    batch : int
+        Fits that are done together: one, since each model that is found may decide the next points
+        for free.
+
     Raises
     ------
     ParameterError
@@ -60,6 +66,8 @@ class PoolLearner:
     DataError
         If the pool has no points, or does not hold the numbers that the default learner needs.
     """
+
+    batch = 1
 
     def __init__(self, learner: Any, pool: PublicPool, default: Any = None) -> None:
         if not pool.n_points:
@@ -94,6 +102,24 @@ class PoolLearner:
             # a rough fit serves to choose a question
             warnings.simplefilter("ignore", ConvergenceWarning)
             return clone(self._template).fit(take_rows(self.X, rows), labels, **given)
+
+    def fit_known(self, known: LabelledRows) -> Any:
+        """Return a model fitted to what is known, with the weights of the answers."""
+        return self.fit(known.rows, known.labels, known.weights)
+
+    def force(
+        self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
+    ) -> list[Any]:
+        """Return one model for each row: of what is known, and that label of it at that weight; all
+        of shape (n,)."""
+        return [
+            self.fit(
+                np.append(known.rows, row),
+                np.append(known.labels, label),
+                np.append(known.weights, weight),
+            )
+            for row, label, weight in zip(rows, labels, weights, strict=True)
+        ]
 
     def predict(self, model: Any, rows: IntArray) -> IntArray:
         """Return the labels of rows of the pool, as positions among the classes, shape (n,)."""
@@ -230,7 +256,7 @@ class UncertaintySampling(QueryStrategy):
         self, learner: PoolLearner, known: LabelledRows, rows: IntArray, seeds: list[int]
     ) -> FloatArray:
         """Return how unsure the learner is about each row, at least 0, shape (len(rows),)."""
-        model = learner.fit(known.rows, known.labels, known.weights)
+        model = learner.fit_known(known)
         return self._doubt_of_model(model, take_rows(learner.X, rows))
 
 

@@ -10,10 +10,9 @@ from typing import Any
 from secretballot.core.ledger import Ledger
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import HypothesisClass
+from secretballot.hypotheses import HypothesisClass, hypotheses_by_name
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
 from secretballot.publishing.job import SavedStudent
-from secretballot.publishing.work import hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.student.load import load_student
 from secretballot.runs.folder import file_digest

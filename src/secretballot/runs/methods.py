@@ -8,17 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from secretballot._naming import named
 from secretballot._validation import (
     HYPOTHESES,
-    STRATEGIES,
-    check_choice,
-    check_count,
-    check_positive,
     check_positive_rate,
     name_part,
     shown,
 )
-from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
+from secretballot.accounting import WeakSignalWarning, noisy_votes
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import (
     Terms,
@@ -40,22 +37,31 @@ from secretballot.core.mechanisms import (
     teachers_of,
 )
 from secretballot.core.private import Votes
-from secretballot.core.types import VoteShape
 from secretballot.data.reading import is_local_file
 from secretballot.data.sources import source_of
 from secretballot.data.stored import StoredTable
 from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
-from secretballot.learners.pate.classifier import PATEClassifier
-from secretballot.learners.pate.defaults import choose_teachers, choose_terms
-from secretballot.learners.pate.estimated_size import EstimatedSize
+from secretballot.learners.pate.estimators import (
+    PATEClassifier,
+    PATELearner,
+    PATERegressor,
+    estimate_in,
+)
+from secretballot.learners.pate.mechanisms import (
+    OF_CLASSES,
+    OF_LABELS,
+    OF_NUMBERS,
+    choose_teachers,
+    choose_terms,
+)
 from secretballot.learners.pate.rounds import AskableRows
-from secretballot.learners.pate.tables import PATEMultiLabelClassifier, PATERegressor
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
 from secretballot.learners.training.inputs import random_rows
 from secretballot.learners.training.shards import check_positions
+from secretballot.learners.training.targets import Target
 from secretballot.named_learners import regressor_by_name, teacher_by_name
 from secretballot.planning.plan.model import check_weighted_names
 from secretballot.publishing.job import (
@@ -65,7 +71,7 @@ from secretballot.publishing.job import (
     ReleasedWeights,
     StudentSource,
 )
-from secretballot.queries import InRounds, strategy_by_name
+from secretballot.queries import PASSIVE, InRounds, rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
 from secretballot.runs.basis import basis_of_schema
@@ -96,7 +102,6 @@ from secretballot.runs.spec import (
     DataSpec,
     MomentsSpec,
     RunSpec,
-    named,
 )
 from secretballot.runs.student_file import check_converts
 from secretballot.runs.tables import (
@@ -114,46 +119,14 @@ from secretballot.teachers.votes import check_ballot, checked_labels, checked_ra
 DEFAULT_TEACHERS = 250
 #: Share by which a number of rows may differ before a forecast is off by more than its range.
 _FAR = 0.1
-PASSIVE = "passive"
-#: What a name of a mechanism sets of a learner, and which further settings it takes; by the target.
-_OF_CLASSES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "auto": ({"mechanism": "gaussian", "release": "auto"}, ()),
-    "labels": ({"mechanism": "gaussian", "release": "labels"}, ()),
-    "counts": ({"mechanism": "gaussian", "release": "counts"}, ()),
-    "vote-table": ({"mechanism": "vote-table", "release": "auto"}, ()),
-    "laplace": ({"mechanism": "laplace", "release": "auto"}, ("release",)),
-    "sparse-vector": ({"mechanism": "sparse-vector", "release": "auto"}, ("max_abstentions",)),
-    "abstention-table": (
-        {"mechanism": "abstention-table", "release": "auto"},
-        ("max_abstentions",),
-    ),
-    "confident": (
-        {"mechanism": "confident", "release": "auto"},
-        ("threshold", "max_answers"),
-    ),
-    "interactive": (
-        {"mechanism": "interactive", "release": "auto"},
-        ("threshold", "max_answers"),
-    ),
-}
-_OF_NUMBERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "auto": ({}, ()),
-    "mean": ({"statistic": "mean"}, ()),
-    "quantile": ({"statistic": "quantile"}, ("rank",)),
-}
-_OF_LABELS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "auto": ({}, ("most_named",)),
-    "labels": ({"release": "labels"}, ("most_named",)),
-    "counts": ({"release": "counts"}, ("most_named",)),
-    "sets": ({"ballot": "sets"}, ("most_named", "release")),
-}
 _KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
 #: What takes a delta of 0, by the target.
 _PURE = {
     kind: f"; for a delta of 0 use method {PATE} with mechanism {name}"
     for kind, name in (("class", "laplace"), ("number", "quantile"))
 }
-_OF_A_TARGET = {"class": _OF_CLASSES, "number": _OF_NUMBERS, "labels": _OF_LABELS}
+#: Mechanisms of votes, by the target.
+_MECHANISMS = {"class": OF_CLASSES, "number": OF_NUMBERS, "labels": OF_LABELS}
 
 
 @dataclass(frozen=True)
@@ -320,13 +293,15 @@ class Method:
         """Release, and return what came of it; the student is fitted elsewhere."""
         raise NotImplementedError
 
-    def _given(self, inputs: RunInputs) -> dict[str, Any]:
-        """Return what a learner's fit takes: records, points, and what the target is."""
+    def _given(self, inputs: RunInputs, folder: RunFolder) -> dict[str, Any]:
+        """Return what a learner's fit takes: records, points, and what the target is. The folder's
+        key goes with it, so that a run that is taken up again is not paid twice."""
         of_target: dict[str, dict[str, Any]] = {
             "number": {"bounds": self.tables.bounds},
             "labels": {"labels": self.tables.labels},
         }
-        return {**inputs.for_fit, **of_target.get(self.spec.data.kind, {})}
+        named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
+        return {**inputs.for_fit, **of_target.get(self.spec.data.kind, {}), **named}
 
     def _classes_of_student(self, inputs: Any) -> Sequence[Any]:
         if self.spec.data.kind == "class":
@@ -346,15 +321,13 @@ class Method:
             **more,
         )
 
-    def _of_fit(self, folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
-        """Return what every learner takes: the folder's key goes with it, so that a run that is
-        taken up again is not paid twice."""
+    def _of_learner(self, ledger: Ledger) -> dict[str, Any]:
+        """Return what every learner takes."""
         return {
-            "budget": self.spec.price,
+            "epsilon": self.spec.price.epsilon,
+            "delta": self.spec.price.delta,
             "relation": self.spec.budget.relation,
             "ledger": ledger,
-            "request": folder.request,
-            "purpose": self.spec.about.purpose or "learn",
             "random_state": self.settings.random_state,
         }
 
@@ -414,24 +387,24 @@ class Moments(Method):
 
     def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
-        basis, common = basis_of_schema(inputs.schema), self._of_fit(folder, ledger)
+        basis, common = basis_of_schema(inputs.schema), self._of_learner(ledger)
         if self.spec.data.kind == "number":
             of_number = RecordMomentsRegressor(basis, **common)
-            _learn(of_number.fit_labels, self._given(inputs), watch)
+            _learn(of_number.fit_labels, self._given(inputs, folder), watch)
             return Fitted(of_number.released_, ReleasedWeights())
         if self.spec.data.kind == "labels":
             of_labels = RecordMomentsClassifier(basis, **common)
-            _learn(of_labels.fit_labels, self._given(inputs), watch)
+            _learn(of_labels.fit_labels, self._given(inputs, folder), watch)
             return Fitted(of_labels.released_, ReleasedWeights())
         rate = self.settings.positive_rate
         model = RecordMomentsClassifier(
             basis,
-            student_by_name(self.settings.student),
+            self.settings.student,
             class_weight=weights_of_classes(self.settings, inputs.classes),
             class_shares=None if rate is None else {inputs.classes[1]: rate},
             **common,
         )
-        _learn(model.fit_labels, self._given(inputs), watch)
+        _learn(model.fit_labels, self._given(inputs, folder), watch)
         auto = self.settings.student == "auto"
         return Fitted(
             model.released_,
@@ -482,10 +455,10 @@ class RecordVotes(Method):
         model = RecordVotesClassifier(
             votes_per_record=self.settings.votes_per_record,
             n_queries=self.settings.n_queries,
-            student=student_by_name(self.settings.student),
-            **self._of_fit(folder, ledger),
+            student=self.settings.student,
+            **self._of_learner(ledger),
         )
-        _learn(model.fit_labels, self._given(inputs), watch)
+        _learn(model.fit_labels, self._given(inputs, folder), watch)
         return Fitted(model.released_, NamedStudent(self.settings.student))
 
     def _n_points(self, n_public: int) -> int:
@@ -499,9 +472,11 @@ class Pate(Method):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        given, execution = self.settings, self.spec.execution
-        _ = self.mechanism, self._estimate, self._strategy
-        self._check_learners()
+        given, execution, number = self.settings, self.spec.execution, self.spec.data.kind
+        named("mechanism", given.mechanism, _MECHANISMS[number])
+        _ = self._rounds, self._estimate
+        (regressor_by_name if number == "number" else teacher_by_name)(self.teacher)
+        (student_of_numbers if number == "number" else student_by_name)(given.student)
         workers = worker_processes(execution.n_jobs, execution.executor)
         check_engine(execution.executor, workers, send_shards=execution.send_shards)
         stated = self.spec.data.n_records
@@ -514,14 +489,11 @@ class Pate(Method):
         if self.spec.budget.relation == "replace-one":
             check_positions(single=source_of(self.tables.private).single)
 
-    def _check_learners(self) -> None:
-        teacher_by_name(self.teacher)
-        student_by_name(self.settings.student)
-
     @property
     def teacher(self) -> str:
         """The name of the teacher."""
-        return str(self.settings.teacher or "logistic")
+        kind = "ridge" if self.spec.data.kind == "number" else "logistic"
+        return str(self.settings.teacher or kind)
 
     @property
     def abstentions(self) -> str:
@@ -529,36 +501,13 @@ class Pate(Method):
         return str(self.settings.abstentions)
 
     @cached_property
-    def mechanism(self) -> dict[str, Any]:
-        """What the mechanism sets of a learner."""
-        return mechanism_settings(self.settings.mechanism, self.spec.data.kind)
+    def _rounds(self) -> InRounds | None:
+        return rounds_of(self.settings.strategy)
 
     @cached_property
     def _estimate(self) -> float | None:
         """The part of epsilon that pays for a private estimate of the number of queries."""
-        asked = self.settings.n_queries
-        if not isinstance(asked, str):
-            return None
-        found = _named("n_queries", asked)
-        if found[0] != "estimate" or set(found[1]) != {"epsilon"}:
-            raise ParameterError(
-                Parameter("n_queries"),
-                f" is {shown(asked)}; give a number, or estimate:epsilon=0.1.",
-            )
-        return check_positive("n_queries", found[1]["epsilon"])
-
-    @cached_property
-    def _strategy(self) -> tuple[str, int | None]:
-        """The strategy's name, and the queries of a round."""
-        name, more = _named("strategy", self.settings.strategy)
-        check_choice("strategy", name, STRATEGIES)
-        if set(more) - ({"round_size"} if name != PASSIVE else set()):
-            raise ParameterError(
-                Parameter("strategy"),
-                f" is {shown(self.settings.strategy)}; a strategy that asks in rounds takes"
-                " round_size alone, as in margin:round_size=20.",
-            )
-        return name, check_count("round_size", more["round_size"]) if more else None
+        return estimate_in(self.settings.n_queries)
 
     def n_teachers(self, inputs: Any) -> int:
         """Return the number of teachers: as given, else by the stated records, else the default."""
@@ -583,7 +532,7 @@ class Pate(Method):
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables; in rounds each distinct point is asked once."""
         found = super().sizes(inputs)
-        if self._strategy[0] == PASSIVE:
+        if self._rounds is None:
             return found
         return replace(found, n_public=len(AskableRows.of(inputs.X_public).rows))
 
@@ -592,14 +541,15 @@ class Pate(Method):
 
         Where an estimate is to set them, they are those of one that shows nothing.
         """
-        n_teachers = self._n_teachers(sizes.n_columns)
-        pool: VoteShape = teacher_shape(sizes.n_public, sizes.n_classes, n_teachers)
+        targets = {
+            "class": lambda: Target.of_classes(range(sizes.n_classes)),
+            "number": lambda: Target.of_number(self.tables.bounds),
+            "labels": lambda: Target.of_labels(self.tables.labels),
+        }
+        learner = self._learner(self._n_teachers(sizes.n_columns))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
-            learner = self._learner(sizes.n_classes, n_teachers, budget=self.spec.price)
-            if self._estimate is not None:
-                return EstimatedSize.of_settings(learner, pool).without_number()
-            return learner.planned_terms(pool)
+            return learner.planned_terms(targets[self.spec.data.kind](), sizes.n_public)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -648,41 +598,39 @@ class Pate(Method):
                 f"{n_teachers} teachers, by the stated {self.spec.data.n_records} records.",
                 private=False,
             )
-        model = self._learner(
-            len(inputs.classes),
-            n_teachers,
-            abstentions=self.abstentions,
-            vault=folder.vault,
-            n_jobs=worker_processes(execution.n_jobs, execution.executor),
-            engine=execution.executor,
-            send_shards=execution.send_shards,
-            progress=watch.progress,
-            **self._of_fit(folder, ledger),
-        )
-        _learn(model.fit_labels, self._given(inputs), watch)
-        note_few_answers(model.released_, watch)
-        name, round_size = self._strategy
+        work: dict[str, Any] = {"progress": watch.progress}
+        if self.spec.data.kind == "class":
+            work |= {"vault": folder.vault, "executor": execution.executor}
+            work["send_shards"] = execution.send_shards
+        model = self._learner(n_teachers, **self._of_learner(ledger))
+        _learn(model.fit_labels, {**self._given(inputs, folder), **work}, watch)
         asked = None
-        if name != PASSIVE:
-            asked = AskedInRounds(name, AskableRows.of(inputs.X_public).rows, round_size)
+        if self.spec.data.kind == "class":
+            note_few_answers(model.released_, watch)
+        if self._rounds is not None:
+            name, _, _ = self.settings.strategy.partition(":")
+            rows = AskableRows.of(inputs.X_public).rows
+            asked = AskedInRounds(name, rows, self._rounds.round_size)
         return Fitted(model.released_, NamedStudent(self.settings.student), asked)
 
-    def _learner(self, n_classes: int, n_teachers: int, **more: Any) -> PATEClassifier:
+    def _learner(self, n_teachers: int, **more: Any) -> PATELearner:
         """Return the learner of these settings, and of what belongs to one run alone."""
-        asked, (strategy, round_size) = self.settings.n_queries, self._strategy
+        given, execution = self.settings, self.spec.execution
         settings: dict[str, Any] = {
+            "epsilon": self.spec.price.epsilon,
+            "delta": self.spec.price.delta,
             "n_teachers": n_teachers,
-            "n_queries": asked if self._estimate is None else None,
-            "estimate_epsilon": self._estimate,
+            "mechanism": given.mechanism,
+            "n_queries": given.n_queries,
             "relation": self.spec.budget.relation,
-            **self.mechanism,
             **more,
         }
-        teacher = teacher_by_name(self.teacher, n_classes)
-        student = student_by_name(self.settings.student)
-        if strategy != PASSIVE:
-            settings["strategy"] = InRounds(strategy_by_name(strategy), round_size)
-        return PATEClassifier(teacher, student, **settings)
+        if self.spec.data.kind == "number":
+            return PATERegressor(self.teacher, given.student, **settings)
+        n_jobs = worker_processes(execution.n_jobs, execution.executor)
+        return PATEClassifier(
+            self.teacher, given.student, strategy=given.strategy, n_jobs=n_jobs, **settings
+        )
 
 
 class PateOfTargets(Pate):
@@ -698,34 +646,11 @@ class PateOfTargets(Pate):
                 f" goes with one target of classes, and the target is"
                 f" {_KINDS[self.spec.data.kind]}; leave it out.",
             )
-        if self.spec.data.kind == "labels":
-            found, n_labels = self.mechanism, len(checked_labels(self.tables.labels))
-            check_ballot(found.get("ballot", "labels"), found.get("most_named"), n_labels)
         super().check()
-
-    def _check_learners(self) -> None:
-        self._named_learners()
-
-    def _named_learners(self) -> tuple[Any, Any]:
-        student = self.settings.student
-        if self.spec.data.kind == "number":
-            return regressor_by_name(self.teacher), student_of_numbers(student)
-        return teacher_by_name(self.teacher), student_by_name(student)
-
-    @property
-    def teacher(self) -> str:
-        """The name of the teacher."""
-        kind = "ridge" if self.spec.data.kind == "number" else "logistic"
-        return str(self.settings.teacher or kind)
-
-    def terms(self, sizes: Sizes) -> Terms:
-        """Return recipe and noise, from public numbers alone; nothing is paid."""
-        learner = self._table_learner(self._n_teachers(sizes.n_columns), budget=self.spec.price)
-        bounds = self.tables.bounds
-        if isinstance(learner, PATERegressor) and bounds is not None:
-            return learner.planned_terms(sizes.n_public, bounds)
-        assert isinstance(learner, PATEMultiLabelClassifier)
-        return learner.planned_terms(sizes.n_public, self.tables.labels)
+        if self.spec.data.kind == "labels":
+            name, own = named("mechanism", self.settings.mechanism, OF_LABELS)
+            ballot = "sets" if name == "sets" else "labels"
+            check_ballot(ballot, own.get("most_named"), len(self.tables.labels))
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -755,29 +680,6 @@ class PateOfTargets(Pate):
             unanimous=unanimous,
             can_be_planned=False,
         )
-
-    def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
-        """Release, and return what came of it; the student is fitted elsewhere."""
-        model = self._table_learner(
-            self.n_teachers(inputs), progress=watch.progress, **self._of_fit(folder, ledger)
-        )
-        _learn(model.fit_labels, self._given(inputs), watch)
-        return Fitted(model.released_, NamedStudent(self.settings.student))
-
-    def _table_learner(
-        self, n_teachers: int, **more: Any
-    ) -> PATERegressor | PATEMultiLabelClassifier:
-        teacher, student = self._named_learners()
-        settings = {
-            "n_teachers": n_teachers,
-            "n_queries": self.settings.n_queries,
-            "relation": self.spec.budget.relation,
-            **self.mechanism,
-            **more,
-        }
-        if self.spec.data.kind == "number":
-            return PATERegressor(teacher, student, **settings)
-        return PATEMultiLabelClassifier(teacher, student, **settings)
 
 
 class Choice(Method):
@@ -838,12 +740,12 @@ class Choice(Method):
                 raise _hypotheses_from_disk()
             hypotheses = class_by_name(self.hypotheses, inputs.X_public.shape[1])
         note_other_accounts(self.candidates, ledger, watch)
+        own = self._of_learner(ledger)
+        own.pop("delta")
         model = SemiPrivateClassifier(
-            self._students or hypotheses,
-            n_cover=self.settings.n_cover,
-            **self._of_fit(folder, ledger),
+            self._students or hypotheses, n_cover=self.settings.n_cover, **own
         )
-        model.fit(**inputs.for_fit)
+        model.fit(**self._given(inputs, folder))
         source: StudentSource = (
             chosen_file(self.candidates, model)
             if self.hypotheses is None
@@ -888,17 +790,12 @@ class CastVotes(Method):
                 Parameter("relation"),
                 " of votes from a file is add-remove; declare another one in Python.",
             )
-        if self._mechanism["mechanism"] == "interactive":
+        if named("mechanism", self.settings.mechanism, OF_CLASSES)[0] == "interactive":
             raise ParameterError(
                 Parameter("mechanism"),
                 " is interactive, which contradicts a student, and votes from a file have none;"
                 " use confident.",
             )
-
-    @cached_property
-    def _mechanism(self) -> dict[str, Any]:
-        found = mechanism_settings(self.settings.mechanism, "class")
-        return found | ({"release": "labels"} if found["release"] == "auto" else {})
 
     def read(self, watch: Watch, vault: Path | None) -> VoteInputs:
         """Return the votes, and what they will be asked, by their shape alone."""
@@ -910,13 +807,8 @@ class CastVotes(Method):
             n_teachers=given.n_teachers,
             header=given.header,
         )
-        settings = dict(self._mechanism)
         terms = choose_terms(
-            settings.pop("mechanism"),
-            self.spec.price,
-            votes.shape,
-            n_queries=given.n_queries,
-            **settings,
+            given.mechanism, self.spec.price, votes.shape, n_queries=given.n_queries
         )
         return VoteInputs(votes, terms)
 
@@ -958,31 +850,6 @@ def method_of(spec: RunSpec) -> Method:
         VOTES: CastVotes,
     }
     return kinds[spec.method.name](spec)
-
-
-def mechanism_settings(text: str, kind: str) -> dict[str, Any]:
-    """Return what a mechanism, by its name and its settings, sets of a learner of a target."""
-    known = _OF_A_TARGET[kind]
-    name, more = _named("mechanism", text)
-    check_choice("mechanism", name, tuple(known))
-    fixed, allowed = known[name]
-    for setting in more:
-        if setting not in allowed:
-            has = f"it has {', '.join(allowed)}" if allowed else "it has none"
-            raise ParameterError(
-                Parameter("mechanism"),
-                f" is {shown(text)}, and {name} has no setting {shown(setting)}; {has}.",
-            )
-    return {**fixed, **more}
-
-
-def _named(setting: str, text: str) -> tuple[str, dict[str, int | float | str]]:
-    problem = ""
-    try:
-        return named(text)
-    except ValueError as error:
-        problem = str(error)
-    raise ParameterError(name_part(setting), problem)
 
 
 def _learn(fit: Callable[..., Any], given: Mapping[str, Any], watch: Watch) -> None:

@@ -29,7 +29,7 @@ MOST_POOL = 5000
 MOST_RECORDS = 15_000
 #: A released model is less sure of the classes than the truth is, so that what it says of a
 #: difference is too little: by 2.0 in the median of seven settings on Adult and mushroom, of 300
-#: to 10,000 records (docs/measurements/records.md).
+#: to 10,000 records (docs/measurements.md).
 UNSURE = 2.0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._naming import integers_or_words, name_columns
+from secretballot._naming import integers_or_words, name_columns, named
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
@@ -15,8 +15,8 @@ from secretballot.bases import Basis
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
-from secretballot.learners.pate.classifier import PATEClassifier
-from secretballot.named_learners import teacher_by_name
+from secretballot.learners.pate.estimators import PATEClassifier
+from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan.model import Plan, Task, check_weighted_names
 from secretballot.planning.plan.rare_text import no_figure_parts
 from secretballot.planning.plan.wording import share_range
@@ -24,10 +24,9 @@ from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
 from secretballot.planning.planner import plan as plan_votes
 from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.planning.simulation.curve import LearningCurve
-from secretballot.queries import strategy_by_name
 from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.caution import cautions_of_price
-from secretballot.runs.methods import PASSIVE, Sizes, mechanism_settings, method_of
+from secretballot.runs.methods import Sizes, method_of
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan_files import (
     SCHEMA_FILE,
@@ -189,7 +188,7 @@ def _plan_of_spec(
         )
     mechanism, rate = None, getattr(method, "positive_rate", None)
     if isinstance(method, PateSpec) and "mechanism" in given:
-        mechanism = mechanism_settings(method.mechanism, "class")["mechanism"]
+        mechanism = noise_of(named("mechanism", method.mechanism, OF_CLASSES)[0])
     weight: Any = None
     if isinstance(method, MomentsSpec) and method.class_weight != "none":
         auto = None if rate is None else "balanced"
@@ -454,7 +453,7 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     ----------
     plan : Plan
     **more
-        Parameters of `PATEClassifier` that a plan leaves open, such as `ledger`, `vault`,
+        Parameters of `PATEClassifier` that a plan leaves open, such as `ledger` or
         `random_state`; `teacher` and `student` where others than the plan's shall learn.
 
     Returns
@@ -477,31 +476,22 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     task, setting = plan.task, plan.votes.setting
     planned: dict[str, Any] = {
         "n_teachers": setting.n_teachers,
-        "budget": task.budget,
-        "mechanism": setting.mechanism,
+        "epsilon": task.epsilon,
+        "delta": task.delta,
+        "mechanism": setting.named,
         "n_queries": setting.n_queries,
-        "release": setting.release,
-        "max_abstentions": setting.max_abstentions,
-        "threshold": setting.threshold,
-        "max_answers": setting.max_answers,
+        "strategy": setting.strategy,
     }
-    twice = sorted({*planned, "strategy", "estimate_epsilon"} & set(more))
+    twice = sorted({*planned} & set(more))
     if twice:
         raise ParameterError(
             f"{', '.join(twice)} follows from the plan; leave it out, or make the learner without"
             " one."
         )
-    if setting.strategy != PASSIVE:
-        planned["strategy"] = strategy_by_name(setting.strategy)
-    learners = {
-        "teacher": (
-            more["teacher"] if "teacher" in more else teacher_by_name(task.teacher, task.n_classes)
-        ),
-        "student": more["student"] if "student" in more else student_by_name(task.student),
-    }
+    learners = {"teacher": task.teacher, "student": task.student}
     unknown = sorted(set(more) - set(PATEClassifier._get_param_names()))
     if unknown:
         raise ParameterError(
             f"{', '.join(unknown)} is no parameter of PATEClassifier; see its documentation."
         )
-    return PATEClassifier(**{**planned, **more, **learners})
+    return PATEClassifier(**{**planned, **learners, **more})

@@ -909,22 +909,3 @@ def shown_fields(*models: type[Part]) -> Iterator[tuple[str, FieldInfo]]:
             if extra.get("panel") and key not in seen:
                 seen.add(key)
                 yield key, field
-
-
-def named(text: str) -> tuple[str, dict[str, int | float | str]]:
-    """Return the name and the settings of ``NAME:key=value,...``.
-
-    Raises
-    ------
-    ValueError
-        If it is not written so.
-    """
-    name, _, rest = text.partition(":")
-    settings: dict[str, int | float | str] = {}
-    for pair in filter(None, rest.split(",")):
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        if not (equals and key.isidentifier() and value):
-            raise ValueError(f" is {shown(text)}; write NAME:key=value,key=value.")
-        number = _as_number(value)
-        settings[key] = value if number is None else int(number) if value.isdigit() else number
-    return name, settings

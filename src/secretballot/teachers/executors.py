@@ -343,7 +343,7 @@ def check_engine(engine: Any, n_jobs: int | None = None, *, send_shards: bool = 
     # the engine first: the other settings are read against one that is known
     if not isinstance(engine, Executor) and not _is_dask_client(engine) and not _is_known(engine):
         raise ParameterError(
-            Parameter("engine"),
+            Parameter("executor"),
             f" is {shown(engine)}; it must be 'local', 'dask://HOST:PORT', 'dask', 'ray',"
             " 'ray://HOST:PORT', a distributed.Client, or an executor of concurrent.futures.",
         )
@@ -359,7 +359,7 @@ def check_engine(engine: Any, n_jobs: int | None = None, *, send_shards: bool = 
             Argument("n_jobs", n_jobs),
             " is given beside an engine, whose workers set how many work at once; leave it out, or"
             " use ",
-            Argument("engine", LOCAL),
+            Argument("executor", LOCAL),
             ".",
         )
     if not isinstance(send_shards, bool):
@@ -370,7 +370,7 @@ def check_engine(engine: Any, n_jobs: int | None = None, *, send_shards: bool = 
         raise ParameterError(
             Parameter("send_shards"),
             " is given without a cluster to send to; name one with ",
-            Parameter("engine"),
+            Parameter("executor"),
             ", or leave it out.",
         )
 
@@ -417,7 +417,7 @@ def _is_known(engine: Any) -> bool:
 
 
 def _unreachable(engine: Any, why: str) -> ParameterError:
-    return ParameterError(Parameter("engine"), f" is {engine!r}, {why} Nothing was spent.")
+    return ParameterError(Parameter("executor"), f" is {engine!r}, {why} Nothing was spent.")
 
 
 class _ClusterExecutor(Executor):

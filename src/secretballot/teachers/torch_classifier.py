@@ -79,7 +79,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ...         torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2)
     ...     )
     >>> teacher = sb.TorchClassifier(small_module, steps=200, learning_rate=0.01)
-    >>> model = sb.PATEClassifier(teacher, n_teachers=200, budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> model = sb.PATEClassifier(teacher, n_teachers=200, epsilon=1.0, delta=1e-6)
     >>> model.teacher.steps
     200
     """

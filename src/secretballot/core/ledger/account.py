@@ -439,7 +439,7 @@ class Ledger:
         data otherwise.
     Limits : the rows form a hash chain, so that an edit by hand, or an older copy put in place
         under a living handle, is noticed: of the newest rows when a ledger is opened, of an older
-        one when it is read, of all by `check`. What is spent stands in the newest row. The chain is
+        one when it is read, of all by `check`. What is spent is in the newest row. The chain is
         no signature: who can write the file can forge it whole, delete it, restore an old copy
         before the next start (vaults that used it notice), or keep two ledgers for the same data.
         Guard the vault accordingly. In a database the owner of the tables can do all that; a writer
@@ -595,7 +595,7 @@ class Ledger:
 
     @property
     def account(self) -> str:
-        """What tells this account from every other one: the SHA-256 of its terms, in
+        """What identifies this account: the SHA-256 of its terms, in
         hexadecimal."""
         return self._account
 
@@ -693,7 +693,7 @@ class Ledger:
     def head(self) -> tuple[int, str]:
         """Return the number of rows, and the SHA-256 of the last one, in hexadecimal.
 
-        It stands for all of them.
+        It represents all of them.
         """
         with self._own_book.reading() as found:
             return found.seen.position, found.seen.chain.hex()

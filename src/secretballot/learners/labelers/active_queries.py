@@ -1,14 +1,13 @@
 """Active queries to a session, here or behind a service: choose, ask, learn, in rounds."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import BudgetError, DataError, ServiceError
-from secretballot.learners.labelers.session import SessionAnswers
 from secretballot.learners.pate.rounds import AskableRows, QueryRun, begin_query_run
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.queries import MarginSampling, QueryStrategy
@@ -16,34 +15,8 @@ from secretballot.released import ReleasedLabels
 from secretballot.teachers.rows import take_rows
 
 
-class AnsweringSession(Protocol):
-    """What is asked of a session: `LabelingSession` has it, and a `RemoteSession`."""
-
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """Class values."""
-
-    @property
-    def n_teachers(self) -> int:
-        """Number of teachers."""
-
-    @property
-    def sigma(self) -> float | None:
-        """Scale of the noise on released counts."""
-
-    @property
-    def left(self) -> int:
-        """Questions still to be had."""
-
-    def ask_many(self, X: Any) -> SessionAnswers:
-        """Return the answers to the rows of `X`, of shape (n_points, n_features)."""
-
-    def released(self, X: Any) -> ReleasedLabels:
-        """Return all answers so far as rows of `X`, of shape (n_public, n_features)."""
-
-
 def ask_actively(
-    session: AnsweringSession,
+    session: Any,
     X_public: Any,
     strategy: QueryStrategy | None = None,
     *,
@@ -121,45 +94,34 @@ def ask_actively(
     )
     pool = askable.pool(X_public, session.classes, wanted, random_state or 0)
     begun = begin_query_run(MarginSampling() if strategy is None else strategy, pool, round_size)
-    answers_so_far = _Answers(session)
-    rounds, proposed = list[int](), begun.first
-    while len(proposed):
-        given = answers_so_far.ask(take_rows(X_public, askable.rows[proposed]), proposed)
-        if given:
-            rounds.append(given)
-        if progress is not None:
-            progress(len(answers_so_far.places), wanted)
-        # fewer answers than questions: the session has nothing left
-        if given < len(proposed) or len(answers_so_far.places) >= wanted:
-            break
-        begun.selector.receive(answers_so_far.released(answers_so_far.places))
-        proposed = begun.selector.propose(
-            min(begun.round_size, wanted - len(answers_so_far.places))
-        )
-    released = answers_so_far.released(askable.rows[answers_so_far.places].tolist())
+    answers, rounds = _Answers(session), list[int]()
+
+    def ask(proposed: IntArray) -> IntArray:
+        given = answers.ask(take_rows(X_public, askable.rows[proposed]), proposed)
+        rounds.append(len(given))
+        return given
+
+    order = begun.run(wanted, ask, answers.released, progress)
+    released = answers.released(askable.rows[order].tolist())
     return QueryRun(
-        _with_session_certificate(session, released, X_public), rounds, begun.selector.explain()
+        _with_session_certificate(session, released, X_public),
+        [size for size in rounds if size],
+        begun.selector.explain(),
     )
 
 
 class _Answers:
-    """What a session has said in this run.
+    """What a session has said in this run."""
 
-    Attributes
-    ----------
-    places : list of int
-        Points of the pool that have an answer, in order.
-    """
-
-    def __init__(self, session: AnsweringSession) -> None:
+    def __init__(self, session: Any) -> None:
         self._session = session
         self._index = {name: place for place, name in enumerate(session.classes)}
-        self.places: list[int] = []
         self._labels: list[int] = []
         self._counts: list[Any] = []
 
-    def ask(self, points: Any, places: IntArray) -> int:
-        """Ask points, of shape (k, n_features), and return how many have an answer.
+    def ask(self, points: Any, places: IntArray) -> IntArray:
+        """Ask points, of shape (k, n_features), and return the places, of shape (k,), of those that
+        have an answer.
 
         Raises
         ------
@@ -170,17 +132,16 @@ class _Answers:
             answers = self._session.ask_many(points)
         except BudgetError:
             # a session that has answers already has come to its end, which is no error
-            if not self.places:
+            if not self._labels:
                 raise
-            return 0
+            return places[:0]
         rows = np.flatnonzero(answers.given)
-        self.places += places[rows].tolist()
         self._labels += [
             -1 if answers.labels[row] is None else self._index[answers.labels[row]] for row in rows
         ]
         if answers.noisy_counts is not None:
             self._counts += answers.noisy_counts[rows].tolist()
-        return len(rows)
+        return places[rows]
 
     def released(self, queries: list[int]) -> ReleasedLabels:
         """Return all of it, without a certificate."""
@@ -197,7 +158,7 @@ class _Answers:
 
 
 def _with_session_certificate(
-    session: AnsweringSession, released: ReleasedLabels, X_public: Any
+    session: Any, released: ReleasedLabels, X_public: Any
 ) -> ReleasedLabels:
     """Return the same answers with the certificate of the session, where these are all of them."""
     try:

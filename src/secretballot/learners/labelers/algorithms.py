@@ -9,12 +9,12 @@ beforehand of a teacher's error; they decide how much is answered, never how pri
 import functools
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
 from scipy.stats import binom
 
+from secretballot._naming import named
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -34,6 +34,7 @@ from secretballot.accounting.sample_calibration import largest_sample, sample_gr
 from secretballot.accounting.stream_recipes import bassily_noise
 from secretballot.core.types import Count, Model, fault_of
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.learners.training.account import rest_of
 
 _FIRST_TEACHERS = 1000
 # the threshold depends on the logarithm of the number of teachers, so two or three suffice
@@ -300,11 +301,10 @@ def algorithm_of(given: Any) -> Stability:
     """
     if isinstance(given, Stability):
         return given
-    name, colon, text = given.partition(":") if isinstance(given, str) else (given, "", "")
-    kind = _BY_NAME[check_choice("algorithm", name, tuple(_BY_NAME))]
-    settings = [part.partition("=")[::2] for part in text.split(",")] if colon else []
+    known = {name: tuple(kind.model_fields) for name, kind in _BY_NAME.items()}
+    name, settings = named("algorithm", given, known)
     try:
-        return kind.model_validate_strings({key.strip(): value for key, value in settings})
+        return _BY_NAME[name].model_validate(settings)
     except ValidationError as error:
         raise fault_of(error) from None
 
@@ -335,40 +335,26 @@ class BudgetSplit(Model):
 
     @classmethod
     def of(cls, total: PrivacyBudget, share: float, n_first: int, why: str) -> "BudgetSplit":
-        """Return the split that gives a share of epsilon to the second part, to three digits.
+        """Return the split that gives a share of epsilon to the second part, to three digits; all
+        of it where the share is 1, and there is no first part.
 
         Raises
         ------
         ParameterError
             If the share leaves one part nothing.
         """
-        endless = float(f"{share * total.epsilon:.3g}")
-        # as decimals, which is how a ledger adds prices up
-        whole, part = Fraction(repr(total.epsilon)), Fraction(repr(endless))
-        first = float(whole - part)
-        while first > 0 and Fraction(repr(first)) + part > whole:
-            first = math.nextafter(first, 0.0)
-        if not (first > 0 and endless > 0):
+        endless = total.epsilon if share == 1 else float(f"{share * total.epsilon:.3g}")
+        first = rest_of(total.epsilon, endless)
+        if not (endless > 0 and (first > 0 or share == 1)):
             raise ParameterError(
                 Parameter("epsilon_share"),
                 f" is {share}, which leaves one part no epsilon; give one nearer to 0.5.",
             )
-        return cls._made(total, first, endless, n_first, why)
-
-    @classmethod
-    def all_to_endless(cls, total: PrivacyBudget) -> "BudgetSplit":
-        """Return the split without a first part."""
-        return cls._made(total, 0.0, total.epsilon, 0, "all public points are known beforehand")
-
-    @classmethod
-    def _made(
-        cls, total: PrivacyBudget, first: float, endless: float, n_first: int, why: str
-    ) -> "BudgetSplit":
         return cls(
-            epsilon=float(total.epsilon),
-            delta=float(total.delta),
+            epsilon=total.epsilon,
+            delta=total.delta,
             first_epsilon=first,
-            endless_epsilon=float(endless),
+            endless_epsilon=endless,
             first_questions=n_first,
             why=why,
         )

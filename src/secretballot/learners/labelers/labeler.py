@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_name
+from secretballot._validation import check_name, check_path
 from secretballot.accounting import PrivacyBudget, Sampled, Stream
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
@@ -47,7 +47,7 @@ from secretballot.learners.labelers.universal import (
     endless_request,
     first_request,
 )
-from secretballot.learners.training.account import check_keeping, refuse_beyond
+from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import (
     as_matrix,
     class_indices,
@@ -112,26 +112,17 @@ class Labeler(PayingLearner):
         of the best hypothesis. It sets the number of abstentions.
     n_teachers : int, optional
         Number K of shards; by default so many that a lead of K / 3 is answered.
-    budget : PrivacyBudget
-        For all queries together, with delta above 0.
+    epsilon, delta : float
+        Price of all queries together; delta above 0, unless all of "universal" is one draw.
     relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the guarantee. "replace-one" makes the number of records public; under
         "add-remove", a weaker guarantee, a sample more than three times as large costs the same.
     ledger : Ledger, optional
         Account of the private records; of "universal" of the basic composition. Without one the fit
         keeps an account of its own, in memory.
-    vault : path, optional
-        Secret folder. With one, and a ledger that is a file, the reservation outlives the process:
-        the same `fit`, or `reopen`, goes on with it. Until the switch of "universal" it holds a
-        copy of the private records, since the second part counts mistakes on them.
-    request : str, optional
-        Key of the reservation in ledger and vault, by default the algorithm's name; another key is
-        another sample and another charge.
-    purpose : str
-        Why, in a few words; public.
     random_state : int, optional
         Public seed of the teachers and of `n_cover`, never of sample, labels or noise.
-    n_jobs, engine, progress
+    n_jobs : int, optional
         As for `PATEClassifier`.
 
     Attributes
@@ -159,8 +150,7 @@ class Labeler(PayingLearner):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 2))
     >>> labeler = sb.Labeler(
-    ...     "stability:max_abstentions=2", budget=sb.PrivacyBudget(4.0, 1e-5), n_queries=20,
-    ...     n_teachers=100)
+    ...     "stability:max_abstentions=2", epsilon=4.0, delta=1e-5, n_queries=20, n_teachers=100)
     >>> labeler = labeler.fit(X, (X[:, 0] > 0).astype(int), classes=[0, 1])
     >>> labeler.ask([3.0, 0.0]).label in (0, 1, None), labeler.left < 20
     (True, True)
@@ -168,7 +158,7 @@ class Labeler(PayingLearner):
     Where the points to come are known, all of epsilon goes into one draw:
 
     >>> X = rng.uniform(size=(2000, 1))
-    >>> labeler = sb.Labeler(hypotheses=sb.hypotheses.Thresholds(), budget=sb.PrivacyBudget(1.0, 0))
+    >>> labeler = sb.Labeler(hypotheses=sb.hypotheses.Thresholds(), epsilon=1.0, delta=0.0)
     >>> labeler = labeler.fit(
     ...     X, np.where(X[:, 0] > 0.5, "yes", "no"), classes=["no", "yes"],
     ...     X_public=np.linspace(0, 1, 101)[:, None])
@@ -183,10 +173,7 @@ class Labeler(PayingLearner):
     n_queries: int | None = None
     alpha: float = 0.1
     n_teachers: int | None = None
-    vault: str | Path | None = None
     n_jobs: int | None = None
-    engine: Any = LOCAL
-    progress: Callable[[int, int], None] | None = None
 
     def fit(
         self,
@@ -197,6 +184,11 @@ class Labeler(PayingLearner):
         X_public: Any = None,
         units: Any = None,
         unit_name: str | None = None,
+        request: str | None = None,
+        purpose: str = "",
+        vault: str | Path | None = None,
+        executor: Any = LOCAL,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Train the teachers and reserve all queries.
 
@@ -217,6 +209,17 @@ class Labeler(PayingLearner):
             "stability" alone.
         unit_name : str, optional
             What the ids are, for the certificate.
+        request : str, optional
+            Key of the reservation in ledger and vault, by default the algorithm's name; another key
+            is another sample and another charge.
+        purpose : str
+            Why, in a few words; public.
+        vault : path, optional
+            Secret folder. With one, and a ledger that is a file, the reservation outlives the
+            process: the same `fit`, or `reopen`, goes on with it. Until the switch of "universal"
+            it holds a copy of the private records, since the second part counts mistakes on them.
+        executor, progress
+            As for `PATEClassifier`.
 
         Raises
         ------
@@ -229,17 +232,19 @@ class Labeler(PayingLearner):
         # after the sample was drawn could tell of the sample. The session pays, and comes last.
         algorithm = algorithm_of(self.algorithm)
         budget = self._checked_budget(by_unit=units is not None)
-        check_keeping(None, self.vault, None)
-        check_engine(self.engine, self.n_jobs)
+        check_engine(executor, self.n_jobs)
+        work = _Work(
+            _checked_request(algorithm, request), purpose, _path_of(vault), executor, progress
+        )
         names, same = declared_classes(classes), X_public is X
         self.session_: Session
         if not isinstance(algorithm, Agnostic):
             X = as_matrix("X", X)
             plan = _plan(algorithm, self._numbers(budget, n_rows(X)))
-            ledger = self._opened(budget, "record" if units is None else "user")
+            ledger = self._opened(budget, "record" if units is None else "user", work)
             refuse_private_points(X, X_public, same=same, units=units)
             teachers = train_teachers(
-                self.teacher,
+                "logistic" if self.teacher is None else self.teacher,
                 X,
                 y,
                 classes=names,
@@ -248,10 +253,13 @@ class Labeler(PayingLearner):
                 relation=self.relation,
                 units=units,
                 unit_name=unit_name,
-                vault=self._own_vault(self._request),
-                **self._training,
+                vault=work.folder(work.request),
+                n_jobs=self.n_jobs,
+                executor=executor,
+                random_state=self.random_state or 0,
+                progress=progress,
             )
-            self.session_ = self._session(plan, teachers, ledger, self._request)
+            self.session_ = plan.session(teachers, ledger, work.request, purpose)
             return self
         if units is not None:
             raise ParameterError(
@@ -265,40 +273,36 @@ class Labeler(PayingLearner):
         known = None if X_public is None else check_points(X_public, points.shape[1])
         refuse_private_points(points, known, same=same)
         if isinstance(algorithm, Universal):
-            self.session_ = self._universal_session(algorithm, budget, records, known)
+            self.session_ = self._universal_session(algorithm, budget, records, known, work)
         else:
             plan = _plan(algorithm, self._numbers(budget, len(points)))
-            ledger = self._opened(budget, "record")
-            self.session_ = self._sampled_session(plan, records, ledger, self._request)
+            ledger = self._opened(budget, "record", work)
+            self.session_ = self._sampled_session(plan, records, ledger, work, work.request)
         return self
 
-    def reopen(self) -> Self:
+    def reopen(self, vault: str | Path, *, request: str | None = None) -> Self:
         """Go on after a restart with what a `fit` with this vault and this request reserved,
         without the data.
 
         Raises
         ------
         ParameterError
-            If the labeler has no vault, or "universal" other settings than that fit.
+            If "universal" has other settings than that fit.
         DataError
             If the vault holds no such reservation.
         LedgerError
             If the ledger is not where it was, or does not fit the vault.
         """
-        algorithm, request = algorithm_of(self.algorithm), self._request
-        if self.vault is None:
-            raise ParameterError(
-                Parameter("vault"), " is None; give the vault that the first fit was given."
-            )
-        folder = reservation_folder(self.vault, request)
+        algorithm = algorithm_of(self.algorithm)
+        request = _checked_request(algorithm, request)
+        check_path("vault", vault)
+        folder = reservation_folder(vault, request)
         if not isinstance(algorithm, Universal):
             self.session_ = LabelingSession.reopen(folder, request=request)
             return self
         kept, fixed = UniversalTerms.read(folder), self._fixed(algorithm)
         if kept is None:
-            raise DataError(
-                f"The vault {self.vault} holds no universal labeler {request!r}; call fit."
-            )
+            raise DataError(f"The vault {vault} holds no universal labeler {request!r}; call fit.")
         # Other hypotheses or another seed would find another function under the number that was
         # drawn, so settings are compared before the ledger is opened.
         if kept != kept.changed(**fixed):
@@ -309,8 +313,10 @@ class Labeler(PayingLearner):
         ledger, first = Ledger.open_existing(kept.ledger), None
         if kept.split.first is not None:
             own = first_request(request)
-            first = LabelingSession.reopen(reservation_folder(self.vault, own), request=own)
-        self.session_ = self._reserve_second(kept, first, ledger, None, folder)
+            first = LabelingSession.reopen(reservation_folder(vault, own), request=own)
+        self.session_ = UniversalSession(
+            kept, check_hypotheses(self.hypotheses), first, ledger, None, folder, request=request
+        )
         return self
 
     @property
@@ -385,12 +391,6 @@ class Labeler(PayingLearner):
         check_is_fitted(self, "session_")
         return self.session_
 
-    @property
-    def _request(self) -> str:
-        request = algorithm_of(self.algorithm).name if self.request is None else self.request
-        check_name("request", request, longest=_LONGEST_REQUEST)
-        return request
-
     def _numbers(self, budget: PrivacyBudget, n_records: int | None) -> PublicNumbers:
         """Return the public numbers of the fit."""
         return PublicNumbers(
@@ -402,45 +402,11 @@ class Labeler(PayingLearner):
             self.n_teachers,
         )
 
-    def _opened(self, budget: PrivacyBudget, unit: str) -> Ledger:
+    def _opened(self, budget: PrivacyBudget, unit: str, work: "_Work") -> Ledger:
         """Return the account that pays, asked before teachers are trained."""
         ledger: Ledger = self._account(budget, guarantee_of(unit, self.relation))
-        refuse_beyond(ledger, budget, self._request)
+        refuse_beyond(ledger, budget, work.request)
         return ledger
-
-    def _own_vault(self, request: str) -> Path | None:
-        """Return the folder of a reservation alone, made and closed to others, or None: another one
-        never meets its teachers."""
-        if self.vault is None:
-            return None
-        place = reservation_folder(self.vault, request)
-        # From the top down, so that no folder is ever open to others while its content is written.
-        for folder in (Path(self.vault), place.parent):
-            make_vault(folder)
-        return make_vault(place)
-
-    @property
-    def _training(self) -> dict[str, Any]:
-        return {
-            "n_jobs": self.n_jobs,
-            "engine": self.engine,
-            "random_state": self.random_state or 0,
-            "progress": self.progress,
-        }
-
-    def _session(
-        self, plan: "_Plan", teachers: TrainedTeachers, ledger: Ledger, request: str
-    ) -> LabelingSession:
-        """Pay, so that nothing is spent where training failed."""
-        return LabelingSession(
-            teachers,
-            plan.mechanism,
-            ledger,
-            plan.numbers.budget,
-            n_queries=plan.numbers.n_queries,
-            request=request,
-            purpose=self.purpose,
-        )
 
     # --- a relabelled sample ---
 
@@ -449,6 +415,7 @@ class Labeler(PayingLearner):
         plan: "_Plan",
         records: "_Records",
         ledger: Ledger,
+        work: "_Work",
         request: str,
         more: Sequence[str] = (),
     ) -> LabelingSession:
@@ -459,7 +426,7 @@ class Labeler(PayingLearner):
         teacher = self._checked_teacher(records.points)
         # without a ledger that lasts a later reservation could not know of this one, and must not
         # meet the same sample
-        place = self._own_vault(request) if ledger.durable else None
+        place = work.folder(request) if ledger.durable else None
         identity: tuple[str, ...] = ()
         if place is not None:
             settings = event.model_dump(mode="json"), plan.numbers.n_queries
@@ -467,14 +434,14 @@ class Labeler(PayingLearner):
             identity = (*_part_digests(teacher, self.hypotheses, *records), numbers)
         teachers = keep_teachers(
             place,
-            lambda: self._train_on_sample(teacher, records, event, n_teachers),
+            lambda: self._train_on_sample(teacher, records, event, n_teachers, work),
             identity,
             tuple(records.names),
             _declaration(event, request, more),
             template_of(records.points),
             self.random_state or 0,
         )
-        return self._session(plan, teachers, ledger, request)
+        return plan.session(teachers, ledger, request, work.purpose)
 
     def _checked_teacher(self, points: FloatArray) -> Any:
         """Return the learner to clone, after class and learner were tried on dummy points."""
@@ -485,7 +452,7 @@ class Labeler(PayingLearner):
         return check_teacher(learner, points, dummies, 2)
 
     def _train_on_sample(
-        self, teacher: Any, records: "_Records", event: Sampled, n_teachers: int
+        self, teacher: Any, records: "_Records", event: Sampled, n_teachers: int, work: "_Work"
     ) -> TeacherEnsemble:
         """Sample, relabel, deal out, train; what was sampled is forgotten on return."""
         # Under replace-one the place in the random order of the sample decides on the shard; under
@@ -509,7 +476,10 @@ class Labeler(PayingLearner):
             shards,
             n_teachers=n_teachers,
             n_classes=2,
-            **self._training,
+            n_jobs=self.n_jobs,
+            engine=work.executor,
+            random_state=self.random_state or 0,
+            progress=work.progress,
         )
 
     # --- a hypothesis for ever ---
@@ -520,6 +490,7 @@ class Labeler(PayingLearner):
         budget: PrivacyBudget,
         records: "_Records",
         known: FloatArray | None,
+        work: "_Work",
     ) -> UniversalSession:
         """Reserve both parts, and begin the first."""
         # Checks by public numbers come first, then the account, then what an earlier fit
@@ -530,7 +501,7 @@ class Labeler(PayingLearner):
             n_queries = self.n_queries
             split, numbers = algorithm.split(numbers, hypotheses.vc_dimension, n_queries)
         else:
-            split = BudgetSplit.all_to_endless(budget)
+            split = BudgetSplit.of(budget, 1, 0, "all public points are known beforehand")
         n_cover = split.first_questions if known is None else len(known)
         check_class_size(
             hypotheses, min(n_cover, algorithm.n_cover or n_cover), width, self.relation
@@ -540,12 +511,12 @@ class Labeler(PayingLearner):
             hypotheses.dichotomies(records.points)
         ledger, request = (
             self._account(budget, guarantee_of("record", self.relation)),
-            self._request,
+            work.request,
         )
         _refuse_room_for_one(ledger, split, request)
         folder = None
-        if self.vault is not None and ledger.durable:
-            folder = reservation_folder(self.vault, request)
+        if work.vault is not None and ledger.durable:
+            folder = reservation_folder(work.vault, request)
         terms = UniversalTerms(
             **self._fixed(algorithm),
             classes=tuple(records.names),
@@ -562,40 +533,29 @@ class Labeler(PayingLearner):
                 f" one: {split}."
             )
             own, plan = first_request(request), _plan(algorithm, numbers)
-            first = self._sampled_session(plan, records, ledger, own, [beside])
+            first = self._sampled_session(plan, records, ledger, work, own, [beside])
         private: PrivateRecords | None = PrivateRecords(records.points, records.labels)
         if folder is not None and private is not None:
             # The records before the file that names the reservation: who finds it can go on.
             drawn = ledger.entry(endless_request(request))
-            self._own_vault(request)
+            work.folder(request)
             if drawn is None or not drawn.parts:
                 private.keep(folder)
             terms.keep(folder)
             private = None
-        session = self._reserve_second(terms, first, ledger, private, folder)
+        session = UniversalSession(
+            terms,
+            hypotheses,
+            first,
+            ledger,
+            private,
+            folder,
+            request=request,
+            purpose=work.purpose,
+        )
         if known is not None:
             session.draw_at_once(known)
         return session
-
-    def _reserve_second(
-        self,
-        terms: UniversalTerms,
-        first: LabelingSession | None,
-        ledger: Ledger,
-        records: PrivateRecords | None,
-        folder: Path | None,
-    ) -> UniversalSession:
-        """Reserve the second part, or find it."""
-        return UniversalSession(
-            terms,
-            check_hypotheses(self.hypotheses),
-            first,
-            ledger,
-            records,
-            folder,
-            request=self._request,
-            purpose=self.purpose,
-        )
 
     def _fixed(self, algorithm: Universal) -> dict[str, Any]:
         """Return what must be the same whenever the reservation is taken up."""
@@ -606,6 +566,28 @@ class Labeler(PayingLearner):
             "n_cover": algorithm.n_cover,
             "random_state": self.random_state or 0,
         }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Work:
+    """How a fit is named, kept and worked on."""
+
+    request: str
+    purpose: str
+    vault: Path | None
+    executor: Any
+    progress: Callable[[int, int], None] | None
+
+    def folder(self, request: str) -> Path | None:
+        """Return the folder of a reservation alone, made and closed to others, or None: another one
+        never meets its teachers."""
+        if self.vault is None:
+            return None
+        place = reservation_folder(self.vault, request)
+        # From the top down, so that no folder is ever open to others while its content is written.
+        for folder in (self.vault, place.parent):
+            make_vault(folder)
+        return make_vault(place)
 
 
 class _Records(NamedTuple):
@@ -623,6 +605,33 @@ class _Plan(NamedTuple):
     event: Stream | Sampled
     mechanism: Mechanism
     n_teachers: int
+
+    def session(
+        self, teachers: TrainedTeachers, ledger: Ledger, request: str, purpose: str
+    ) -> LabelingSession:
+        """Pay, so that nothing is spent where training failed."""
+        return LabelingSession(
+            teachers,
+            self.mechanism,
+            ledger,
+            self.numbers.budget,
+            n_queries=self.numbers.n_queries,
+            request=request,
+            purpose=purpose,
+        )
+
+
+def _checked_request(algorithm: Stability, request: str | None) -> str:
+    found = algorithm.name if request is None else request
+    check_name("request", found, longest=_LONGEST_REQUEST)
+    return found
+
+
+def _path_of(vault: str | Path | None) -> Path | None:
+    if vault is None:
+        return None
+    check_path("vault", vault)
+    return Path(vault)
 
 
 def _plan(algorithm: Stability, numbers: PublicNumbers) -> _Plan:

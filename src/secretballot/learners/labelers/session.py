@@ -188,7 +188,7 @@ class LabelingSession:
         )
         check_paid_by(mechanism, ledger, budget)
         check_name("request", request)
-        self.request, self._teachers, self._ended = request, teachers, False
+        self.request, self._teachers = request, teachers
         durable = teachers.vault if ledger.durable else None
         kept = None if teachers.sample is None else teachers.vault
         if kept is not None and (durable is None or is_other_ledger(kept, ledger)):
@@ -287,7 +287,7 @@ class LabelingSession:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """The mechanism, as it stands on certificates."""
+        """The mechanism, as on certificates."""
         return self._stream.mechanism.model_dump(mode="json")
 
     @property
@@ -363,7 +363,7 @@ class LabelingSession:
         BudgetError
             If none of them was asked before and the reservation is spent.
         """
-        answers = self.ask_admitted(X, lambda new: new, predictions=predictions)
+        answers = self.ask_admitted(X, predictions=predictions)
         if not answers.given.any():
             raise BudgetError(
                 f"All {self.planned} questions of the session {self.request!r} are spent; stored"
@@ -374,12 +374,12 @@ class LabelingSession:
     def ask_admitted(
         self,
         X: Any,
-        admit: Callable[[BoolArray], BoolArray],
+        admit: Callable[[BoolArray], BoolArray] | None = None,
         *,
         predictions: ArrayLike | None = None,
     ) -> SessionAnswers:
-        """Return the answers to the rows of `X`, as `ask_many`, after somebody else has said which
-        new ones may be asked.
+        """Return the answers to the rows of `X`, as `ask_many`, after somebody else has decided
+        which new ones may be asked.
 
         For those who answer for several people: a quota is counted before anything is drawn.
 
@@ -387,7 +387,7 @@ class LabelingSession:
         ----------
         X : array, sparse matrix or frame of shape (n, n_features)
             Public points.
-        admit : callable
+        admit : callable, optional
             Called once, with a mask of shape (n,) of the rows that have no answer yet; returns a
             mask of those that may be asked. The others stay without an answer.
         predictions : array of shape (n, n_classes), optional
@@ -407,18 +407,12 @@ class LabelingSession:
         """
         points = self._teachers.points(X)
         questions = question_digests(points)
-        self._stream.check_predictions(predictions, len(questions))
-        answers = self._stream.find(questions)
-        new = np.flatnonzero(admit(~answers.given) & ~answers.given)
-        # looked at where it was so before alone: the release looks again in any case
-        if len(new) and not (self._ended and not answers.left):
-            # The teachers vote outside of the ledger's lock, on what is new alone.
-            drawn = self._stream.answer(
-                self._teachers.vote(take_rows(points, new), request=self.request),
-                [questions[row] for row in new],
-                None if predictions is None else np.asarray(predictions)[new],
-            )
-            answers = _with_drawn(answers, new, drawn)
+        answers = self._stream.ask(
+            questions,
+            lambda new: self._teachers.vote(take_rows(points, new), request=self.request),
+            predictions,
+            admit,
+        )
         return self._with_class_values(answers)
 
     def points(self, X: Any) -> Any:
@@ -449,7 +443,7 @@ class LabelingSession:
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, in the order in which
-        they were asked: row i stands for the i-th question.
+        they were asked: row i is the i-th question.
 
         For those who do not hold the points. The certificate binds labels to the points by the
         digest of all of them.
@@ -525,18 +519,7 @@ class LabelingSession:
         labels = np.full(len(answered), None, dtype=object)
         for row in np.flatnonzero(answered):
             labels[row] = self._teachers.classes[answers.labels[row]]
-        self._ended = not answers.left
         return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, answers.left)
-
-
-def _with_drawn(answers: LabelAnswers, rows: IntArray, drawn: LabelAnswers) -> LabelAnswers:
-    """Return answers with those of some rows put in."""
-    labels, given, counts = answers.labels.copy(), answers.given.copy(), answers.noisy_counts
-    labels[rows], given[rows] = drawn.labels, drawn.given
-    if counts is not None and drawn.noisy_counts is not None:
-        counts = counts.copy()
-        counts[rows] = drawn.noisy_counts
-    return LabelAnswers(labels, counts, given, drawn.left)
 
 
 def _session_file(vault: Path, request: str) -> Path:

@@ -362,10 +362,10 @@ class UniversalSession:
         folder: Path | None,
         *,
         request: str,
-        purpose: str,
+        purpose: str = "",
     ) -> None:
         self.terms, self.split, self.first = terms, terms.split, first
-        self._hypotheses, self._purpose = hypotheses, purpose
+        self._hypotheses = hypotheses
         self._records, self._folder = records, folder
         self._reserved = reserve_choice(
             ledger,
@@ -478,7 +478,6 @@ class UniversalSession:
                 "universal": {**self.split.model_dump(), "part": "endless"},
             },
             unit_column=None,
-            purpose=self._purpose,
         )
         return UniversalRelease(first, endless)
 

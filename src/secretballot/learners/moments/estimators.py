@@ -80,7 +80,7 @@ class MomentsLearner(Learner):
         target, points, guarantee = task.target, task.points, task.guarantee
         assert isinstance(target, MomentTarget)
         weights, shares = self._class_settings(target)
-        check_start(task.start, target.classes, points)
+        check_start(task.given.start, target.classes, points)
         self._try_student(task)
         with one_thread():
             basis = unfitted_basis(self.basis, points, shares).fit(points)
@@ -100,7 +100,9 @@ class MomentsLearner(Learner):
                     n_stages=self.n_stages,
                     n_records=None if counted else task.table.n_records,
                     expected_uncovered=basis.uncovered_share_,
-                    start=released_start(task.start, pool, target.link, n_cells=len(basis.levels_)),
+                    start=released_start(
+                        task.given.start, pool, target.link, n_cells=len(basis.levels_)
+                    ),
                     class_weights=weights,
                     levels=basis.levels_,
                 )
@@ -112,9 +114,7 @@ class MomentsLearner(Learner):
                 task.budget,
                 basis=basis.describe(),
                 points_sha256=points_digest(points),
-                request=self.request,
-                purpose=self.purpose,
-                declaration=task.declaration,
+                **task.named,
             )
         values = [np.array(one) for one in released.certificate["released"]["values"]]
         self.coverage_: Coverage | None = stages.counted(values)[0] if stages.marks else None
@@ -184,11 +184,11 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     ----------
     basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; `TableBasis.suited_to` by default.
-    student : scikit-learn classifier, optional
+    student : scikit-learn classifier or name, default "auto"
         Learns from the released labels of the public points. By default the model itself is the
         student (`MomentsStudent`).
-    budget : PrivacyBudget
-        (epsilon, delta) of this fit, with delta above 0; all labels together.
+    epsilon, delta : float
+        Price of a fit, all labels together; delta above 0.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10. With
         `public_features` there is one.
@@ -204,12 +204,6 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
         Relation of the guarantee. With `public_features` labels are replaced.
     ledger : Ledger, optional
         Account of the private dataset. Without one the fit keeps an account of its own, in memory.
-        With `public_features` it is made with ``unit="label"`` and ``relation="replace-one"``.
-    request : str, optional
-        Key of this fit in the ledger: the same key gets the stored answer, or goes on after an
-        interruption.
-    purpose : str
-        Why, in a few words; public.
     random_state : int, optional
         Public seed of a `student`. Never of the noise.
 
@@ -239,8 +233,8 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
         (`RecordSums.of_products`); twice that for replace-one. A label moves the sum by its
         record's coordinates, shortened by a rule that looks at features alone, times sqrt(2) (of
         two classes: times 1), in L2 norm (`RecordSums.of_labels`).
-    Price : `budget`, by one `VectorSum` over all stages, composed in `ledger` with everything
-        else released from the same data.
+    Price : (`epsilon`, `delta`), by one `VectorSum` over all stages, composed in `ledger` with
+        everything else released from the same data.
     Source : the moments of a generalised linear model with unlabelled public data, as in
         arXiv:2403.03856; the price is proved in `docs/explanation/prices.md`, section 10.
     Rounding : upward; vectors, sums and noise are integers.
@@ -248,7 +242,7 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
-    >>> model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
+    >>> model = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
     >>> model = model.fit(
     ...     X[:2000], (X[:2000, 0] > 0).astype(int), X_public=X[2000:], classes=[0, 1])
     >>> model.predict([[-2.0, 0.0], [2.0, 0.0]]).tolist(), model.certificate_["epsilon"]
@@ -270,7 +264,7 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
 
     _takes = frozenset({"classes", "labels", "public_features", "start"})
 
-    student: Any = None
+    student: Any = "auto"
     _: KW_ONLY
     class_weight: str | Mapping[Any, float] | None = None
     class_shares: Mapping[Any, float] | None = None
@@ -290,19 +284,15 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
         return weights, checked_shares(self.class_shares, target.classes)
 
     def _try_student(self, task: Task) -> None:
-        if self.student is not None:
+        if self._student is not None:
             teaching = Teaching(task.target.classes, n_rows(task.points))
-            try_student(self.student, task.points, teaching)
+            try_student(self._student, task.points, teaching)
 
     def _taught(self, points: Any) -> Any:
-        if self.student is None:
+        if self._student is None:
             return self.student_
         seed = self.random_state or 0
-        return fit_student(self.student, points, self.released_, random_state=seed)
-
-    @property
-    def _student_to_fit(self) -> Any:
-        return MomentsStudent if self.student is None else self.student
+        return fit_student(self._student, points, self.released_, random_state=seed)
 
 
 @dataclass(eq=False, repr=False)
@@ -318,11 +308,11 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     ----------
     basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; `TableBasis.suited_to` by default.
-    budget : PrivacyBudget
-        (epsilon, delta) of this fit, with delta above 0.
+    epsilon, delta : float
+        Price of a fit; delta above 0.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10.
-    relation, ledger, request, purpose
+    relation, ledger
         As for `RecordMomentsClassifier`.
     random_state : int, optional
         Not used: nothing is drawn by a public seed.
@@ -345,8 +335,8 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     Relation : add or remove one unit, or replace one record in place.
     Sensitivity : every unit's integer vector has at most a fixed L2 norm
         (`secretballot.core.private.RecordSums`); twice that for replace-one.
-    Price : `budget`, by one `VectorSum` over all stages, composed in `ledger` with everything
-        else released from the same data.
+    Price : (`epsilon`, `delta`), by one `VectorSum` over all stages, composed in `ledger` with
+        everything else released from the same data.
     Source : least squares with public second moments, as in arXiv:2508.18037; the price is proved
         in `docs/explanation/prices.md`, section 10.
     Rounding : upward; vectors, sums and noise are integers.
@@ -354,7 +344,7 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
-    >>> model = sb.RecordMomentsRegressor(budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
+    >>> model = sb.RecordMomentsRegressor(epsilon=1.0, delta=1e-6)
     >>> model = model.fit(X[:2000], 2 * X[:2000, 0], X_public=X[2000:], bounds=(-5.0, 5.0))
     >>> below, above = model.predict([[-1.0, 0.0], [1.0, 0.0]])
     >>> bool(below < -1 and above > 1), model.certificate_["epsilon"]

@@ -3,10 +3,9 @@
 import math
 import warnings
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from secretballot._validation import MECHANISMS, check_choice, check_positive
+from secretballot._naming import named
 from secretballot.accounting import (
     PrivacyBudget,
     WeakSignalWarning,
@@ -23,20 +22,23 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.pate.defaults import (
+from secretballot.learners.pate.mechanisms import (
     MAX_UNSTABLE,
+    OF_CLASSES,
     choose_label_queries,
-    choose_release,
+    gives_counts,
     last_that_holds,
+    noise_of,
     noisy_terms,
 )
-from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.account import refuse_beyond, rest_of
 from secretballot.releasing import estimate_stability
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
 # that is what is asked about.
-FRACTIONS = {"gaussian": 0.5, "vote-table": 0.5, "laplace": 0.5, "sparse-vector": 0.1}
+FRACTIONS = dict.fromkeys(("auto", "labels", "counts", "vote-table", "laplace"), 0.5)
+FRACTIONS["sparse-vector"] = 0.1
 BETA = 0.05  # failure probability of what is read off the number
 
 
@@ -52,7 +54,8 @@ class EstimatedSize:
         Price of the estimate.
     budget : PrivacyBudget
         For the estimate and the answers together.
-    mechanism : {"gaussian", "vote-table", "laplace", "sparse-vector"}
+    mechanism : str
+        One of `FRACTIONS`.
     release : {"labels", "counts"}
     pool : VoteShape
         Of the votes on all public points that may be asked.
@@ -77,8 +80,10 @@ class EstimatedSize:
     pool: VoteShape
 
     @classmethod
-    def of_fit(cls, model: Any, pool: VoteShape, ledger: Ledger) -> "EstimatedSize":
-        """Return what a `PATEClassifier` does with `estimate_epsilon`, before it spends or trains.
+    def of_fit(
+        cls, model: Any, pool: VoteShape, ledger: Ledger, request: str | None
+    ) -> "EstimatedSize":
+        """Return what a `PATEClassifier` does with an estimate, before it spends or trains.
 
         Parameters
         ----------
@@ -86,6 +91,8 @@ class EstimatedSize:
             As for `of_settings`.
         ledger : Ledger
             What is to pay.
+        request : str or None
+            Key of the fit.
 
         Raises
         ------
@@ -94,16 +101,17 @@ class EstimatedSize:
         BudgetError
             If the ledger would pay for the estimate and not for the answers.
         """
-        estimated, need = cls.of_settings(model, pool), model.budget
+        estimated = cls.of_settings(model, pool)
+        need = estimated.budget
         # an estimate that was paid for before is not paid for again
-        if model.request is not None and ledger.entry(cls.request_of(model.request)) is not None:
+        if request is not None and ledger.entry(cls.request_of(request)) is not None:
             need = estimated.rest
-        refuse_beyond(ledger, need, model.request)
+        refuse_beyond(ledger, need, request)
         return estimated
 
     @classmethod
     def of_settings(cls, model: Any, pool: VoteShape) -> "EstimatedSize":
-        """Return what a `PATEClassifier` does with `estimate_epsilon`, by its settings alone.
+        """Return what a `PATEClassifier` does with an estimate, by its settings alone.
 
         Parameters
         ----------
@@ -114,32 +122,31 @@ class EstimatedSize:
         Raises
         ------
         ParameterError
-            If the estimate would leave nothing, what it is to set was given or needs no setting, or
-            even the smallest mechanism that may come of it answers nothing.
+            If the estimate would leave nothing, or the mechanism needs none, or even the smallest
+            mechanism that may come of it answers nothing.
         """
         # Refusals of settings come first, then what the estimate could show, then the ledger, which
         # must pay for both: an estimate without answers is money thrown away.
-        name, what = model.mechanism, Parameter("estimate_epsilon")
+        what, price, budget = Parameter("n_queries"), model.estimate_epsilon, model._budget
         sets = " pays for an estimate that sets how much is asked, and "
-        given = [one for one in ("n_queries", "max_abstentions") if getattr(model, one) is not None]
-        if given or isinstance(name, Mechanism):
-            set_already = Parameter(given[0]) if given else "a mechanism"
-            raise ParameterError(what, sets, set_already, " is given; leave out one of the two.")
-        if check_choice("mechanism", name, MECHANISMS) not in FRACTIONS:
-            by = f"the {name} mechanism is set by "
-            raise ParameterError(what, sets, by, Parameter("max_answers"), "; leave it out.")
-        release = choose_release(model.release, model.student, name)
-        if release == "counts" and not model.in_rounds:
-            counts = "noisy counts of all public points are released; leave it out, or use "
-            raise ParameterError(what, sets, counts, Argument("release", "labels"), ".")
-        price, budget = check_positive("estimate_epsilon", model.estimate_epsilon), model.budget
+        if isinstance(model.mechanism, Mechanism):
+            raise ParameterError(what, sets, "a mechanism is given; leave out one of the two.")
+        name, own = named("mechanism", model.mechanism, OF_CLASSES)
+        set_already = [one for one in ("max_abstentions", "max_answers") if one in own]
+        if set_already or name not in FRACTIONS:
+            by = Parameter(set_already[0]) if set_already else f"the {name} mechanism"
+            raise ParameterError(what, sets, by, " sets it, too; leave out one of the two.")
+        counts = gives_counts(model.mechanism, counts=model._counts)
+        if counts and not model.in_rounds:
+            all_of_them = "noisy counts of all public points are released; leave it out, or use "
+            raise ParameterError(what, sets, all_of_them, Argument("mechanism", "labels"), ".")
         if not price < budget.epsilon:
             raise ParameterError(
-                Parameter("estimate_epsilon"),
-                f" is {price:g} of a budget of epsilon {budget.epsilon:g}; leave something for"
-                " answers.",
+                what,
+                f" pays {price:g} of epsilon {budget.epsilon:g} for an estimate; leave something"
+                " for answers.",
             )
-        estimated = cls(price, budget, name, release, pool)
+        estimated = cls(price, budget, name, "counts" if counts else "labels", pool)
         smallest = estimated.smallest()
         check_useful(smallest.mechanism, smallest.shape)
         estimated.check_reach()
@@ -169,12 +176,7 @@ class EstimatedSize:
     @property
     def rest(self) -> PrivacyBudget:
         """What is left for the answers."""
-        # as the ledger reads decimals
-        left = Fraction(repr(self.budget.epsilon)) - Fraction(repr(self.epsilon))
-        nearest = float(left)
-        while Fraction(repr(nearest)) > left:
-            nearest = math.nextafter(nearest, 0.0)
-        return PrivacyBudget(nearest, self.budget.delta)
+        return PrivacyBudget(rest_of(self.budget.epsilon, self.epsilon), self.budget.delta)
 
     @staticmethod
     def request_of(request: str) -> str:
@@ -239,7 +241,7 @@ class EstimatedSize:
     @property
     def _size_without_number(self) -> int:
         stream = self.mechanism == "sparse-vector"
-        return 1 if stream else choose_label_queries(self.rest, self.pool, noise=self.mechanism)
+        return 1 if stream else choose_label_queries(self.rest, self.pool, noise=self._noise)
 
     def _size_shown_by(self, seen: int) -> int:
         if self.mechanism == "sparse-vector":
@@ -248,7 +250,11 @@ class EstimatedSize:
         if distance < 1:
             return 0
         # ceil(margin / 2) - 1 >= d means margin >= 2 d + 1
-        return choose_label_queries(self.rest, self.pool, 2 * distance + 1, noise=self.mechanism)
+        return choose_label_queries(self.rest, self.pool, 2 * distance + 1, noise=self._noise)
+
+    @property
+    def _noise(self) -> str:
+        return noise_of(self.mechanism)
 
     @property
     def _noise_slack(self) -> int:
@@ -274,4 +280,4 @@ class EstimatedSize:
             # here the size is a number of abstentions, elsewhere one of queries
             stream = sparse_vector(self.rest, self.pool.n_queries, max_abstentions=size)
             return Terms(stream, self.pool, self.rest)
-        return noisy_terms(self.mechanism, self.rest, self.pool.first(size), self.release)
+        return noisy_terms(self._noise, self.rest, self.pool.first(size), self.release)

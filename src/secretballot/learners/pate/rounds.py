@@ -13,12 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism, teachers_of
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.pate.defaults import choose_terms
+from secretballot.learners.pate.mechanisms import choose_terms
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.label_stream import LabelStream, certified_labels
 from secretballot.learners.training.point_digests import question_digests
@@ -100,7 +101,7 @@ class QueryRun:
     rounds : list of int
         Queries of each round, in the order in which they were asked.
     explanation : dict
-        What the strategy tells of its choices.
+        What the strategy reports of its choices.
     """
 
     released: ReleasedLabels
@@ -133,6 +134,40 @@ class BegunQueryRun:
         full, rest = divmod(n_queries, self.round_size)
         rounds = [self.round_size] * full + [rest] * (rest > 0)
         return _plan(n_queries, rounds, self.strategy, "none")
+
+    def run(
+        self,
+        planned: int,
+        ask: Callable[[IntArray], IntArray],
+        so_far: Callable[[list[int]], ReleasedLabels],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[int]:
+        """Ask what the strategy proposes until it, the points or the answers come to an end, and
+        return the rows of the pool that have an answer, in their order.
+
+        Parameters
+        ----------
+        planned : int
+            Answers wanted.
+        ask : callable
+            Proposed rows of the pool, shape (k,), to those that have an answer now.
+        so_far : callable
+            Rows that have an answer to what the strategy learns from.
+        progress : callable, optional
+            Called with (rows answered, planned).
+        """
+        order, proposed = list[int](), self.first
+        while len(proposed):
+            given = ask(proposed)
+            order += given.tolist()
+            if progress is not None:
+                progress(len(order), planned)
+            # fewer answers than questions: nothing is left
+            if len(given) < len(proposed) or len(order) >= planned:
+                break
+            self.selector.receive(so_far(order))
+            proposed = self.selector.propose(min(self.round_size, planned - len(order)))
+        return order
 
 
 def begin_query_run(
@@ -184,37 +219,47 @@ def begin_query_run(
 
 
 def ask_in_rounds(
-    stream: LabelStream,
+    terms: Terms,
     votes: Callable[[IntArray], Votes],
+    ledger: Ledger,
+    X_public: Any,
     askable: AskableRows,
     begun: BegunQueryRun,
+    *,
+    classes: Sequence[Any],
+    student: Any = None,
+    random_state: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-    student: StudentInRounds | None = None,
+    **about: Any,
 ) -> QueryRun:
-    """Ask what the strategy proposes until it, the points or the reservation come to an end.
+    """Reserve all queries, and ask what the strategy proposes until it, the points or the
+    reservation come to an end.
 
     An interrupted run is taken again from its start: what was answered is found in the ledger and
     costs nothing.
 
     Parameters
     ----------
-    stream : LabelStream
-        The reservation.
+    terms : Terms
     votes : callable
         Rows of the public pool, shape (k,), to the votes on them; secret, asked for what is new
         alone.
+    ledger : Ledger
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+        The public pool.
     askable : AskableRows
     begun : BegunQueryRun
         From `begin_query_run`, on the pool of `askable`.
+    classes : sequence
+    student : classifier, optional
+        What interactive voting contradicts; a LogisticRegression by default. It learns from the
+        answers of each round and predicts the points of the next.
+    random_state : int, optional
+        Of the student.
     progress : callable, optional
         Called with (queries answered, queries reserved).
-    student : StudentInRounds, optional
-        Learns from the answers of each round and predicts the points of the next, for an
-        interactive mechanism. Its rows are those of the public pool.
-
-    Returns
-    -------
-    QueryRun
+    **about
+        As for `LabelStream`.
 
     Privacy
     -------
@@ -222,34 +267,48 @@ def ask_in_rounds(
     predict is post-processing of what was paid for.
     Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
     """
-    order: list[int] = []
-    asked, planned = stream.stream, stream.shape.n_queries
-    before, rounds, drawn = asked.used, list[int](), list[int]()
-    proposed = begun.first
-    while len(proposed):
+    planned, confidence = terms.shape.n_queries, terms.confidence
+    stream = LabelStream(
+        terms.mechanism,
+        terms.shape,
+        ledger,
+        terms.budget,
+        classes=classes,
+        confidence=confidence,
+        plan=begun.plan_of(planned),
+        **about,
+    )
+    contradicted = None
+    if confidence is not None:
+        learner = LogisticRegression(max_iter=1000) if student is None else student
+        contradicted = StudentInRounds(
+            lambda so_far: fit_student(learner, X_public, so_far, random_state=random_state),
+            X_public,
+            classes,
+            teachers_of(terms.shape),
+            confidence,
+        )
+    asked, before, drawn, sizes = stream.stream, stream.stream.used, list[int](), list[int]()
+
+    def ask(proposed: IntArray) -> IntArray:
         used = asked.used
-        given = _answered_points(stream, votes, askable, proposed, student)
-        order += given.tolist()
-        rounds.append(len(given))
+        given = _answered_points(stream, votes, askable, proposed, contradicted)
+        sizes.append(len(given))
         drawn.append(asked.used - used)
-        if progress is not None:
-            progress(len(order), planned)
-        if len(given) < len(proposed) or len(order) == planned:
-            break
-        begun.selector.receive(_so_far(stream, askable, order))
-        proposed = begun.selector.propose(min(begun.round_size, planned - len(order)))
-    if asked.released().questions != tuple(askable.questions[place] for place in order):
-        # what an earlier run of another strategy asked counts as one round before
-        rounds = [before, *drawn]
-    rounds = [size for size in rounds if size]
-    left = _state_of_unused(stream)
-    plan = _plan(planned, rounds, begun.strategy, left)
+        return given
+
+    order = begun.run(planned, ask, lambda rows: _so_far(stream, askable, rows), progress)
     done = asked.released()
+    if done.questions != tuple(askable.questions[place] for place in order):
+        # what an earlier run of another strategy asked counts as one round before
+        sizes = [before, *drawn]
+    left = _state_of_unused(stream)
+    plan = _plan(planned, [size for size in sizes if size], begun.strategy, left)
     released = certified_labels(done, askable.row_of, plan, by_value=askable.by_value)
     if left != "kept" and not asked.closed:
         # who asks again finds all of it in the ledger
         asked.close(len(done.values), {"plan": plan, "rows": released.queries.tolist()})
-    return QueryRun(released, rounds, begun.selector.explain())
+    return QueryRun(released, plan["rounds"], begun.selector.explain())
 
 
 def _answered_points(
@@ -263,14 +322,7 @@ def _answered_points(
     rows = askable.rows[proposed]
     predictions = None if student is None else student.predictions(rows)
     questions = [askable.questions[place] for place in proposed]
-    # Looked up first: what an interrupted run has asked costs nothing, and the teachers vote on the
-    # rest alone.
-    found = stream.find(questions)
-    new = np.flatnonzero(~found.given)
-    if len(new) and found.left:
-        against = None if predictions is None else predictions[new]
-        stream.answer(votes(rows[new]), [questions[place] for place in new], against)
-        found = stream.find(questions)
+    found = stream.ask(questions, lambda new: votes(rows[new]), predictions)
     if student is not None and predictions is not None:
         student.tell(rows[found.given], found.labels[found.given], predictions[found.given])
     return proposed[found.given]
@@ -308,27 +360,6 @@ def _plan(planned: int, rounds: list[int], strategy: QueryStrategy, left: str) -
         "strategy": strategy.describe(),
         "left": left,
     }
-
-
-def student_in_rounds(
-    confidence: float | None,
-    student: Any,
-    X_public: Any,
-    classes: Sequence[Any],
-    n_teachers: int,
-    random_state: int | None,
-) -> StudentInRounds | None:
-    """Return the student that interactive voting contradicts, at public points of shape (n_public,
-    n_features); None without a confidence."""
-    if confidence is None:
-        return None
-    return StudentInRounds(
-        lambda so_far: fit_student(student, X_public, so_far, random_state=random_state),
-        X_public,
-        classes,
-        n_teachers,
-        confidence,
-    )
 
 
 def label_actively(
@@ -400,7 +431,7 @@ def label_actively(
     # The strategy makes its first proposal before the stream reserves anything.
     check_paid_by(mechanism, ledger, budget)
     check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
-    n_teachers, made = teachers_of(counts.shape), counts.shape.guarantee
+    made = counts.shape.guarantee
     if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
         declaration = {"unit": made.unit, "relation": made.relation}
     X_public = as_matrix("X_public", X_public)
@@ -421,21 +452,19 @@ def label_actively(
     )
     pool = askable.pool(X_public, counts.classes, terms.shape.n_queries, random_state or 0)
     begun = begin_query_run(strategy, pool, round_size)
-    stream = LabelStream(
-        mechanism,
-        terms.shape,
+    return ask_in_rounds(
+        terms,
+        counts.take,
         ledger,
-        budget,
+        X_public,
+        askable,
+        begun,
         classes=counts.classes,
+        student=student,
+        random_state=random_state,
+        progress=progress,
         request=uuid.uuid4().hex if request is None else request,
         vault=None if vault is None else Path(vault),
         purpose=purpose,
         declaration=declaration,
-        confidence=confidence,
-        plan=begun.plan_of(terms.shape.n_queries),
     )
-    learner = LogisticRegression(max_iter=1000) if student is None else student
-    interactive = student_in_rounds(
-        confidence, learner, X_public, counts.classes, n_teachers, random_state
-    )
-    return ask_in_rounds(stream, counts.take, askable, begun, progress, interactive)

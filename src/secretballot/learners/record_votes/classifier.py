@@ -66,12 +66,12 @@ class RecordVotesClassifier(ClassLearner):
 
     Parameters
     ----------
-    student : scikit-learn classifier, optional
+    student : scikit-learn classifier or name, default "auto"
         By default a `RecordVotesStudent`. A `GraphCountsClassifier` or `NoisyCountsClassifier`
         learns from the noisy counts too; any other classifier learns from what the default student
         says of the whole pool.
-    budget : PrivacyBudget
-        (epsilon, delta) of this fit; delta above 0.
+    epsilon, delta : float
+        Price of a fit; delta above 0.
     votes_per_record : int, optional
         Number k of nearest public points that a record votes for. By default one in a hundred, and
         at least five where there are fifty points.
@@ -87,10 +87,6 @@ class RecordVotesClassifier(ClassLearner):
         replaced takes votes away and gives others.
     ledger : Ledger, optional
         Account of the private dataset. Without one the fit keeps an account of its own, in memory.
-    request : str, optional
-        Key of this fit in the ledger: a repeated fit gets the stored release for nothing.
-    purpose : str
-        Why, in a few words; on the certificate, so public.
     random_state : int, optional
         Public seed of the choice of points and of the student. Never of the noise.
 
@@ -119,24 +115,23 @@ class RecordVotesClassifier(ClassLearner):
         public values alone: coordinates are integers, so that distances are exact and no other
         record has a say, and of points equally far the first ones get the votes. So that many
         counts move by one, and under "replace-one" at most twice as many.
-    Price : `budget`, by discrete Gaussian noise on every count, composed in `ledger` with
-        everything else released from the same data. The price knows neither the number of records
-        nor that of points and classes.
+    Price : (`epsilon`, `delta`), by discrete Gaussian noise on every count, composed in `ledger`
+        with everything else released from the same data. The price knows neither the number of
+        records nor that of points and classes.
     Source : Zhu et al. 2022, arXiv:2207.13253, for votes of records.
     Rounding : upward.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(2000, 2))
-    >>> model = sb.RecordVotesClassifier(
-    ...     budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6), votes_per_record=5)
+    >>> model = sb.RecordVotesClassifier(epsilon=1.0, delta=1e-6, votes_per_record=5)
     >>> model = model.fit(
     ...     X, (X[:, 0] > 0).astype(int), X_public=X[:200] + 0.01, classes=[0, 1])
     >>> model.predict([[-2.0, 0.0], [2.0, 0.0]]).tolist(), model.certificate_["epsilon"]
     ([0, 1], 1.0)
     """
 
-    student: Any = None
+    student: Any = "auto"
     _: KW_ONLY
     votes_per_record: int | None = None
     basis: Any = None
@@ -176,10 +171,8 @@ class RecordVotesClassifier(ClassLearner):
             task.account,
             classes=names,
             rows=asked,
-            request=self.request,
-            purpose=self.purpose,
-            declaration=task.declaration,
             points_sha256=points_digest(take_rows(task.points, asked)),
+            **task.named,
         )
         self.votes_per_record_ = votes_per_record
         assert found.noisy_counts is not None
@@ -190,8 +183,9 @@ class RecordVotesClassifier(ClassLearner):
         return found
 
     def _taught(self, points: Any) -> Any:
+        student = self._student
         return fit_student(
-            RecordVotesStudent(self.basis) if self.student is None else clone(self.student),
+            RecordVotesStudent(self.basis) if student is None else clone(student),
             points,
             self.released_,
             random_state=self.random_state or 0,
@@ -202,21 +196,18 @@ class RecordVotesClassifier(ClassLearner):
         for name in ("votes_per_record", "n_queries"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
-        self._check_student()
+        _ = self._student
 
     def _try_student(self, X_public: Any, names: list[Any], n_asked: int) -> None:
         """Refuse a student that cannot learn from counts of votes, or from labels of the pool."""
-        if self.student is None:
+        student = self._student
+        if student is None:
             return
-        if learns_from_counts(self.student):
+        if learns_from_counts(student):
             teaching = Teaching(names, n_asked, _TRIAL_VOTES, votes_per_record=1)
         else:
             teaching = Teaching(names, n_rows(X_public))
-        try_student(self.student, X_public, teaching, basis=self.basis)
-
-    @property
-    def _student_to_fit(self) -> Any:
-        return RecordVotesStudent() if self.student is None else self.student
+        try_student(student, X_public, teaching, basis=self.basis)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -12,19 +12,14 @@ from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import RELATIONS, check_choice, check_positive
+from secretballot._validation import RELATIONS, check_choice
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
-from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
-from secretballot.learners.training.inputs import (
-    as_matrix,
-    dummy_rows,
-    object_array,
-)
-from secretballot.learners.training.table import private_table
+from secretballot.learners.training.inputs import example_rows, object_array
+from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.targets import Target
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import account_terms, check_ledger, choose_by_scores
@@ -181,16 +176,11 @@ def choose_candidate(
     """
     # Settings first, then the account, then the trial on public points: whatever a candidate or a
     # ledger cannot do must be refused before it meets a private record, where an error would tell.
-    names, models = _names_and_models(candidates)
+    named = names_and_models(candidates)
     target = Target.of_classes(classes)
-    values = list(target.classes)
     check_ledger(ledger)
-    check_positive("epsilon", epsilon)
     check_choice("relation", relation, RELATIONS)
-    if X_public is None and not isinstance(X, StoredTable):
-        X = as_matrix("X", X)
-        X_public = dummy_rows(X, SAMPLE_ROWS)
-    example = as_matrix("X_public", X_public)[:SAMPLE_ROWS]
+    example = example_rows(X, X_public, SAMPLE_ROWS)
     # labels are read before a candidate is tried, and scores are counted after
     table, example = private_table(X, y, example, target, units, unit_name)
     if table.unit == "user" and relation == "replace-one":
@@ -200,15 +190,57 @@ def choose_candidate(
             Argument("relation", "replace-one"),
             ", which is about single records.",
         )
+    declaration = {"unit": table.unit, "unit_column": table.unit_name, "relation": relation}
+    return drawn_candidate(
+        *named,
+        table,
+        example,
+        list(target.classes),
+        ledger,
+        epsilon,
+        request=request,
+        purpose=purpose,
+        declaration=declaration,
+    )
+
+
+def drawn_candidate(
+    names: Sequence[str],
+    models: Sequence[Any],
+    table: Table,
+    example: Any,
+    classes: Sequence[Any],
+    ledger: Ledger,
+    epsilon: float,
+    *,
+    request: str | None,
+    purpose: str,
+    declaration: Mapping[str, Any],
+) -> ChosenCandidate:
+    """Choose among candidates by a private table, once each is tried on public rows.
+
+    Parameters
+    ----------
+    names, models : sequence
+        As `names_and_models` returns them.
+    table : Table
+    example : array, sparse matrix or frame of shape (n, n_features)
+        A few public rows.
+    classes, ledger, epsilon, request, purpose
+        As for `choose_candidate`, whose errors these are.
+    declaration : mapping
+        Unit and relation.
+    """
     for name, model in zip(names, models, strict=True):
-        _refuse_unfit_candidate(name, model, example, values)
+        _refuse_unfit_candidate(name, model, example, classes)
 
     def scores() -> Scores:
         right = np.zeros(len(models), dtype=np.int64)
         for block in table.blocks(sys.maxsize):  # all records of a unit are in one of them
-            truth = object_array(values)[block.targets]
+            truth = object_array(classes)[block.targets]
             right += _candidate_scores(models, block.rows, truth, block.units)
-        return Scores.of_candidates(right, guarantee_of(table.unit, relation))
+        made = guarantee_of(declaration["unit"], declaration["relation"])
+        return Scores.of_candidates(right, made)
 
     choice = choose_by_scores(
         scores,
@@ -216,16 +248,11 @@ def choose_candidate(
         ledger,
         epsilon=epsilon,
         names=names,
-        classes=values,
+        classes=classes,
         beside=_listed_beside(models, ledger),
         request=request,
         purpose=purpose or f"choice among {len(names)} candidates by held-out records",
-        declaration={
-            "unit": table.unit,
-            "unit_column": table.unit_name,
-            "relation": relation,
-            "assumptions": [INDEPENDENT],
-        },
+        declaration={**declaration, "assumptions": [INDEPENDENT]},
     )
     place = choice.values.item()
     rejected = tuple(one for at, one in _releases_behind(models).items() if at != place)
@@ -320,7 +347,6 @@ def chosen_release(
     *,
     about: Mapping[str, Any],
     unit_column: str | None,
-    purpose: str,
 ) -> ReleasedLabels:
     """Return the choice as a release; the chosen model's labels of public points cost nothing more.
 
@@ -336,7 +362,6 @@ def chosen_release(
     about : mapping
         What the candidates are, as JSON values; for the certificate.
     unit_column : str or None
-    purpose : str
 
     Privacy
     -------
@@ -345,7 +370,7 @@ def chosen_release(
     """
     made = choice.shape.guarantee
     document = certificate_of(
-        replace(choice, purpose=purpose or choice.purpose),
+        choice,
         describe_released(rows, labels, classes, 0) | {"values": choice.values.tolist()},
         follows=about,
         declaration={
@@ -448,7 +473,7 @@ def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
     }
 
 
-def _names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
+def names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     """Return names, distinct, and classifiers."""
     given = list(candidates)
     pairs = [one if isinstance(one, tuple) and len(one) == 2 else ("", one) for one in given]

@@ -20,7 +20,6 @@ def hold_out(
     *,
     units: Any = None,
     relation: str = "add-remove",
-    key: bytes | None = None,
 ) -> tuple[IntArray, IntArray]:
     """Return the rows for the teachers and the rows held out for a choice.
 
@@ -33,9 +32,6 @@ def hold_out(
         Ids: all records of one id go to one side. Without them every record is a unit.
     relation : {"add-remove", "replace-one"}
         Relation of the promise. Units go with add-remove alone.
-    key : bytes, 16 to 64 bytes, optional
-        Of the hash of the ids; the same key finds the same sides again. Drawn where none is given.
-        Not for records without ids: these are drawn anew at every call.
 
     Returns
     -------
@@ -72,16 +68,17 @@ def hold_out(
             f" is {shown(share)}; it must be at least a millionth from 0 and from 1.",
         )
     if check_choice("relation", relation, RELATIONS) == "replace-one":
-        if units is not None or key is not None:
+        if units is not None:
             raise ParameterError(
-                "units or key are given with ",
+                Parameter("units"),
+                " are given with ",
                 Argument("relation", "replace-one"),
                 ", which splits by position.",
             )
         place = np.arange(n, dtype=np.int64)
         held = (place + 1) * parts // PARTS > place * parts // PARTS
     else:
-        held = _hashed_parts(n, units, key) < parts
+        held = _hashed_parts(n, units) < parts
     if held.all() or not held.any():
         side = "for the teachers" if held.all() else "held out"
         raise DataError(
@@ -90,19 +87,12 @@ def hold_out(
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def _hashed_parts(n_records: int, units: Any, key: bytes | None) -> IntArray:
+def _hashed_parts(n_records: int, units: Any) -> IntArray:
     """Return a number from 0 to PARTS - 1 for every record, the same for all records of a unit."""
     if units is None:
-        if key is not None:
-            raise ParameterError(
-                Parameter("key"),
-                " is given without units; records without ids are drawn anew, so leave it out.",
-            )
         # a secret number of its own for each record, so that no other record moves it
         units = np.frombuffer(entropy_bytes(8 * n_records), dtype=np.uint64) >> np.uint64(1)
-    parts = KeyedHashPartition(PARTS, entropy_bytes(KEY_BYTES) if key is None else key).assign(
-        units
-    )
+    parts = KeyedHashPartition(PARTS, entropy_bytes(KEY_BYTES)).assign(units)
     if len(parts) != n_records:
         raise DataError(
             Parameter("units"),

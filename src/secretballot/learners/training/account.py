@@ -1,59 +1,63 @@
 """The account of a fit: its budget, the ledger that pays, and refusals before hours go into
 teachers."""
 
-from secretballot._validation import check_name, check_path
+import math
+from fractions import Fraction
+
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.exceptions import BudgetError, ParameterError
+from secretballot.core.types import Guarantee
+from secretballot.exceptions import BudgetError, Parameter, ParameterError
 from secretballot.releasing import check_ledger
 
 #: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
 _SLACK = 1 - 1e-9
 
 
-def required_budget(budget: object) -> PrivacyBudget:
-    """Return the budget of a fit.
+def checked_budget(epsilon: object, delta: object) -> PrivacyBudget:
+    """Return the price of a fit.
 
     Raises
     ------
     ParameterError
-        If there is none.
+        If a part of it is missing, or out of its range.
     """
-    if not isinstance(budget, PrivacyBudget):
+    if epsilon is None:
+        raise ParameterError(Parameter("epsilon"), " is missing; give one, such as 1.0.")
+    if delta is None:
         raise ParameterError(
-            "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6)."
+            Parameter("delta"), " is missing; give one far below 1 / number of records."
         )
-    return budget
+    return PrivacyBudget(epsilon, delta)  # type: ignore[arg-type]  # which checks them
 
 
-def check_keeping(ledger: object, vault: object, request: object) -> None:
-    """Refuse, with `ParameterError`, an account, a vault or a key of a fit that is neither None
-    nor one."""
-    if ledger is not None:
-        check_ledger(ledger)
-    if vault is not None:
-        check_path("vault", vault)
-    if request is not None:
-        check_name("request", request)
-
-
-def account_of_fit(
-    ledger: Ledger | None, budget: PrivacyBudget, *, unit: str, relation: str
-) -> Ledger:
-    """Return the ledger if it takes a fit with this promise; without one, an account of this fit
+def account_of_fit(ledger: Ledger | None, budget: PrivacyBudget, guarantee: Guarantee) -> Ledger:
+    """Return the ledger if it takes a fit with this guarantee; without one, an account of this fit
     alone, in memory.
 
     Raises
     ------
-    LedgerError
-        If the ledger promises something else.
+    ParameterError, LedgerError
+        If it is no ledger, or is about something else.
     """
+    unit, relation = guarantee.unit, guarantee.relation
     if ledger is None:
         return Ledger.in_memory(
             dataset="this fit alone", budget=budget, unit=unit, relation=relation
         )
+    check_ledger(ledger)
     ledger.check_promise(unit, relation)
     return ledger
+
+
+def rest_of(epsilon: float, part: float) -> float:
+    """Return what is left of epsilon beside a part of it, rounded down, so that a ledger, which
+    reads decimals, finds no more than epsilon in both."""
+    left = Fraction(repr(epsilon)) - Fraction(repr(part))
+    nearest = float(left)
+    while Fraction(repr(nearest)) > left:
+        nearest = math.nextafter(nearest, 0.0)
+    return nearest
 
 
 def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str | None) -> None:

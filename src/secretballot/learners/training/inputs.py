@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,9 +14,10 @@ from sklearn.utils import check_array, column_or_1d
 
 from secretballot._naming import name_columns
 from secretballot._typing import IntArray, ObjectArray
-from secretballot._validation import name_part, shown, shown_classes, shown_kind
+from secretballot._validation import name_part, shown, shown_kind
 from secretballot.data.frames import as_arrow, dictionary_of, frame_of_arrow
 from secretballot.data.stored import StoredTable
+from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.typed_cells import (
@@ -305,7 +306,7 @@ def example_rows(X: Any, X_public: Any, n: int) -> Any:
 
     Parameters
     ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
+    X : StoredTable, or array, sparse matrix, list of rows or frame of shape (n_rows, n_features)
     X_public : like X, of shape (n_public, n_features), or None
     n : int
 
@@ -314,8 +315,8 @@ def example_rows(X: Any, X_public: Any, n: int) -> Any:
     DataError
         If there are none and the data are not numeric (`dummy_rows`).
     """
-    if X_public is None:
-        return dummy_rows(X, n)
+    if X_public is None and not isinstance(X, StoredTable):
+        return dummy_rows(as_matrix("X", X), n)
     return as_matrix("X_public", X_public)[:n]
 
 
@@ -460,38 +461,20 @@ def _first_rows(rows: IntArray) -> str:
 
 
 def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
-    """Return the declared classes as a list of distinct Python values, in the given order.
+    """Return the declared classes as a list of Python values, in the given order.
 
     Raises
     ------
     ParameterError
-        If they are not given, fewer than two, or repeated.
+        If they are not given, or no list of distinct values, as `check_classes` reads it.
     """
-    # A text is refused although it can be iterated: its characters are hardly the classes meant.
     if classes is None:
         raise ParameterError(
             Parameter("classes"),
             " is missing; name all classes beforehand, such as classes=[0, 1]: they are public"
             " and are never inferred from private labels.",
         )
-    if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
-        raise ParameterError(
-            Parameter("classes"),
-            f" is {shown(classes)}; give a list of the class values, such as [0, 1].",
-        )
-    names = [value.item() if isinstance(value, np.generic) else value for value in classes]
-    if not all(isinstance(name, Hashable) for name in names):
-        raise ParameterError(
-            Parameter("classes"),
-            f" is {shown(classes)}; give a list of plain values, such as [0, 1].",
-        )
-    if len(names) < 2 or len(set(names)) < len(names):
-        raise ParameterError(
-            Parameter("classes"),
-            f" is {shown_classes(names)}; name two or more distinct classes, not one class or a"
-            " class twice.",
-        )
-    return names
+    return check_classes(classes)
 
 
 def refuse_more_classes(classes: Sequence[Any]) -> None:

@@ -2,7 +2,7 @@
 answers."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -173,6 +173,45 @@ class LabelStream:
         """Return the stored answers; it costs nothing and draws nothing."""
         return self._read(self.stream.find(questions))
 
+    def ask(
+        self,
+        questions: Sequence[bytes],
+        votes: Callable[[IntArray], Votes],
+        predictions: Any = None,
+        admit: Callable[[BoolArray], BoolArray] | None = None,
+    ) -> LabelAnswers:
+        """Return the answers to questions, stored ones and new ones, while any are left.
+
+        Parameters
+        ----------
+        questions : sequence of bytes
+        votes : callable
+            Places of new questions, shape (k,), to the votes on them; secret, asked for what is new
+            alone, and outside of the ledger's lock.
+        predictions : array of shape (n, n_classes), optional
+            As for `answer`.
+        admit : callable, optional
+            A mask of shape (n,) of the questions that are new to one of those that may be asked.
+
+        Raises
+        ------
+        ParameterError, DataError, LedgerError
+            As for `answer`.
+        """
+        self.check_predictions(predictions, len(questions))
+        found = self.find(questions)
+        new = np.flatnonzero(~found.given if admit is None else admit(~found.given) & ~found.given)
+        if not (len(new) and found.left):
+            return found
+        against = None if predictions is None else np.asarray(predictions)[new]
+        drawn = self.answer(votes(new), [questions[place] for place in new.tolist()], against)
+        labels, given, counts = found.labels.copy(), found.given.copy(), found.noisy_counts
+        labels[new], given[new] = drawn.labels, drawn.given
+        if counts is not None and drawn.noisy_counts is not None:
+            counts = counts.copy()
+            counts[new] = drawn.noisy_counts
+        return LabelAnswers(labels, counts, given, drawn.left)
+
     def answer(
         self, votes: Votes, questions: Sequence[bytes], predictions: ArrayLike | None = None
     ) -> LabelAnswers:
@@ -213,17 +252,6 @@ class LabelStream:
             )
         shape = n_questions, self.shape.n_classes
         return predicted_votes(predictions, shape, self.shape.n_teachers or 0)
-
-    def released(
-        self,
-        rows: Mapping[bytes, int],
-        plan: Mapping[str, object] | None = None,
-        *,
-        by_value: bool = True,
-    ) -> ReleasedLabels:
-        """Return every answer so far, with the certificate of the whole reservation; parameters
-        and errors are those of `certified_labels`."""
-        return certified_labels(self.stream.released(), rows, plan, by_value=by_value)
 
     def _read(self, answers: releasing.Answers) -> LabelAnswers:
         labels, counts = labels_in(self.mechanism, self.shape, answers.values)

@@ -3,8 +3,9 @@ student learn from what was released."""
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,19 +15,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import RELATIONS, check_choice, shown
+from secretballot._validation import RELATIONS, check_choice, check_name, check_path, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.training.account import account_of_fit, check_keeping, required_budget
+from secretballot.learners.training.account import account_of_fit, checked_budget
 from secretballot.learners.training.inputs import as_matrix, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.targets import Target, labels_at
 from secretballot.released import ReleasedLabels
+from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 
@@ -42,9 +45,20 @@ class Given:
     labels: Sequence[str] | None = None
     bounds: tuple[float, float] | None = None
     public_features: bool = False
+    dropped: float = 0.5
     units: Any = None
     unit_name: str | None = None
     start: ReleasedLabels | None = None
+    request: str | None = None
+    purpose: str = ""
+    vault: str | Path | None = None
+    executor: Any = LOCAL
+    send_shards: bool = False
+    progress: Callable[[int, int], None] | None = None
+
+
+#: What every fit takes.
+_EVERY = frozenset({"X", "y", "X_public", "units", "unit_name", "request", "purpose"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +67,7 @@ class Task:
 
     Attributes
     ----------
+    given : Given
     target : Target
     table : Table
         Private records; where labels alone are private, those that keep theirs.
@@ -66,9 +81,9 @@ class Task:
         What pays.
     declaration : dict
         Unit, relation and assumptions, for the certificate.
-    start : ReleasedLabels or None
     """
 
+    given: Given
     target: Target
     table: Table
     points: Any
@@ -77,7 +92,12 @@ class Task:
     guarantee: Guarantee
     account: Ledger
     declaration: dict[str, Any]
-    start: ReleasedLabels | None
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What a release is named by and says of itself."""
+        request, purpose = self.given.request, self.given.purpose
+        return {"request": request, "purpose": purpose, "declaration": self.declaration}
 
     def refuse_points(self) -> None:
         """Refuse public points that are the private records."""
@@ -93,45 +113,29 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    budget : PrivacyBudget
-        (epsilon, delta) of this fit.
+    epsilon, delta : float
+        Price of a fit; needed by `fit`.
     relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the guarantee. "replace-one" makes the number of records public. Where labels
         alone are private they are replaced.
     ledger : Ledger, optional
-        Account of the private dataset. Without one the fit keeps an account of its own, in memory.
-    request : str, optional
-        Key of this fit in the ledger: the same key gets the stored answer, or goes on after an
-        interruption, for nothing.
-    purpose : str
-        Why, in a few words; on the certificate, so public.
+        Account of the private dataset. Without one a fit keeps an account of its own, in memory:
+        then adding up several fits on the same data is up to you.
     random_state : int, optional
         Public seed; None is 0. Never of the noise.
-
-    Attributes
-    ----------
-    released_ : ReleasedLabels, ReleasedSums or ReleasedTable
-        Everything that was released.
-    certificate_ : dict
-        What may be shown to a stranger.
-    student_ : fitted student
-    n_features_in_ : int
     """
 
-    budget: PrivacyBudget | None = None
+    epsilon: float | None = None
+    delta: float | None = None
     relation: str = "add-remove"
     ledger: Ledger | None = None
-    request: str | None = None
-    purpose: str = ""
     random_state: int | None = None
 
     def _checked_budget(self, *, by_unit: bool) -> PrivacyBudget:
         """Return the budget, after refusing settings that cannot be."""
         warn_inside_sklearn(alone=self.ledger is None)
-        budget = required_budget(self.budget)
-        replaced = check_choice("relation", self.relation, RELATIONS) == "replace-one"
-        check_keeping(self.ledger, getattr(self, "vault", None), self.request)
-        if replaced and by_unit:
+        budget = self._budget
+        if check_choice("relation", self.relation, RELATIONS) == "replace-one" and by_unit:
             raise ParameterError(
                 Parameter("units"),
                 " are given with ",
@@ -140,10 +144,13 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
             )
         return budget
 
+    @property
+    def _budget(self) -> PrivacyBudget:
+        return checked_budget(self.epsilon, self.delta)
+
     def _account(self, budget: PrivacyBudget, guarantee: Guarantee) -> Ledger:
         """Return the account that pays."""
-        unit, relation = guarantee.unit, guarantee.relation
-        return account_of_fit(self.ledger, budget, unit=unit, relation=relation)
+        return account_of_fit(self.ledger, budget, guarantee)
 
     def _checked_points(self, X: Any) -> Any:
         """Return points to predict as a matrix or frame of shape (n_points, n_features).
@@ -163,9 +170,19 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Learner(PayingLearner):
-    """A learner that releases once and lets a student learn."""
+    """A learner that releases once and lets a student learn.
 
-    #: What fits of this kind take besides records and points.
+    Attributes
+    ----------
+    released_ : ReleasedLabels, ReleasedSums or ReleasedTable
+        Everything that was released.
+    certificate_ : dict
+        What may be shown to a stranger.
+    student_ : fitted student
+    n_features_in_ : int
+    """
+
+    #: What fits of this kind take besides what every fit takes.
     _takes: ClassVar[frozenset[str]] = frozenset({"classes"})
     _target_kind: ClassVar[type[Target]] = Target
 
@@ -179,9 +196,16 @@ class Learner(PayingLearner):
         labels: Sequence[str] | None = None,
         bounds: tuple[float, float] | None = None,
         public_features: bool = False,
+        dropped: float = 0.5,
         units: Any = None,
         unit_name: str | None = None,
         start: ReleasedLabels | None = None,
+        request: str | None = None,
+        purpose: str = "",
+        vault: str | Path | None = None,
+        executor: Any = LOCAL,
+        send_shards: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Learn from private records and public points.
 
@@ -196,18 +220,24 @@ class Learner(PayingLearner):
             beyond `bounds`, or infinite, is cut; a text counts as the number that it says; what is
             nan, or no number, leaves its record out, and no other.
         X_public : like X, of shape (n_public, n_features)
-            Public points, unlabelled; left out with `public_features`.
+            Public points, unlabelled; left out with `public_features`. Optional for a choice among
+            fitted classifiers, with numeric arrays.
         classes : sequence of two or more values
             Public; never inferred from private ones.
         labels : sequence of distinct str
             In their place, public names of several labels. `RecordMomentsClassifier` and
-            `PATEMultiLabelClassifier` learn these.
+            `PATEClassifier` learn these.
         bounds : tuple of two floats
             Of a regressor: public bounds of the target, in its own unit; never inferred from
             private targets. Predictions lie within, and noise grows with the width.
         public_features : bool, default False
             Whether the classes of `y` alone are private, and everything else may be known to
-            everybody. `RecordMomentsClassifier` and `PATEClassifier` take it.
+            everybody. `RecordMomentsClassifier` and `PATEClassifier` take it. A ledger is made for
+            it with ``unit="label"`` and ``relation="replace-one"``.
+        dropped : float, default 0.5
+            Of `PATEClassifier` with `public_features`: share of the records whose labels are
+            dropped, at least 0 and below 1; only these points may be asked. With 0 no label is
+            dropped, every record teaches one teacher, and every point may be asked.
         units : array of shape (n_records,), optional
             Ids, such as patient numbers: all records of one id are protected together. With
             "add-remove" only, and with a `ledger` about users.
@@ -218,21 +248,42 @@ class Learner(PayingLearner):
             classes, by any learner. The stages start from a model of its labels instead of from
             nothing. It may come from another ledger; the certificate names it. What it cost comes
             on top.
+        request : str, optional
+            Key of this fit in the ledger: the same key gets the stored answer, or goes on after an
+            interruption, for nothing. Drawn where none is given.
+        purpose : str
+            Why, in a few words; on the certificate, so public.
+        vault : path, optional
+            Of `PATEClassifier`: secret folder where finished teachers are kept, so that an
+            interrupted fit resumes.
+        executor : str, distributed.Client or concurrent.futures.Executor, default "local"
+            Of `PATEClassifier`: where teachers are trained and vote: on this machine, or on a
+            cluster that runs already and belongs to the trusted side. "dask://HOST:PORT", a client
+            of Dask, or "dask" for this process's client; "ray" for the Ray that runs, or
+            "ray://HOST:PORT". The release is the same.
+        send_shards : bool, default False
+            Whether the shards of a stored table are sent to the workers of a cluster, over its
+            network. By default workers read them from storage that all share, and a run whose
+            workers do not see it ends before anything is paid. A table in memory is sent in any
+            case.
+        progress : callable, optional
+            Of learners with teachers: called with (done, total) teachers, and in rounds with
+            (answered, reserved) queries.
 
         Raises
         ------
         ParameterError, DataError
             If something does not fit, or the student cannot learn from public points with dummy
             labels; nothing was spent. A student that passed this and yet cannot learn from what was
-            released is refused after it: the release stands in the ledger, and another student may
+            released is refused after it: the release is in the ledger, and another student may
             be fitted to it.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
-        target = classes, labels, bounds
-        points = self._released_points(
-            Given(X, y, X_public, *target, public_features, units, unit_name, start)
-        )
+        target = classes, labels, bounds, public_features, dropped
+        about = units, unit_name, start, request, purpose
+        work = vault, executor, send_shards, progress
+        points = self._released_points(Given(X, y, X_public, *target, *about, *work))
         # the release is kept by now: it stays paid for if the student cannot learn from it
         self.student_ = self._taught(points)
         return self
@@ -263,12 +314,16 @@ class Learner(PayingLearner):
         by_unit = ids is not None and not given.public_features
         budget = self._checked_budget(by_unit=by_unit)
         self._check_settings(budget)
-        for name in ("classes", "labels", "bounds", "public_features", "start"):
-            value = getattr(given, name)
-            if name not in self._takes and not (value is None or value is False):
-                raise ParameterError(
-                    Parameter(name), f" is nothing that {type(self).__name__} takes; leave it out."
-                )
+        for own in fields(Given):
+            if own.name in _EVERY | self._takes or getattr(given, own.name) is own.default:
+                continue
+            raise ParameterError(
+                Parameter(own.name), f" is nothing that {type(self).__name__} takes; leave it out."
+            )
+        if given.request is not None:
+            check_name("request", given.request)
+        if given.vault is not None:
+            check_path("vault", given.vault)
         if given.public_features:
             refuse_beside("public_features", given, "X_public", "units", "start", "labels")
         target = self._declared(given)
@@ -276,7 +331,7 @@ class Learner(PayingLearner):
         if given.public_features:
             points = as_matrix("X", given.X)
             points, n = with_public_types(points, points), n_rows(points)
-            kept, askable, words = self._split_rows(n)
+            kept, askable, words = self._split_rows(n, given)
             rows, y = points, given.y
             if kept is not None:
                 rows, y = take_rows(points, kept), labels_at(y, kept, n)
@@ -284,8 +339,9 @@ class Learner(PayingLearner):
             guarantee = Guarantee(unit="label", relation="replace-one")
             declared["assumptions"] = [f"The features of all records are public{words}."]
         else:
+            X_public = self._public_points(given)
             table, points = private_table(
-                given.X, given.y, given.X_public, target, given.units, given.unit_name
+                given.X, given.y, X_public, target, given.units, given.unit_name
             )
             askable, guarantee = np.arange(n_rows(points)), guarantee_of(table.unit, self.relation)
         declared |= {"unit": guarantee.unit, "unit_column": table.unit_name}
@@ -300,9 +356,7 @@ class Learner(PayingLearner):
                 stacklevel=4,
             )
         account = self._account(budget, guarantee)
-        return Task(
-            target, table, points, askable, budget, guarantee, account, declared, given.start
-        )
+        return Task(given, target, table, points, askable, budget, guarantee, account, declared)
 
     def _check_settings(self, budget: PrivacyBudget) -> None:
         """Refuse settings that cannot be."""
@@ -312,10 +366,14 @@ class Learner(PayingLearner):
         kind = self._target_kind
         if "bounds" in self._takes:
             return kind.of_number(given.bounds)
-        several = given.labels is not None or "classes" not in self._takes
+        several = given.labels is not None
         return kind.of_labels(given.labels) if several else kind.of_classes(given.classes)
 
-    def _split_rows(self, n_records: int) -> tuple[IntArray | None, IntArray, str]:
+    def _public_points(self, given: Given) -> Any:
+        """Return the public points, of shape (n_public, n_features), as far as they were given."""
+        return given.X_public
+
+    def _split_rows(self, n_records: int, given: Given) -> tuple[IntArray | None, IntArray, str]:
         """Return, where labels alone are private, the rows that keep theirs, None for all of them
         in their order; those that may be asked; and the rule in words."""
         return None, np.arange(n_records), ""
@@ -330,22 +388,28 @@ class Learner(PayingLearner):
         n_features)."""
 
     @property
-    def _student_to_fit(self) -> Any:
-        """What `student_` will be like; None where it follows from what is released."""
-        return getattr(self, "student", None)
+    def _student(self) -> Any:
+        """The student that was asked for, unfitted; None for "auto".
 
-    def _check_student(self) -> None:
-        """Refuse a student that cannot be cloned and fitted, before its labels are paid for."""
-        student: Any = getattr(self, "student", None)
-        if student is not None and (
-            isinstance(student, type)
-            or not all(hasattr(student, name) for name in ("fit", "predict", "get_params"))
-        ):
+        Raises
+        ------
+        ParameterError
+            If it cannot be cloned and fitted.
+        """
+        student: Any = getattr(self, "student", "auto")
+        if isinstance(student, str):
+            return self._student_named(student)
+        needed = ("fit", "predict", "get_params")
+        if isinstance(student, type) or not all(hasattr(student, name) for name in needed):
             raise ParameterError(
                 Parameter("student"),
-                f" is {shown(student)}; give an instance with fit, predict and get_params, as"
-                " scikit-learn's classifiers have.",
+                f" is {shown(student)}; give a name, or an instance with fit, predict and"
+                " get_params, as scikit-learn's learners have.",
             )
+        return student
+
+    def _student_named(self, name: str) -> Any:
+        return student_by_name(name)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return what the student predicts for every row of `X`, shape (n_rows,) or (n_rows,
@@ -355,8 +419,8 @@ class Learner(PayingLearner):
 
 
 def _has_probabilities(model: Any) -> bool:
-    student = model.student_ if hasattr(model, "student_") else model._student_to_fit
-    return student is None or hasattr(student, "predict_proba")
+    student = getattr(model, "student_", getattr(model, "student", "auto"))
+    return isinstance(student, str) or hasattr(student, "predict_proba")
 
 
 # scikit-learn ships no types
@@ -396,11 +460,15 @@ class NumberLearner(RegressorMixin, Learner):  # type: ignore[misc]
 
     _takes = frozenset({"bounds"})
 
+    def _student_named(self, name: str) -> Any:
+        return student_of_numbers(name)
+
 
 def refuse_beside(name: str, settings: Any, *others: str) -> None:
     """Refuse attributes of `settings` that do not go with another one, `name`."""
     for other in others:
-        if getattr(settings, other) is not None:
+        value = getattr(settings, other)
+        if not (value is None or (isinstance(value, str) and value == "auto")):
             raise ParameterError(
                 Parameter(other), " does not go with ", Parameter(name), "; leave one out."
             )

@@ -27,16 +27,10 @@ _COUNTERS = slice(7, 11)
 class LearnerState:
     """State of an estimator that learns by releases, in a canonical form.
 
-    A pickle keeps parameters, released values, certificate and student. It leaves out the
-    `progress` callable, and once the learner is fitted also the path of its `vault`. A `ledger`
-    stays a handle: the path of the account and its name. What is restored has the same values;
-    objects that were one in two places become two. Copies within the process are made as ever.
+    A pickle keeps parameters, released values, certificate and student. A `ledger` stays a handle:
+    the path of the account and its name. What is restored has the same values; objects that were
+    one in two places become two. Copies within the process are made as ever.
     """
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
-        left_out = ("progress", "vault") if "student_" in state else ("progress",)
-        return state | {name: None for name in left_out if name in state}
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
         with own_global_states(0):  # a learner without a seed may keep the global generator

@@ -215,27 +215,10 @@ def _kept_entropy(vault: Path | None, name: str, size: int) -> bytes:
     return stored
 
 
-def fingerprint(
-    teacher: Any, X: Any, y: IntArray, shards: IntArray, random_state: int | None
-) -> str:
-    """Return a digest of everything that teachers depend on; private, it stays in the vault.
-
-    Parameters
-    ----------
-    teacher : classifier
-    X : array, sparse matrix or frame of shape (n_records, n_features)
-    y, shards : ndarray of int64, shape (n_records,)
-    random_state : int or None
-    """
-    return str(
-        joblib.hash((learner_identity(teacher), X, y, shards, random_state), hash_name="sha1")
-    )
-
-
-def stored_fingerprint(teacher: Any, shards: StoredShards, random_state: int | None) -> str:
-    """Return the like of `fingerprint` for shards on disk, which their serial names."""
-    parts = (learner_identity(teacher), shards.serial, random_state)
-    return str(joblib.hash(parts, hash_name="sha1"))
+def fingerprint(teacher: Any, *parts: Any) -> str:
+    """Return a digest of everything that teachers depend on, the unfitted learner and private data
+    included; it stays in the vault."""
+    return str(joblib.hash((learner_identity(teacher), *parts), hash_name="sha1"))
 
 
 def learner_identity(learner: Any) -> str:

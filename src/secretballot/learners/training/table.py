@@ -29,7 +29,6 @@ from secretballot.learners.training.shards import (
     fresh_key,
     one_record_each,
     persons_together,
-    stored_fingerprint,
 )
 from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trial_fit import check_teacher
@@ -238,7 +237,7 @@ class TableOnDisk(Table):
             dealt = assign_stored_shards(self._table, n_teachers, relation, Path(folder))
             # shards have the form of the points: both are asked of the same teachers
             shards = replace(dealt, sparse=self._sparse_points or training["sparse"])
-            known = None if vault is None else stored_fingerprint(teacher, shards, random_state)
+            known = None if vault is None else fingerprint(teacher, shards.serial, random_state)
             return TeacherEnsemble.of_shards(
                 teacher,
                 shards,

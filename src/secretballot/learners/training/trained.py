@@ -219,7 +219,7 @@ def train_teachers(
     unit_name: str | None = None,
     vault: str | Path | None = None,
     n_jobs: int | None = None,
-    engine: Any = LOCAL,
+    executor: Any = LOCAL,
     random_state: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainedTeachers:
@@ -227,8 +227,8 @@ def train_teachers(
 
     Parameters
     ----------
-    teacher : classifier or str or None
-        Cloned for every shard; None for a hardly regularised logistic regression.
+    teacher : classifier or str
+        Cloned for every shard; such as "logistic".
     X : array, sparse matrix or frame of shape (n_records, n_features)
         Private.
     y : array of shape (n_records,)
@@ -250,7 +250,7 @@ def train_teachers(
     vault : path, optional
         Secret folder in which the teachers are kept; with one, the same call finds them again and
         trains nothing.
-    n_jobs, engine, random_state, progress
+    n_jobs, random_state, executor, progress
         As for `PATEClassifier`.
 
     Returns
@@ -273,7 +273,7 @@ def train_teachers(
     names = target.learnt
     check_count("n_teachers", n_teachers)
     check_choice("relation", relation, RELATIONS)
-    check_engine(engine, n_jobs)
+    check_engine(executor, n_jobs)
     seed = random_state or 0
     X = as_matrix("X", X)
     # Types come from public rows before anything else looks at private ones, and the trial fit
@@ -292,7 +292,7 @@ def train_teachers(
             seed,
             n_classes=len(names),
             n_jobs=n_jobs,
-            engine=engine,
+            engine=executor,
             progress=progress,
         ),
         (learner_identity(learner), *table.identity, n_teachers, names, relation, seed),

@@ -25,7 +25,6 @@ from secretballot.named_learners import refused_setting, regressor_by_name, teac
 from secretballot.students import NumberedClassesClassifier
 from secretballot.teachers.rows import as_csr, n_rows, take_rows
 
-DEFAULT_TEACHER, DEFAULT_REGRESSOR = "logistic", "ridge"
 ROWS = 60
 #: A table of fewer columns is no trouble as it is.
 _WIDE = 1000
@@ -41,7 +40,7 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
 
     Parameters
     ----------
-    teacher : classifier, regressor, str or None
+    teacher : classifier, regressor or str
     X : array, sparse matrix or frame of shape (n_records, n_features)
     X_public : like X, of shape (n_public, n_features)
     n_classes : int
@@ -67,13 +66,11 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
 
 
 def named_teacher(teacher: Any, n_classes: int) -> Any:
-    """Return the unfitted learner that a name, or None, stands for; others as they are. Of 0
-    classes it is one of numbers."""
-    if isinstance(teacher, str | None) and n_classes:
-        return teacher_by_name(DEFAULT_TEACHER if teacher is None else teacher, n_classes)
-    if isinstance(teacher, str | None):
-        return regressor_by_name(DEFAULT_REGRESSOR if teacher is None else teacher)
-    return teacher
+    """Return the unfitted learner that a name stands for; others as they are. Of 0 classes it is
+    one of numbers."""
+    if not isinstance(teacher, str):
+        return teacher
+    return teacher_by_name(teacher, n_classes) if n_classes else regressor_by_name(teacher)
 
 
 def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:

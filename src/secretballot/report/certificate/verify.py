@@ -146,7 +146,7 @@ def verify_certificate(
     Parameters
     ----------
     certificate : mapping or path
-        The certificate, its file, or a release folder. A file that stands beside a ``labels.csv``,
+        The certificate, its file, or a release folder. A file beside a ``labels.csv``,
         ``answers.csv`` or ``README.txt`` is taken for that of a release folder, and the folder is
         checked too.
     folder : path, optional

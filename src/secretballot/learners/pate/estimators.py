@@ -1,0 +1,819 @@
+"""PATE: teachers of disjoint shards vote on public points; a student learns what is released."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import Tags, get_tags
+
+from secretballot._naming import named
+from secretballot._typing import IntArray
+from secretballot._validation import (
+    check_count,
+    check_finite,
+    check_instance,
+    check_positive,
+    shown,
+)
+from secretballot.accounting import PrivacyBudget, check_useful, teacher_shape
+from secretballot.accounting.recipes import Terms
+from secretballot.core import releasing
+from secretballot.core.ledger import LedgerEntry
+from secretballot.core.mechanisms import Mechanism, mechanism_in
+from secretballot.core.private import Votes
+from secretballot.core.types import Guarantee, VoteShape
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.learners.pate.estimated_size import EstimatedSize
+from secretballot.learners.pate.mechanisms import (
+    choose_terms,
+    gives_counts,
+    label_terms,
+    number_terms,
+)
+from secretballot.learners.pate.rounds import (
+    AskableRows,
+    BegunQueryRun,
+    ask_in_rounds,
+    begin_query_run,
+)
+from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.label_stream import certified_labels
+from secretballot.learners.training.learner import (
+    ClassLearner,
+    Given,
+    Learner,
+    NumberLearner,
+    Task,
+    refuse_beside,
+)
+from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.shards import forget_records, learner_identity
+from secretballot.learners.training.targets import Target
+from secretballot.learners.training.trained import keep_teachers, template_of
+from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit, reads_sparse
+from secretballot.queries import InRounds, QueryStrategy, rounds_of
+from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.releasing import ASKED, release_labels, release_table
+from secretballot.report.certificate.build import choice_fields
+from secretballot.report.certificate.plan_checks import total_price
+from secretballot.students import (
+    default_student,
+    fit_student,
+    fit_table_student,
+    learns_from_counts,
+)
+from secretballot.students.table_students import default_regressor
+from secretballot.students.trial import Teaching, try_student
+from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.tables import label_ballots, number_ballots
+from secretballot.teachers.votes import counted_labels, number_votes
+from secretballot.vault import make_vault
+
+_BY_RECORD = Guarantee(unit="record", relation="add-remove")
+
+
+def estimate_in(n_queries: int | str | None) -> float | None:
+    """Return the epsilon of ``estimate:epsilon=0.1``; None of a number.
+
+    Raises
+    ------
+    ParameterError
+        If a text is written otherwise.
+    """
+    if not isinstance(n_queries, str):
+        return None
+    _, own = named("n_queries", n_queries, {"estimate": ("epsilon",)})
+    return check_positive("epsilon", own.get("epsilon"))
+
+
+@dataclass(eq=False, repr=False)
+class PATELearner(Learner):
+    """Teachers of shards, and what they are asked.
+
+    Parameters
+    ----------
+    teacher : scikit-learn learner or name
+        Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline.
+    student : scikit-learn learner or name, default "auto"
+        Learns what is released; by default the one that measured best for it.
+    n_teachers : int, default 250
+        Number of shards K; public, chosen without looking at the private data.
+    mechanism : str, default "auto"
+        What answers are drawn by.
+    n_queries : int, optional
+        How many public points are asked, chosen at random with `random_state`.
+    """
+
+    teacher: Any = "logistic"
+    student: Any = "auto"
+    _: KW_ONLY
+    n_teachers: int = 250
+    mechanism: str | Mechanism = "auto"
+    n_queries: int | str | None = None
+
+    #: How many classes a teacher distinguishes that nobody has declared yet; 0 of numbers.
+    _n_classes: ClassVar[int] = 2
+
+    def planned_terms(
+        self, target: Target, n_points: int, guarantee: Guarantee = _BY_RECORD
+    ) -> Terms:
+        """Return mechanism and number of queries of a fit, from public numbers alone; nothing is
+        spent.
+
+        Parameters
+        ----------
+        target : Target
+        n_points : int
+            Public points that may be asked.
+        guarantee : Guarantee
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of its range, or nothing would be answered.
+        """
+        raise NotImplementedError
+
+    def _check_settings(self, budget: PrivacyBudget) -> None:
+        check_count("n_teachers", self.n_teachers)
+        _ = self._student
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the student learns from noisy counts."""
+        student = self._student
+        return student is None or learns_from_counts(student)
+
+    def _rows_to_ask(self, task: Task, n_points: int) -> IntArray:
+        """Return the rows of the public points to ask, chosen at random by the public seed."""
+        return task.askable[random_rows(len(task.askable), n_points, self.random_state)]
+
+    def _release_table(self, task: Task) -> ReleasedTable:
+        """Return a table of answers to votes of teachers who are asked once."""
+        terms = self.planned_terms(task.target, len(task.askable), task.guarantee)
+        rows = self._rows_to_ask(task, terms.n_points)
+        points = take_rows(task.points, rows)
+
+        def cast() -> Votes:
+            task.refuse_points()
+            teacher = task.table.checked_teacher(self.teacher, task.points, task.target)
+            self._try_table_student(points, terms)
+            return self._votes_for(task, teacher, points, terms)
+
+        digest = points_digest(points)
+        return release_table(
+            terms, cast, task.account, rows=rows, points_sha256=digest, **task.named
+        )
+
+    def _try_table_student(self, points: Any, terms: Terms) -> None:
+        """Refuse a student that cannot learn the public points that will be asked."""
+        student = self._student
+        if "bounds" in terms.public:
+            problem = problem_of_fit(default_regressor() if student is None else student, points, 0)
+            if problem is not None:
+                raise ParameterError(
+                    Parameter("student"),
+                    f" cannot be trained on the public points with dummy numbers ({problem})."
+                    " Nothing was spent; fix the student, or take another one.",
+                )
+        elif student is not None:
+            counts = getattr(terms.mechanism, "release", "labels") == "counts"
+            votes = self.n_teachers if counts else None
+            try_student(student, points, Teaching([0, 1], n_rows(points), votes))
+
+    def _votes_for(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
+        """Return what the teachers of all shards vote for at the asked points; secret."""
+        ballots: Callable[..., Iterator[Any]] = label_ballots
+        if task.target.bounds is not None:
+            ballots = number_ballots
+        cast = task.table.ballots(
+            ballots,
+            teacher,
+            points,
+            self.n_teachers,
+            task.guarantee.relation,
+            random_state=self.random_state or 0,
+            progress=task.given.progress,
+        )
+        if task.target.bounds is None:
+            how = {name: terms.public[name] for name in ("ballot", "most_named")}
+            return counted_labels(cast, task.target.labels, task.guarantee, **how)
+        return number_votes(
+            np.column_stack(list(cast)),
+            task.target.bounds,
+            n_positions=terms.shape.n_classes,
+            unit=task.guarantee.unit,
+            relation=task.guarantee.relation,
+        )
+
+    def _taught(self, points: Any) -> Any:
+        seed = self.random_state or 0
+        return fit_table_student(self._student, points, self.released_, random_state=seed)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        teacher = get_tags(named_teacher(self.teacher, self._n_classes))
+        tags.input_tags.sparse = teacher.input_tags.sparse
+        tags.input_tags.allow_nan = teacher.input_tags.allow_nan
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PATEClassifier(ClassLearner, PATELearner):
+    """Learn a publishable classifier from private labels and public unlabelled points.
+
+    The private records are cut into disjoint shards, one teacher per shard; the teachers vote on
+    public points; the votes are released with noise; a student learns from them.
+
+    With a `strategy` the student asks in rounds for the labels that teach most. A number
+    `n_queries` of labels at a fixed noise is reserved first. The strategy then chooses public
+    points, in the light of the labels released so far; it stops when it has nothing more to ask,
+    the points are used up, or the reservation is spent. What is left of a reservation costs as much
+    as what was used (stopping early does not make epsilon smaller). In a ledger that composes by a
+    Renyi filter it goes back into the budget. In any other ledger the reservation stays open, if
+    there is a vault and a ledger on disk, and a later fit under the same request, with another
+    strategy say, spends the rest.
+
+    With ``public_features`` the records without their labels are the public points. They are split
+    by a public seed: one part loses its labels, never to be looked at, and becomes the pool;
+    teachers learn from the other part and vote on the pool. Choose this only where all features of
+    all records may be known to everybody: what they tell of a label is not protected.
+
+    With ``labels`` in the place of classes it learns several labels, each there or not: on each
+    shard one copy of `teacher` learns each label, and together they vote for a set of labels at
+    every public point; a student for each label learns from the counts. These teachers are asked
+    once, and kept nowhere.
+
+    Parameters
+    ----------
+    teacher : scikit-learn classifier or name, default "logistic"
+        Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline. The
+        default is hardly regularised.
+    student : scikit-learn classifier or name, default "auto"
+        Learns from the released labels. By default the student that measured best for what is
+        released.
+    epsilon, delta : float
+        Price of a fit.
+    n_teachers : int, default 250
+        Number of shards K; public, chosen without looking at the private data.
+    mechanism : str or Mechanism, default "auto"
+        What answers are drawn by, calibrated to the price: "labels", "counts" (noisy counts of the
+        votes), "vote-table" (two classes), "laplace", "sparse-vector", "abstention-table" or
+        "confident"; "interactive" where queries are asked in rounds. "auto" releases counts for the
+        default student, and labels for one that learns from labels. Settings follow the name:
+        ``release`` of "laplace" (labels or counts); ``max_abstentions`` of "sparse-vector" and
+        "abstention-table", after which they stop (by default the largest number at which a vote of
+        margin 0.6 K is answered); of "confident" and "interactive" ``threshold``, the votes that a
+        query needs, or votes against the student (by default four fifths and half of the teachers),
+        and ``max_answers``, after which they stop (by default about as many as leave a vote of
+        margin 0.6 K right 19 times in 20; three times as many queries may be asked):
+        "confident:threshold=200,max_answers=50". Of several labels "auto", "labels" or "counts",
+        with ``most_named``, a public cap on the labels that one teacher names at a point, its
+        surest ones: less noise below half the number of labels, and wrong where points have more;
+        or "sets", which counts each set of labels as a class of its own: better for at most 8
+        labels of which no more than a handful of sets occur. A mechanism, as
+        `secretballot.accounting` makes them, is priced against the budget.
+    n_queries : int or str, optional
+        How many public points are labelled, chosen at random with `random_state`. By default all of
+        them where noisy counts are released at once; else as many as leave a vote of margin 0.6 K,
+        or a label that eight teachers in ten name, right 19 times in 20. "estimate:epsilon=0.1"
+        pays so much of epsilon for one private estimate of how stable the votes on the public pool
+        are (`estimate_stability`). It sets, instead of the assumed margin of 0.6 K, the number of
+        queries of labels, or the abstentions of the sparse vector; the rest pays for the answers.
+    strategy : str, QueryStrategy or InRounds, default "passive"
+        How to choose what is asked, in rounds: "margin", "entropy", "committee", "disagreement",
+        "k-center" or "cluster", also as "margin:round_size=20"; see `secretballot.queries`. By
+        default points are chosen at random and asked at once.
+    relation : {"add-remove", "replace-one"}, default "add-remove"
+        Relation that the promise is about. "replace-one" makes the number of records public. With
+        ``public_features`` labels are replaced.
+    ledger : Ledger, optional
+        Account of the private dataset. Without one the fit keeps an account of its own, in memory.
+    n_jobs : int, optional
+        Workers for the teachers, as in joblib.
+    random_state : int, optional
+        Public seed of the fits, of the split and of the choice of public points; None is 0. Never
+        of the noise.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,), or a list of n_labels ndarrays of 0 and 1
+    labels_ : ndarray of shape (n_labels,)
+        Names of several labels.
+    student_ : the fitted student
+    released_ : ReleasedLabels, or ReleasedTable of several labels
+        Everything that was released; its ``queries`` are rows of the public points. Of rounds the
+        certificate says what was reserved and what was used.
+    certificate_ : dict
+        What may be shown to a stranger.
+    rounds_ : list of int
+        Queries of each round.
+    explanation_ : dict
+        What the strategy reports of its choices, such as a version space.
+    unlabelled_ : ndarray of int64, ascending
+        With ``public_features``: rows of `X` that may be asked; the labels of those that were
+        dropped had no influence on anything.
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit : one record with all its labels, or all records of one id where ``units`` is given; with
+        ``public_features`` one label.
+    Relation : add or remove one unit; or replace one record, or label, in place.
+    Sensitivity : one unit touches one shard, hence one teacher, hence one vote per query; of
+        several labels one set of labels at each point, which moves as many counts as there are
+        labels, or twice ``most_named``, or 2 of sets. A label reaches the one teacher that its
+        position and the public seed fix, or nobody.
+    Price : (`epsilon`, `delta`), composed in `ledger` with everything else released from the same
+        data; in rounds for all queries, whatever is asked and whenever it stops.
+    Source : Liu et al. 2021, Algorithm 3 over Algorithms 1 and 2; in rounds Algorithm 4, with one
+        labelling service (differences 5); Bassily et al. 2018, Algorithm 3 and section 5; Dziedzic
+        et al. 2022, arXiv:2211.15410, for the ballots of several labels.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_public = rng.normal(size=(2000, 2)), rng.normal(size=(200, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = sb.PATEClassifier(n_teachers=50, epsilon=2.0, delta=1e-5)
+    >>> model = model.fit(X, y, X_public=X_public, classes=[0, 1])
+    >>> model.predict(X_public).shape, model.certificate_["epsilon"]
+    ((200,), 2.0)
+
+    In rounds:
+
+    >>> model = model.set_params(strategy="margin:round_size=10", n_queries=20)
+    >>> model = model.fit(X, y, X_public=X_public, classes=[0, 1])
+    >>> model.rounds_, model.certificate_["plan"]["used"]
+    ([10, 10], 20)
+
+    Public features:
+
+    >>> model = model.set_params(strategy="passive")
+    >>> model = model.fit(X, y, classes=[0, 1], public_features=True)
+    >>> len(model.unlabelled_), model.certificate_["unit"]
+    (1000, 'label')
+
+    Several labels:
+
+    >>> X = rng.normal(size=(4000, 2))
+    >>> model = sb.PATEClassifier(n_teachers=100, epsilon=2.0, delta=1e-5)
+    >>> model = model.fit(X, (X > 0).astype(int), X_public=X_public, labels=["tall", "old"])
+    >>> model.predict([[-2.0, 2.0], [2.0, 2.0]]).tolist()
+    [[0, 1], [1, 1]]
+    """
+
+    _takes = frozenset(
+        {"classes", "labels", "public_features", "dropped"}
+        | {"vault", "executor", "send_shards", "progress"}
+    )
+
+    strategy: str | QueryStrategy | InRounds = "passive"
+    n_jobs: int | None = None
+
+    @property
+    def _rounds(self) -> InRounds | None:
+        """How queries are asked in rounds; None where they are asked at once."""
+        return rounds_of(self.strategy)
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether a strategy chooses what is asked."""
+        return self._rounds is not None
+
+    @property
+    def estimate_epsilon(self) -> float | None:
+        """The part of epsilon that pays for a private estimate of how much is asked."""
+        return estimate_in(self.n_queries)
+
+    def planned_terms(
+        self, target: Target, n_points: int, guarantee: Guarantee = _BY_RECORD
+    ) -> Terms:
+        """Return mechanism and number of queries of a fit, from public numbers alone; where an
+        estimate is to set them, those of one that shows nothing. Nothing is spent.
+
+        Parameters
+        ----------
+        target : Target
+        n_points : int
+            Public points that may be asked.
+        guarantee : Guarantee
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of its range, or nothing would be answered.
+        """
+        if target.labels:
+            sizes = n_points, self.n_teachers, guarantee
+            more: dict[str, Any] = {"n_queries": self.n_queries, "counts": self._counts}
+            return label_terms(self.mechanism, self._budget, target.labels, *sizes, **more)
+        pool = teacher_shape(n_points, len(target.classes), self.n_teachers, guarantee)
+        if self.estimate_epsilon is not None:
+            return EstimatedSize.of_settings(self, pool).without_number()
+        rounds = self._rounds
+        terms = choose_terms(
+            self.mechanism,
+            self._budget,
+            pool,
+            n_queries=self.n_queries,
+            counts=self._counts,
+            confidence=None if rounds is None else rounds.confidence,
+            in_rounds=rounds is not None,
+        )
+        # warns while it still costs nothing
+        check_useful(terms.mechanism, terms.shape)
+        return terms
+
+    def _check_settings(self, budget: PrivacyBudget) -> None:
+        super()._check_settings(budget)
+        check_instance("mechanism", self.mechanism, (str, Mechanism))
+
+    def _declared(self, given: Given) -> Target:
+        if given.labels is not None:
+            refuse_beside("labels", given, "classes", "vault")
+            if given.executor != LOCAL or self._rounds is not None or self.estimate_epsilon:
+                raise ParameterError(
+                    "executor, strategy and an estimate do not go with ",
+                    Parameter("labels"),
+                    ", of which teachers are asked once, here; leave them out.",
+                )
+        check_engine(given.executor, self.n_jobs, send_shards=given.send_shards)
+        return super()._declared(given)
+
+    def _split_rows(self, n_records: int, given: Given) -> tuple[IntArray, IntArray, str]:
+        if self._rounds is not None or self.estimate_epsilon is not None:
+            raise ParameterError(
+                "A strategy, or an estimate, does not go with ",
+                Parameter("public_features"),
+                "; leave one out.",
+            )
+        share, seed = check_finite("dropped", given.dropped), self.random_state or 0
+        if not 0 <= share < 1:
+            raise ParameterError(
+                Parameter("dropped"),
+                f" is {shown(given.dropped)}; it must be at least 0 and less than 1.",
+            )
+        # positions and the public seed alone: no label, and no feature either, has a say in where a
+        # label goes
+        order = np.random.default_rng(seed).permutation(n_records)
+        n_dropped = int(share * n_records)
+        taught, asked = order[n_dropped:], np.sort(order[:n_dropped] if share > 0 else order)
+        if not len(asked):
+            raise ParameterError(
+                Parameter("dropped"),
+                f" is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
+                " more, or none.",
+            )
+        if self.n_teachers > len(taught):
+            raise ParameterError(
+                Parameter("n_teachers"),
+                f" is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their"
+                " labels; every teacher needs one, so ask for fewer teachers or drop fewer"
+                " labels.",
+            )
+        fate = "each label goes to one teacher"
+        if share > 0:
+            fate = (
+                f"a share of {share:g} of the labels were dropped unread, each of the others"
+                " goes to one teacher"
+            )
+        self.unlabelled_ = asked
+        rule = f"by position and a public seed (the permutation of numpy's default_rng({seed}))"
+        return taught, asked, f"; {fate}, {rule}"
+
+    def _release(self, task: Task) -> ReleasedLabels | ReleasedTable:
+        if task.target.labels:
+            return self._release_table(task)
+        return self._asked_at_once(task) if self._rounds is None else self._asked_in_rounds(task)
+
+    def _asked_at_once(self, task: Task) -> ReleasedLabels:
+        """Return what was released: pay, train, let the teachers vote, draw.
+
+        Teachers are trained once the account would pay; a request that was answered trains none.
+        """
+        pool, choices = self._pool(task, len(task.askable)), list[dict[str, Any]]()
+
+        def cast(rows: IntArray) -> Votes:
+            task.refuse_points()
+            teacher = task.table.checked_teacher(self.teacher, task.points, task.target)
+            self._try_student(task, len(rows))
+            counts = self._train_teachers(task, teacher).vote_counts(
+                take_rows(task.points, rows),
+                classes=task.target.learnt,
+                guarantee=task.guarantee,
+            )
+            if task.given.vault is not None:
+                forget_records(Path(task.given.vault))
+            return counts
+
+        def released(terms: Terms, source: Callable[[IntArray], Votes]) -> ReleasedLabels:
+            rows = self._rows_to_ask(task, terms.shape.n_queries)
+            return release_labels(
+                terms,
+                lambda: source(rows),
+                task.account,
+                classes=task.target.learnt,
+                choices=choices,
+                rows=rows,
+                points_sha256=points_digest(take_rows(task.points, rows)),
+                **task.named,
+            )
+
+        if self.estimate_epsilon is None:
+            return released(self._terms(task, len(task.askable)), cast)
+        request = task.given.request
+        known = None if request is None else task.account.entry(request)
+        if known is not None and known.state == "committed":
+            # what the estimate set stands in the ledger, and trains nothing
+            terms, choices = self._terms_by_estimate(known, pool)
+            return released(terms, cast)
+        # an estimate is paid and drawn before the answers, since it sets their number and noise
+        estimated = EstimatedSize.of_fit(self, pool, task.account, request)
+        counts = cast(task.askable)
+        choice = estimated.pay(counts, task.account, request)
+        choices = [choice_fields(choice)]
+        return released(
+            estimated.terms_by(choice),
+            lambda rows: counts.take(np.searchsorted(task.askable, rows)),
+        )
+
+    def _terms_by_estimate(
+        self, known: LedgerEntry, pool: VoteShape
+    ) -> tuple[Terms, list[dict[str, Any]]]:
+        """Return the terms of a release whose size an estimate has set, and what its certificate
+        says of that.
+
+        Raises
+        ------
+        ParameterError
+            If it had none, or another price.
+        """
+        mechanism = mechanism_in(known.terms["mechanism"]) if known.terms else None
+        public = dict(known.terms.get("public", {}))
+        choices = public.pop(ASKED, {}).get("choices", [])
+        budget, price = self._budget, PrivacyBudget(known.epsilon, known.delta)
+        paid = sum([choice["epsilon"] for choice in choices], start=known.epsilon)
+        if (
+            mechanism is None
+            or [choice["epsilon"] for choice in choices] != [self.estimate_epsilon]
+            # what is left beside an estimate is rounded down
+            or not np.allclose((paid, known.delta), (budget.epsilon, budget.delta), 1e-9, 0)
+        ):
+            raise ParameterError(
+                "The request was begun with other terms (",
+                Parameter("n_queries"),
+                " or the price); go on with the same, or ask under another key. Nothing was spent.",
+            )
+        shape = pool.first(known.terms["shape"]["n_queries"])
+        return Terms(mechanism, shape, price, public), choices
+
+    def _terms(self, task: Task, n_points: int) -> Terms:
+        return self.planned_terms(task.target, n_points, task.guarantee)
+
+    def _pool(self, task: Task, n_points: int) -> VoteShape:
+        """Return the shape of the votes on so many points that may be asked."""
+        return teacher_shape(n_points, len(task.target.classes), self.n_teachers, task.guarantee)
+
+    def _try_student(self, task: Task, n_points: int) -> None:
+        """Refuse a student that cannot learn from what will be released about so many points."""
+        student = self._student
+        if student is None:  # what it will be is known to learn
+            return
+        votes = self.n_teachers if gives_counts(self.mechanism, counts=self._counts) else None
+        try_student(student, task.points, Teaching(task.target.learnt, n_points, votes))
+
+    def _train_teachers(self, task: Task, teacher: Any) -> TeacherEnsemble:
+        given, n_classes = task.given, len(task.target.classes)
+        return task.table.teachers(
+            teacher,
+            self.n_teachers,
+            task.guarantee.relation,
+            None if given.vault is None else make_vault(given.vault),
+            self.random_state,
+            n_classes=n_classes,
+            n_jobs=self.n_jobs,
+            engine=given.executor,
+            send_shards=given.send_shards,
+            progress=given.progress,
+            sparse=reads_sparse(teacher, task.points, n_classes),
+        )
+
+    def _taught(self, points: Any) -> Any:
+        if isinstance(self.released_, ReleasedTable):
+            return super()._taught(points)
+        student = self._student
+        learner = default_student(self.released_) if student is None else clone(student)
+        return fit_student(learner, points, self.released_, random_state=self.random_state)
+
+    # --- in rounds ---
+
+    @property
+    def _asking(self) -> InRounds:
+        assert self._rounds is not None
+        return self._rounds
+
+    def _asked_in_rounds(self, task: Task) -> ReleasedLabels:
+        self.explanation_: dict[str, Any] = {}  # a stored release comes without one
+        # what was paid for under this request is answered again, and trains nothing
+        released = self._stored_rounds(task)
+        if released is None:
+            released = self._new_rounds(task)
+        self.rounds_ = list(released.certificate["plan"]["rounds"])
+        return released
+
+    def _stored_rounds(self, task: Task) -> ReleasedLabels | None:
+        """Return what was released under the same request before, if anything."""
+        request = task.given.request
+        stored = self.ledger is not None and request is not None
+        done = releasing.stored(task.account, str(request)) if stored else None
+        if done is None:
+            return None
+        plan, rows = done.about.get("plan"), list(done.about.get("rows") or ())
+        if plan is not None and max(rows, default=0) < n_rows(task.points):
+            released = certified_labels(done, dict(zip(done.questions, rows, strict=True)), plan)
+            # A stored release is handed out only if it keeps the promise that is asked for now, for
+            # the same classes and points: its certificate is compared, not the settings of a fit
+            # long gone.
+            given = released.certificate
+            found = {
+                "paid": [choice["epsilon"] for choice in given.get("choices", ())],
+                "promise": (given["unit"], given["relation"]),
+                "votes": (released.n_teachers, list(released.classes)),
+                "strategy": plan["strategy"],
+                "points": given["released"]["points_sha256"],
+            }
+            asked = {
+                "paid": [] if self.estimate_epsilon is None else [self.estimate_epsilon],
+                "promise": (task.guarantee.unit, task.guarantee.relation),
+                "votes": (self.n_teachers, task.target.learnt),
+                "strategy": json.loads(json.dumps(self._asking.chosen.describe())),
+                "points": points_digest(take_rows(task.points, released.queries)),
+            }
+            # what is left beside an estimate is rounded down, so the sum may be less than the
+            # budget by a hair
+            price = task.budget.epsilon, task.budget.delta
+            if found == asked and np.allclose(total_price(given), price, 1e-9, 0):
+                return released
+        raise ParameterError(
+            f"The request {request!r} was answered before, with another promise, strategy,"
+            " classes or number of teachers, or about other public points; ask the same again, or"
+            " use a new request. Nothing was spent."
+        )
+
+    def _new_rounds(self, task: Task) -> ReleasedLabels:
+        # A first proposal is made by the smallest mechanism that may come of it before anything is
+        # trained or paid: a strategy that cannot work says so for nothing.
+        task.refuse_points()
+        learner = task.table.checked_teacher(self.teacher, task.points, task.target)
+        askable = AskableRows.of(task.points, task.askable)
+        pool, choices = self._pool(task, len(askable.rows)), []
+        estimated = None
+        if self.estimate_epsilon is None:
+            terms = self._terms(task, len(askable.rows))
+        else:
+            estimated = EstimatedSize.of_fit(self, pool, task.account, task.given.request)
+            terms = estimated.smallest()
+        self._try_student(task, terms.shape.n_queries)
+        begun = self._begin_run(askable, task, terms)
+        seed, sparse = self.random_state or 0, reads_sparse(learner, task.points, pool.n_classes)
+        # A reservation goes on with the same teachers or not at all: the identity is all that they
+        # depend on, so that other data or settings are refused.
+        teachers = keep_teachers(
+            None if task.given.vault is None else make_vault(task.given.vault),
+            lambda: self._train_teachers(task, learner),
+            (
+                learner_identity(learner),
+                *task.table.identity,
+                self.n_teachers,
+                task.target.learnt,
+                task.guarantee.relation,
+                seed,
+            ),
+            task.target.classes,
+            task.declaration,
+            template_of(task.points),
+            seed,
+        )
+        teachers.ensemble.sparse = sparse  # those that were found in the vault, too
+        if estimated is not None:
+            counts = teachers.vote(take_rows(task.points, askable.rows))
+            choices = [estimated.pay(counts, task.account, task.given.request)]
+            terms = estimated.terms_by(choices[0])
+            begun = self._begin_run(askable, task, terms)
+        asked = ask_in_rounds(
+            terms,
+            lambda rows: teachers.vote(take_rows(task.points, rows)),
+            task.account,
+            task.points,
+            askable,
+            begun,
+            classes=task.target.learnt,
+            student=self._student,
+            random_state=self.random_state,
+            progress=task.given.progress,
+            teachers=teachers.serial,
+            vault=teachers.vault if task.account.durable else None,
+            choices=choices,
+            **task.named | {"request": task.given.request or uuid.uuid4().hex},
+        )
+        self.explanation_ = asked.explanation
+        return asked.released
+
+    def _begin_run(self, askable: AskableRows, task: Task, terms: Terms) -> BegunQueryRun:
+        """Return the run with its first proposal; a strategy that cannot work says so here."""
+        n_queries, seed = terms.shape.n_queries, self.random_state or 0
+        pool = askable.pool(task.points, task.target.classes, n_queries, seed)
+        return begin_query_run(self._asking.chosen, pool, self._asking.round_size)
+
+
+@dataclass(eq=False, repr=False)
+class PATERegressor(NumberLearner, PATELearner):
+    """Learn to predict a number from private records, with any regressor, by votes of teachers.
+
+    The private records are cut into disjoint shards, one teacher per shard; the teachers vote for
+    numbers at public points; a noisy mean or quantile of each point's votes is released; a
+    student learns from it.
+
+    Parameters
+    ----------
+    teacher : scikit-learn regressor or name, default "ridge"
+        Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline.
+    student : scikit-learn regressor or name, default "auto"
+        Learns from the released numbers, whose noise has the same size at every point; by default a
+        RidgeCV after a StandardScaler.
+    epsilon, delta : float
+        Price of a fit; of quantiles delta may be 0.
+    n_teachers : int, default 250
+        Number of shards; public, chosen without looking at the private data.
+    mechanism : str, default "auto"
+        "mean", the default, or "quantile": a noisy mean of the votes, or a quantile drawn from the
+        grid. The mean's noise is that of the whole range, which a student of many points averages
+        out; a quantile is near the truth or far off, and takes many teachers and few points. Both
+        have the setting ``n_positions``, the numbers of the public grid, evenly spaced over the
+        range, to which votes are rounded (200 by default); a quantile has ``rank``, which vote it
+        is, from 1, the smallest, to `n_teachers`; by default the median: "quantile:rank=125".
+    n_queries : int, optional
+        How many public points are asked, chosen at random with `random_state`. By default all up to
+        1,000 for means; for quantiles as many as leave a unanimous vote right 19 times in 20.
+    relation, ledger, random_state
+        As for `PATEClassifier`.
+
+    Attributes
+    ----------
+    student_ : NumberStudent
+        Of the fitted student.
+    released_ : ReleasedTable
+        Everything that was released; `write_release` makes a folder of it.
+    certificate_ : dict
+        What may be shown to a stranger; it holds the answers.
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where ``units`` is given.
+    Relation : add or remove one unit; or replace one record in place.
+    Sensitivity : one unit touches one shard, hence one teacher, which moves its vote at every
+        point.
+    Price : (`epsilon`, `delta`), composed in `ledger` with everything else released from the same
+        data: a vector sum for means, draws of bounded range for quantiles.
+    Source : Dong, Durfee, Rogers 2020, arXiv:1909.13830, for quantiles; prices proved in
+        docs/explanation/prices.md, section 16.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_public = rng.normal(size=(8000, 2)), rng.normal(size=(300, 2))
+    >>> model = sb.PATERegressor(epsilon=2.0, delta=1e-6, n_teachers=400)
+    >>> model = model.fit(X, 3 * X[:, 0], X_public=X_public, bounds=(-8.0, 8.0))
+    >>> below, above = model.predict([[-1.0, 0.0], [1.0, 0.0]])
+    >>> bool(below < -1 and above > 1), model.certificate_["epsilon"]
+    (True, 2.0)
+    """
+
+    _takes = frozenset({"bounds", "progress"})
+    _n_classes = 0
+
+    teacher: Any = "ridge"
+
+    def planned_terms(
+        self, target: Target, n_points: int, guarantee: Guarantee = _BY_RECORD
+    ) -> Terms:
+        """Return mechanism and shape, as `PATELearner.planned_terms` does."""
+        assert target.bounds is not None
+        sizes, n_queries = (n_points, self.n_teachers, guarantee), self.n_queries
+        return number_terms(
+            self.mechanism, self._budget, target.bounds, *sizes, n_queries=n_queries
+        )
+
+    def _release(self, task: Task) -> ReleasedTable:
+        return self._release_table(task)
