@@ -8,8 +8,8 @@ epsilon 1, delta 1e-9. Each line is a process of its own. Columns of the table:
 
 - method: record moments, or votes of 250 logistic teachers.
 - where: "memory" reads the table at once, from one file, as far as that goes; "disk" block by
-  block, from a folder of files; "dask-2" the same, with teachers trained by two workers of a local
-  cluster, which is started before the clock.
+  block, from a folder of files; "dask-2" the same, with teachers trained, or records added up, by
+  two workers of a local cluster, which is started before the clock.
 - time, the time of all processors together (not of clusters, whose processes live on), the most
   memory that the process held (its resident size, without the cache of files and without workers),
   the most space that its folder took, and the accuracy of the student.
@@ -103,8 +103,9 @@ def learn(method: str, where: str, private: str, out: str) -> None:
     tables.MOST_IN_MEMORY = 10**9
     engine, _, workers = where.partition("-")
     how: dict[str, object] = {"method": method}
+    how |= {"executor": engine} if workers else {"n_jobs": 2 if method == "pate" else 1}
     if method == "pate":
-        how |= {"n_teachers": 250, **({"executor": engine} if workers else {"n_jobs": 2})}
+        how |= {"n_teachers": 250}
     spec = RunSpec.read(
         private=folder / "whole.parquet" if where == "memory" else Path(private),
         public=folder / "public.parquet",
@@ -147,10 +148,9 @@ def measured(method: str, where: str, private: Path) -> dict[str, float]:
     return {**json.loads(said.splitlines()[-1]), "processors": processors, "disk": disk}
 
 
-def places(method: str, n_rows: int) -> tuple[str, ...]:
-    """Return where a table of this size can lie, or be learned from, by this method."""
-    here = ("memory", "disk") if n_rows <= MOST_IN_MEMORY else ("disk",)
-    return here if method == "record-moments" else (*here, *ON_CLUSTERS)
+def places(n_rows: int) -> tuple[str, ...]:
+    """Return where a table of this size can lie, or be learned from."""
+    return ("memory", "disk", *ON_CLUSTERS) if n_rows <= MOST_IN_MEMORY else ("disk", *ON_CLUSTERS)
 
 
 def main() -> None:
@@ -165,7 +165,7 @@ def main() -> None:
     for n_rows in map(int, asked.sizes):
         private = write_tables(n_rows)
         for method in asked.methods:
-            for where in places(method, n_rows):
+            for where in places(n_rows):
                 if asked.where and where not in asked.where:
                     continue
                 found = measured(method, where, private)

@@ -4,11 +4,13 @@ Learners are defined in this module, which workers import as the tests do.
 """
 
 import os
+import shutil
 import signal
 import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,12 +24,22 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from secretballot.bases import TableBasis
+from secretballot.bases.integer_model import IntegerModel
+from secretballot.core.types import Guarantee
+from secretballot.data import stored
 from secretballot.data.schema import Schema
 from secretballot.data.stored import StoredShards
 from secretballot.exceptions import DataError, ResourceError
+from secretballot.learners.moments import estimators
+from secretballot.learners.moments.stages import MomentTarget
+from secretballot.learners.moments.vectors import Records, Residuals, vector_sums
+from secretballot.learners.training import shards
+from secretballot.learners.training import table as tables
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.runs.stored_records import store_table
 from secretballot.teachers import TeacherEnsemble, training
+from secretballot.teachers.executors import workers_of
 from secretballot.teachers.training import Shards, held_part
 
 K, C = 12, 3
@@ -268,7 +280,7 @@ class EngineSuite:
     def test_shards_are_sent_to_workers_that_do_not_see_the_folder(self, engine, tmp_path, sparse):
         shards = replace(hidden_shards(tmp_path), sparse=sparse)
         settings = {"n_classes": C, "random_state": 3, "sparse": sparse}
-        with pytest.raises(DataError, match=r"A worker does not see the shards in .*--send-shards"):
+        with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
             TeacherEnsemble.of_shards(LogisticRegression(), shards, engine=engine, **settings)
         there = TeacherEnsemble.of_shards(
             LogisticRegression(), shards, engine=engine, send_shards=True, **settings
@@ -286,6 +298,41 @@ class EngineSuite:
             fitted(teacher, engine=engine, progress=interrupt)
         # the cluster is free for others, and none of the rest is trained for nobody
         assert (counts_of(fitted(DecisionTreeClassifier(), engine=engine)) >= 0).all()
+
+    @pytest.mark.parametrize("by_person", [False, True])
+    @pytest.mark.parametrize("on_disk", [False, True])
+    def test_sums_of_records_are_those_of_one_process(
+        self, engine, tmp_path, monkeypatch, by_person, on_disk
+    ):
+        made = records_to_sum(monkeypatch, tmp_path, by_person=by_person, on_disk=on_disk)
+        here = made.sum()
+        assert here.any()
+        assert made.n_parts > 3
+        for _ in range(2):
+            assert (made.sum(engine) == here).all()
+        if on_disk:
+            assert (made.sum(engine, send=True, hidden=True) == here).all()
+            with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
+                made.sum(engine, hidden=True)
+
+    def test_a_killed_worker_costs_its_own_work_and_changes_no_sum(self, engine_to_break, tmp_path):
+        killed, whole = [], (100 * X).astype(np.int64)
+        parts = [
+            [Records(whole[at : at + 10], Y[at : at + 10], NONE)] for at in range(0, len(X), 10)
+        ]
+        stage = Residuals(IntegerModel.of(np.zeros((4, C))), 1024, 10**6)
+
+        def run(work, tasks, *shared):
+            for found in workers_of(engine_to_break).results(work, tasks, *shared):
+                if not killed and len(list(tmp_path.iterdir())) > 1:
+                    killed.append(min(int(path.name) for path in tmp_path.iterdir()))
+                    os.kill(killed[0], signal.SIGKILL)
+                yield found
+
+        tells = partial(records_of_who_tells, tmp_path)
+        there = vector_sums(parts, stage, RECORD, tells, run)._unseal()[0]
+        assert killed
+        assert (there == vector_sums(parts, stage, RECORD)._unseal()[0]).all()
 
     def private_marker_fit(self, engine):
         """Fit on records whose cells learners quote in what they print and raise."""
@@ -309,6 +356,76 @@ class QuotesAndRunsOut(Learner):
 
 FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y})
 SCHEMA = Schema.infer(FRAME[["a", "b"]])
+
+
+NONE = np.empty((10, 0), dtype=np.int64)
+RECORD, USER = (Guarantee(unit=unit, relation="add-remove") for unit in ("record", "user"))
+
+
+def records_of_who_tells(folder, part):
+    """Leave the number of this process in a folder, and take time."""
+    (folder / str(os.getpid())).touch()
+    time.sleep(0.05)
+    return iter(part)
+
+
+@dataclass(frozen=True)
+class ToSum:
+    """Records of a table in parts, and what is asked of them."""
+
+    table: tables.Table
+    mapping: object
+    stage: Residuals
+    folder: Path
+
+    @property
+    def n_parts(self):
+        with self.table.parts() as parts:
+            return len(list(parts()))
+
+    def sum(self, engine="local", *, send=False, hidden=False):
+        """Add up; where the vault is hidden, workers cannot read it any more."""
+        task = SimpleNamespace(
+            table=self.table,
+            guarantee=USER if self.table.unit == "user" else RECORD,
+            refuse_points=lambda: None,
+        )
+        vault, elsewhere = self.folder / "vault", self.folder / "elsewhere"
+        with self.table.parts(send=send) as parts:
+            held = list(parts())
+            if hidden:
+                shutil.move(vault, elsewhere)
+            try:
+                sums = estimators._Sums(task, self.mapping, lambda: iter(held), workers_of(engine))
+                return sums(self.stage)._unseal()[0]
+            finally:
+                if hidden:
+                    shutil.move(elsewhere, vault)
+
+
+def records_to_sum(monkeypatch, folder, *, by_person, on_disk):
+    monkeypatch.setattr(tables, "_PART_CELLS", 100)
+    monkeypatch.setattr(stored, "_BLOCK_ENTRIES", 100)
+    monkeypatch.setattr(shards, "ROWS_TOGETHER", 60)
+    target = MomentTarget.of_classes(range(C))
+    persons = np.arange(len(X)) % 41 if by_person else None
+    points = SCHEMA.encode(FRAME[:150])
+    if on_disk:
+        rows = FRAME if persons is None else FRAME.assign(who=persons)
+        rows.to_csv(folder / "t.csv", index=False)
+        about = {"schema": SCHEMA, "target": "y", "classes": list(range(C))}
+        private = store_table(
+            folder / "t.csv", folder / "vault", unit="who" if by_person else None, **about
+        )
+        given = private, None, points, target, None, None
+    else:
+        given = SCHEMA.encode(FRAME), Y, points, target, persons, None
+    table, points = tables.private_table(*given)
+    basis = TableBasis().fit(points)
+    mapping = estimators._Mapping(basis, target, counted=True, settings={})
+    weights = np.random.default_rng(3).normal(size=(basis.n_directions_ + 1, C))
+    stage = Residuals(IntegerModel.of(weights), 1024, 3_000_000, 1000, 2)
+    return ToSum(table, mapping, stage, folder)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,7 +25,7 @@ def sum_of(records: Records, asked: Residuals) -> np.ndarray:
     """Return the exact sum of what a stage asks."""
     unit = "record" if records.persons is None else "user"
     guarantee = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})
-    return vector_sums([records], asked, guarantee)._unseal()[0]
+    return vector_sums([[records]], asked, guarantee)._unseal()[0]
 
 
 def mass(sigma: float, reach: int) -> np.ndarray:

@@ -1,6 +1,7 @@
-"""`secretballot learn` with an executor: a cluster trains and votes, and the release has nothing of
-it."""
+"""`secretballot learn` with an executor: a cluster trains and votes, or adds up records, and the
+release has nothing of it."""
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from patients import words_of_run, write_files
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
+from secretballot.teachers import executors
 
 VOTES = ["--n-teachers", "40", "--set", "n_queries=30", "--set", "mechanism=labels"]
 
@@ -46,3 +48,17 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(address: str, tmp_path: Pa
     assert again.exit_code == 0, again.stderr
     assert (folder / "out/release/certificate.json").read_bytes() == certificate
     assert CliRunner().invoke(app, ["verify", str(folder / "out/release")]).exit_code == 0
+
+
+def test_moments_are_added_up_by_the_cluster(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 1.0)
+    words = words_of_run(write_files(tmp_path, 400), unit=True)
+    nobody = CliRunner().invoke(app, [*words, "--set", "executor=dask://127.0.0.1:1"])
+    assert nobody.exit_code == 2
+    assert "no scheduler of Dask answers" in nobody.stderr
+    there = CliRunner().invoke(app, [*words, "--set", f"executor={address}", "--json"])
+    assert there.exit_code == 0, there.stderr
+    assert json.loads(there.stdout)["method"] == "record-moments"
+    assert CliRunner().invoke(app, ["verify", str(tmp_path / "out/release")]).exit_code == 0

@@ -27,7 +27,7 @@ BOUND = 94_906_265  # whose square is hardly below 2^53
 
 
 def products(*blocks: Any, bound: int = BOUND, guarantee: Guarantee = RECORD, n: int = 1) -> Any:
-    return RecordSums.of_products(blocks, bound, guarantee, coordinates=n)
+    return RecordSums.of_products([blocks], iter, bound, guarantee, coordinates=n)
 
 
 def opened(held: Sealed) -> list[Any]:

@@ -302,7 +302,7 @@ class Places:
 def sums_of(stage: int) -> RecordSums:
     one = np.ones((1, 1), dtype=np.int64)
     block = one, np.array([[3, stage]]), one[:, :0]
-    return RecordSums.of_products([block], 5, RECORD, coordinates=2)
+    return RecordSums.of_products([[block]], iter, 5, RECORD, coordinates=2)
 
 
 @pytest.mark.parametrize("ends", [*itertools.combinations(range(1, 9), 1), (2, 5), (3, 7)])
@@ -336,7 +336,7 @@ def test_interrupted_stages_go_on_and_are_charged_once(
 
 def test_a_stage_of_another_shape_is_refused_and_two_that_draw_stages_have_one_answer() -> None:
     ledger, shape, mechanism = account(), sums_of(0).shape, NoisySums(sigmas=(50.0, 50.0))
-    longer = RecordSums.of_products([], 6, RECORD, coordinates=2)
+    longer = RecordSums.of_products([], iter, 6, RECORD, coordinates=2)
 
     def run(made: Callable[[Sequence[Any]], RecordSums]) -> list[Any]:
         found = releasing.release(shape, made, mechanism, ledger, BUDGET, request="r", public={})

@@ -262,7 +262,7 @@ def test_a_shard_that_is_sent_is_the_one_on_disk(tmp_path: Path) -> None:
         for found, wanted in zip(load(), shards.part(number), strict=True):
             assert found.tobytes() == wanted.tobytes()
     elsewhere = replace(shards, folder=tmp_path / "elsewhere")
-    with pytest.raises(DataError, match=f"does not see the shards in {elsewhere.folder}"):
+    with pytest.raises(DataError, match=f"The rows in {elsewhere.folder} are not seen"):
         elsewhere.part(0)
 
 

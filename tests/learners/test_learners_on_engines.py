@@ -1,6 +1,7 @@
-"""Every learner that trains teachers takes an engine, and releases the same on it."""
+"""Every learner that trains teachers or adds up records takes an engine, and releases the same."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import ParameterError, ResourceError
 from sessions import in_rounds
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
@@ -91,18 +92,30 @@ def universal(engine: Any) -> Any:
     return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True], executor=engine)
 
 
-EVERY = (pate, active, label_private, trained, stability, agnostic, universal)
+def moments(engine: Any, units: Any = None, ledger: Any = None) -> Any:
+    unit = "record" if units is None else "user"
+    ledger = ledger or sb.Ledger.in_memory(dataset="D", budget=BUDGET, unit=unit)
+    model = sb.RecordMomentsClassifier(**BUDGET.to_json(), ledger=ledger)
+    where = {"executor": engine, "request": "one"}
+    return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1], units=units, **where)
+
+
+def moments_of_users(engine: Any) -> Any:
+    return moments(engine, np.arange(len(X)) % 97)
+
+
+EVERY = (pate, moments, active, label_private, trained, stability, agnostic, universal)
 
 
 @pytest.mark.parametrize("fit", EVERY)
-def test_the_engine_reaches_the_teachers(fit: Any) -> None:
+def test_the_engine_is_the_one_that_is_asked(fit: Any) -> None:
     pytest.importorskip("distributed", reason="the extra secretballot[dask]")
     with pytest.raises(ParameterError, match="executor is 'dask', and no client of Dask runs"):
         fit("dask")
 
 
 @pytest.mark.usefixtures("unnoised")  # draws differ in every run
-@pytest.mark.parametrize("fit", [pate, active, label_private])
+@pytest.mark.parametrize("fit", [pate, active, label_private, moments, moments_of_users])
 def test_release_and_certificate_are_the_same_bytes(fit: Any, dask_client: Any) -> None:
     here, there = fit("local"), fit(dask_client)
     certificates = [dict(model.certificate_) for model in (here, there)]
@@ -112,6 +125,32 @@ def test_release_and_certificate_are_the_same_bytes(fit: Any, dask_client: Any) 
     assert json.dumps(certificates[0]) == json.dumps(certificates[1])
     assert (here.released_.labels == there.released_.labels).all()
     assert (here.predict(X_PUBLIC) == there.predict(X_PUBLIC)).all()
+
+
+class Breaks(ThreadPoolExecutor):
+    """Fails at the last of so many tasks."""
+
+    def __init__(self, n_tasks: int) -> None:
+        super().__init__(1)
+        self.left = n_tasks
+
+    def submit(self, *given: Any, **more: Any) -> Any:
+        self.left -= 1
+        if not self.left:
+            raise OSError("the machine is gone")
+        return super().submit(*given, **more)
+
+
+@pytest.mark.usefixtures("unnoised")
+@pytest.mark.parametrize("stage", [1, 2, 4])
+def test_a_machine_that_fails_at_a_stage_costs_nothing_more(stage: int) -> None:
+    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET)
+    with Breaks(stage) as engine, pytest.raises(ResourceError, match="work on private rows ended"):
+        moments(engine, ledger=ledger)
+    assert ledger.spent().epsilon == (0 if stage == 1 else BUDGET.epsilon)
+    found = moments("local", ledger=ledger).certificate_["released"]["values"]
+    assert found == moments("local").certificate_["released"]["values"]
+    assert ledger.spent().epsilon == BUDGET.epsilon
 
 
 def test_teachers_of_a_session_are_kept_and_found_without_the_cluster(

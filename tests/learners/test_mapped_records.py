@@ -17,6 +17,7 @@ from secretballot.core.types import Guarantee
 from secretballot.learners.moments import estimators, vectors
 from secretballot.learners.moments.stages import MomentTarget
 from secretballot.learners.moments.vectors import Residuals
+from secretballot.learners.training import table as tables
 from secretballot.learners.training.table import Table, private_table
 from tiny_sums import records_of, sum_of
 
@@ -42,14 +43,22 @@ TABLES = {
 }
 
 
-def sums_of(basis: Any, pool: Any, rows: Any, classes: np.ndarray, units: Any = None) -> Any:
+def sums_of(
+    basis: Any,
+    pool: Any,
+    rows: Any,
+    classes: np.ndarray,
+    units: Any = None,
+) -> Any:
     table, points = private_table(rows, classes, pool, CLASSES, units, None)
     unit = "record" if units is None else "user"
     about = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})
     task: Any = SimpleNamespace(
         table=table, guarantee=about, refuse_points=lambda: table.refuse_points(points)
     )
-    return estimators._Sums(task, CLASSES, basis.fit(points), counted=False)
+    mapping = estimators._Mapping(basis.fit(points), CLASSES, False, {})
+    with table.parts() as parts:
+        return estimators._Sums(task, mapping, parts)
 
 
 @pytest.mark.parametrize("by_person", [False, True])
@@ -64,7 +73,7 @@ def test_the_sums_are_those_of_the_whole_table_to_the_last_bit(
     sums = sums_of(basis, pool, rows, classes, persons)
     whole, covered = with_constant(basis.integers(rows)), basis.covered(rows)
     assert not covered.all()
-    monkeypatch.setattr(estimators, "MOST_KEPT", most_kept)
+    monkeypatch.setattr(Table, "most_kept", most_kept)
     monkeypatch.setattr(estimators, "_BLOCK_ENTRIES", 7 * whole.shape[1])
     weights = RNG.normal(0, 3, (whole.shape[1], 3))
     stage = Residuals(IntegerModel.of(weights), 1024, 3_000_000, 1000, 1)
@@ -79,9 +88,10 @@ def test_the_sums_are_those_of_the_whole_table_to_the_last_bit(
 def test_what_is_in_memory_is_bounded_by_blocks(
     most_kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(estimators, "MOST_KEPT", most_kept)
+    monkeypatch.setattr(Table, "most_kept", most_kept)
     for module in (estimators, vectors):
         monkeypatch.setattr(module, "_BLOCK_ENTRIES", 2**14)
+    monkeypatch.setattr(tables, "_PART_CELLS", 2**12)
     rows, basis = RNG.normal(size=(20_000, 3)), TableBasis()
     sums = sums_of(basis, RNG.normal(size=(500, 3)), rows, np.zeros(len(rows), dtype=np.int64))
     monkeypatch.setattr(Table, "refuse_points", lambda *_: None)
@@ -100,18 +110,26 @@ def test_what_is_in_memory_is_bounded_by_blocks(
 def test_a_table_shows_nothing() -> None:
     table, _ = private_table(NUMBERS, np.zeros(N, int), POOL, CLASSES, None, None)
     assert repr(table) == "Table(unit='record', records=<private>)"
-    assert repr(next(table.blocks(10))) == "Block(<private>)"
+    with table.parts() as parts:
+        assert repr(next(parts())()) == "Block(<private>)"
     for look in (len, iter, list, np.asarray, pickle.dumps, copy.deepcopy, float):
         with pytest.raises(TypeError, match="private table refuses to"):
             look(table)
 
 
 @pytest.mark.parametrize("most", [1, 7, 1000])
-def test_blocks_bring_every_record_once_and_those_of_a_unit_together(most: int) -> None:
+def test_parts_bring_every_record_once_and_all_of_a_unit_in_one(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     units = RNG.integers(0, 40, N)
     table, _ = private_table(NUMBERS, np.arange(N) % 3, POOL, CLASSES, units, "person")
-    blocks = list(table.blocks(most))
-    assert max(len(one.rows) for one in blocks) <= most
+    monkeypatch.setattr(tables, "_PART_CELLS", 3 * most)
+    with table.parts() as parts:
+        blocks = [pickle.loads(pickle.dumps(load))() for load in parts()]
+    assert max(len(one.rows) for one in blocks) < most + np.bincount(units).max()
+    own = [set(one.units.tolist()) for one in blocks]
+    assert sum(map(len, own)) == len(set.union(*own))
+    assert len(own) == {1: len(set(units.tolist())), 1000: 1}.get(most, len(own))
     rows, persons = np.concatenate([one.rows for one in blocks]), [one.units for one in blocks]
     places = [int(np.flatnonzero((row == NUMBERS).all(axis=1))[0]) for row in rows]
     assert sorted(places) == list(range(N))
@@ -121,3 +139,26 @@ def test_blocks_bring_every_record_once_and_those_of_a_unit_together(most: int) 
     assert len(set(zip(numbers, units[places], strict=True))) == len(set(units.tolist()))
     chosen = np.concatenate([one.rows for one in table.one_of_each_unit(most)])
     assert len(chosen) == len(set(units.tolist()))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_person_with_records_everywhere_moves_a_sum_by_the_bound_at_most(
+    kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One person has every second record, all of them as far out as records go and of one class."""
+    rows, classes = NUMBERS.copy(), RNG.integers(0, 3, N)
+    rows[::2], classes[::2] = 1e9, 2
+    persons = np.where(np.arange(N) % 2, np.arange(N), 10**6)
+    basis = TableBasis().fit(POOL)
+    stage = Residuals(
+        IntegerModel.of(np.zeros((basis.n_directions_ + 1, 3))), 1024, 3_000_000, 1000, 1
+    )
+    monkeypatch.setattr(Table, "most_kept", 2**29 if kept else 0)
+    monkeypatch.setattr(estimators, "_BLOCK_ENTRIES", 5 * (basis.n_directions_ + 1))
+    monkeypatch.setattr(tables, "_PART_CELLS", 12)  # four records
+    worlds = []
+    for who in (np.arange(N), np.arange(1, N, 2)):
+        sums = sums_of(basis, POOL, rows[who], classes[who], persons[who])
+        worlds.append(sums(stage)._unseal()[0])
+    moved = [int(one) for one in worlds[0] - worlds[1]]
+    assert 0.9 * stage.bound**2 < sum(one**2 for one in moved) <= stage.bound**2

@@ -96,7 +96,7 @@ def test_no_row_is_longer_than_the_bound_whatever_it_holds(unit: str) -> None:
         asked = Residuals(model, 1024, 50_000, 5000, 2, False, np.array(scales))
         for row in itertools.product(ends, ends, (-(2**40), 0, 2**40)):
             records = records_of(np.array([row]), np.array([1]), persons, marks)
-            total = vector_sums([records], asked, guarantee)._unseal()[0]
+            total = vector_sums([[records]], asked, guarantee)._unseal()[0]
             assert np.square(total.astype(object)).sum() <= asked.bound**2
 
 

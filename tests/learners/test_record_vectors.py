@@ -145,7 +145,7 @@ def test_the_size_of_blocks_changes_nothing(
         ]
         unit = "user" if by_person else "record"
         about = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})
-        assert (vectors.vector_sums(parts, stage, about)._unseal()[0] == whole).all()
+        assert (vectors.vector_sums([parts], stage, about)._unseal()[0] == whole).all()
 
 
 def test_the_finest_unit_keeps_the_bound() -> None:

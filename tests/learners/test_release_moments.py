@@ -169,8 +169,8 @@ def released(
         **more,
     }
     stages = given.pop("stages", None) or stages_of(about)
-    blocks = [records or people()]
-    sums = lambda asked: vector_sums(blocks, asked, own or about)  # noqa: E731
+    parts = [[records or people()]]
+    sums = lambda asked: vector_sums(parts, asked, own or about)  # noqa: E731
     found = release_moments(sums, stages, ledger, BUDGET, **given)
     assert isinstance(found, ReleasedLabels)
     return found

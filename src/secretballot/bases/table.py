@@ -1,6 +1,6 @@
 """A public basis for tables: levels, quantile bins and ranks, rotated by the pool."""
 
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -102,9 +102,9 @@ class TableBasis(IntegerBasis):
         frame = _frame_of(X)
         if not len(frame):
             raise DataError(Parameter("X"), " has no rows; give public points.")
-        self._columns = [
+        self._columns = tuple(
             fitted_column(frame.iloc[:, i], self.n_bins) for i in range(frame.shape[1])
-        ]
+        )
         self.levels_ = np.array([isinstance(one, LevelColumn) for one in self._columns])
         self.n_features_in_ = frame.shape[1]
         self.feature_names_in_ = np.array([str(name) for name in frame.columns], dtype=object)
@@ -160,7 +160,7 @@ class TableBasis(IntegerBasis):
         width = self.n_directions_ + 1 + len(self._columns)
         integers = np.empty((len(frame), width), dtype=np.int64)
         covered = np.empty(len(frame), dtype=np.bool_)
-        made = _TableMap(self._columns, self._rotation)
+        made = _table_map(self._columns, self._rotation)
         for start in range(0, len(frame), BLOCK):
             part = slice(start, start + BLOCK)
             coordinates, covered[part], codes = made.of(frame.iloc[part])
@@ -236,7 +236,7 @@ class _TableMap:
     features.
     """
 
-    def __init__(self, columns: Sequence[LevelColumn | NumberColumn], rotation: Rotation) -> None:
+    def __init__(self, columns: tuple[LevelColumn | NumberColumn, ...], rotation: Rotation) -> None:
         self._columns, self._rotation = columns, rotation
         self._readers = [column.reader() for column in columns]
         self._usual = np.zeros(rotation.weights.shape[1], dtype=np.int64)
@@ -282,6 +282,12 @@ class _TableMap:
         if n_ranks:
             sums += exact_products(ranks, self._ranks, ONE)
         return self._rotation.rounded(sums), covered, codes
+
+
+@lru_cache(maxsize=1)
+def _table_map(columns: tuple[LevelColumn | NumberColumn, ...], rotation: Rotation) -> _TableMap:
+    """Return the map, which is made once for all blocks of rows."""
+    return _TableMap(columns, rotation)
 
 
 def _frame_of(X: Any) -> pd.DataFrame:

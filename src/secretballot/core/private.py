@@ -5,7 +5,7 @@ How far one unit moves them is checked here, or follows from how they are made h
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -27,6 +27,18 @@ from secretballot.core.types import (
 
 #: No count or score is larger, in size.
 MOST = 10**12
+
+#: Integers of three arrays, row by row: see `RecordSums`.
+Rows = tuple[IntArray, IntArray, IntArray]
+#: ``run(work, tasks, *shared)`` yields ``work(*task, *shared)`` of each task once, in any order.
+Runner = Callable[..., Iterable[IntArray]]
+
+
+def run_here(
+    work: Callable[..., IntArray], tasks: Iterable[tuple[Any, ...]], *shared: Any
+) -> Iterator[IntArray]:
+    """Yield what a function returns for each task, one after the other."""
+    return (work(*task, *shared) for task in tasks)
 
 
 def _refused(what: str) -> Callable[..., Any]:
@@ -287,17 +299,22 @@ class RecordSums(Sealed):
     @classmethod
     def of_products(
         cls,
-        blocks: Iterable[tuple[IntArray, IntArray, IntArray]],
+        parts: Iterable[Any],
+        rows_of: Callable[[Any], Iterable[Rows]],
         bound: int,
         guarantee: Guarantee,
         *,
         coordinates: int,
+        run: Runner = run_here,
     ) -> Self:
         """Add up products of rows with rows, and what stands beside them.
 
         Parameters
         ----------
-        blocks : iterable of (left, right, beside), of shapes (n, a), (n, b) and (n, c)
+        parts : iterable
+            Whatever `rows_of` takes. Every unit is in one part as a whole.
+        rows_of : callable
+            From a part to blocks of (left, right, beside), of shapes (n, a), (n, b) and (n, c).
             Integers; a * b + c is `coordinates`. The vector of row i is the outer product of
             ``left[i]`` and ``right[i]``, and ``beside[i]`` after it. One row for each unit, which
             follows from that unit and public values alone.
@@ -305,6 +322,9 @@ class RecordSums(Sealed):
             A vector of a larger L2 norm is left out.
         guarantee : Guarantee
         coordinates : int
+        run : callable, optional
+            Adds up each part, wherever it may be: a task may be tried again, and counts once. Here
+            by default.
 
         Raises
         ------
@@ -325,10 +345,8 @@ class RecordSums(Sealed):
             squared_sensitivity=4 * squared if replaced else squared,
         )
         total = np.zeros(coordinates, dtype=np.int64)
-        for block in blocks:
-            found = _sum_within(_floats(block, bound), squared)
-            if len(found) != coordinates:
-                raise DataError("Blocks of vectors do not have the coordinates of the sum.")
+        tasks = ((part,) for part in parts)
+        for found in run(_sum_of_part, tasks, rows_of, bound, coordinates):
             total += found
         return cls(shape, total)
 
@@ -488,8 +506,10 @@ def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
     if any(one.ndim != 2 or one.dtype.kind not in "iu" for one in parts):
         raise DataError("Vectors are no tables of integers.")
     short = [((one >= -bound) & (one <= bound)).all(axis=1) for one in parts]
-    fits = np.all(short, axis=0)[:, None]
-    return tuple(np.where(fits, one, 0).astype(np.float64) for one in parts)
+    floats, long = tuple(one.astype(np.float64) for one in parts), ~np.all(short, axis=0)
+    for one in floats:
+        one[long] = 0
+    return floats
 
 
 def _squares(rows: FloatArray) -> IntArray:
@@ -506,15 +526,27 @@ def _fits(left: FloatArray, right: FloatArray, squared: int | IntArray) -> NDArr
     return fits
 
 
+def _sum_of_part(
+    part: Any, rows_of: Callable[[Any], Iterable[Rows]], bound: int, coordinates: int
+) -> IntArray:
+    """Return the sum of the vectors of one part that are within the bound, int64."""
+    total = np.zeros(coordinates, dtype=np.int64)
+    for block in rows_of(part):
+        found = _sum_within(_floats(block, bound), bound**2)
+        if len(found) != coordinates:
+            raise DataError("Blocks of vectors do not have the coordinates of the sum.")
+        total += found
+    return total
+
+
 def _sum_within(parts: tuple[FloatArray, ...], squared: int) -> IntArray:
     """Return the sum of all vectors of at most this squared norm, int64."""
     left, right, beside = parts
     rest = squared - _squares(beside)
     fits = (rest >= 0) & _fits(left, right, rest)
-    kept = np.where(fits[:, None], left, 0)
-    products = _exact_products(kept, right, math.isqrt(squared))
-    marks = np.where(fits[:, None], beside, 0).astype(np.int64).sum(axis=0)
-    return np.concatenate([products, marks])
+    left[~fits] = beside[~fits] = 0
+    products = _exact_products(left, right, math.isqrt(squared))
+    return np.concatenate([products, beside.astype(np.int64).sum(axis=0)])
 
 
 def _exact_products(left: FloatArray, right: FloatArray, bound: int) -> IntArray:

@@ -171,44 +171,30 @@ class StoredTable(Private):
         """Return the number of units, about; private, but of records under replace-one."""
         return self.__n_units
 
-    def stored_rows(self, most: int | None = None) -> Iterator[AnyArray]:
-        """Yield all rows as they are kept, in the order of the file, in blocks.
-
-        Parameters
-        ----------
-        most : int, optional
-            Rows of a block; by default so many that encoded they take 32 MiB.
+    def stored_rows(self, most: int) -> Iterator[AnyArray]:
+        """Yield all rows as they are kept, in the order of the file, at most so many at once.
 
         Raises
         ------
         DataError
-            If the file cannot be read, or is not whole.
+            If the file cannot be read, or is not whole, or another table was stored here meanwhile.
         """
-        most = max(1, _BLOCK_ENTRIES // self.n_columns) if most is None else most
-        path = self.vault / FOLDER / ROWS
-        yield from read_rows(path, self.row_type, self.__n_rows, most, self._check_in_place)
+        return (read() for read in self._readers(most))
 
-    def _check_in_place(self) -> None:
-        """Refuse to read another table that was stored here meanwhile: its people are others.
+    def _readers(self, most: int) -> Iterator[Callable[[], AnyArray]]:
+        place = self.vault, self.serial, self.row_type, self.__n_rows
+        for start in range(0, self.__n_rows, most):
+            yield partial(_rows_in_place, *place, start, min(most, self.__n_rows - start))
 
-        Asked once the rows are open: before others are written, what vouches for these goes.
-
-        Raises
-        ------
-        DataError
-            If it was.
-        """
-        about = _stored_description(self.vault)
-        if about is None or about["serial"] != self.serial:
-            raise DataError(
-                f"The table that was stored in {self.vault} is not there any more, or another one"
-                " was stored in its place; store it again, each table in a vault of its own."
-            )
+    def loaders(self, *, send: bool = False) -> Iterator[Callable[[], RowBlock]]:
+        """Yield what any process that sees the vault reads a block of encoded rows by, in the order
+        of the file; it holds the rows where `send` is true. A block has 32 MiB, or one row."""
+        for read in self._readers(max(1, _BLOCK_ENTRIES // self.n_columns)):
+            yield _loader_of(read, self.__cells, send=send)
 
     def blocks(self) -> Iterator[RowBlock]:
         """Yield all rows encoded, in the order of the file."""
-        for rows in self.stored_rows():
-            yield block_of(rows, self.__cells)
+        return (load() for load in self.loaders())
 
     @property
     def cells(self) -> Schema:
@@ -362,6 +348,59 @@ def row_type(cells: Schema, classes: tuple[Any, ...], unit_name: str | None) -> 
     return np.dtype([*fields, *([] if unit_name is None else [(_UNIT, np.uint64, (2,))])])
 
 
+def _rows_in_place(
+    vault: Path, serial: str, kind: np.dtype[Any], n_rows: int, start: int, count: int
+) -> AnyArray:
+    """Return some rows of the table in a vault.
+
+    Raises
+    ------
+    DataError
+        If they cannot be read, or another table was stored there meanwhile: its people are others.
+    """
+
+    def check() -> None:
+        about = _stored_description(vault)
+        if about is None or about["serial"] != serial:
+            raise DataError(
+                f"The table that was stored in {vault} is not there any more, or another one"
+                " was stored in its place; store it again, each table in a vault of its own."
+            )
+
+    _check_seen(vault / FOLDER)
+    # before others are written, what vouches for these goes: look once the rows are open
+    return read_rows(vault / FOLDER / ROWS, kind, n_rows, start, count, check)
+
+
+def _check_seen(folder: Path) -> None:
+    """Refuse to go on without a folder of rows, by the file that each one has: what it holds, or
+    lacks, has no say.
+
+    Raises
+    ------
+    DataError
+        If this process does not see it.
+    """
+    if not (folder / ABOUT).is_file():
+        raise DataError(
+            f"The rows in {folder} are not seen where they are to be read; store them again, or, on"
+            " a cluster, put the vault on storage that all workers share, or let the rows be sent"
+            " to them (send_shards)."
+        )
+
+
+def _loader_of(
+    read: Callable[[], AnyArray], cells: Schema, *, send: bool
+) -> Callable[[], RowBlock]:
+    """Return what loads kept rows as encoded ones: by reading them there, or as they were read
+    here."""
+    return partial(_block_read_by, partial(np.asarray, read()) if send else read, cells)
+
+
+def _block_read_by(read: Callable[[], AnyArray], cells: Schema) -> RowBlock:
+    return block_of(read(), cells)
+
+
 def block_of(rows: AnyArray, cells: Schema) -> RowBlock:
     """Return kept rows, of shape (n_rows,), as encoded ones."""
     return RowBlock(cells.widen(rows[_CELLS]), rows[_CLASS].astype(np.int64), units_of(rows))
@@ -403,10 +442,11 @@ def read_rows(
     path: Path,
     kind: np.dtype[Any],
     n_rows: int,
-    most: int,
+    start: int,
+    count: int,
     check: Callable[[], None] | None = None,
-) -> Iterator[AnyArray]:
-    """Yield the rows of a secret file in blocks.
+) -> AnyArray:
+    """Return some rows of a secret file, shape (count,).
 
     Parameters
     ----------
@@ -414,9 +454,9 @@ def read_rows(
     kind : numpy.dtype
         Of a row.
     n_rows : int
-        How many there must be.
-    most : int
-        Rows of a block.
+        How many the file must have.
+    start, count : int
+        The first row, and how many.
     check : callable, optional
         Called once the file is open; raises where it is another one.
 
@@ -434,12 +474,11 @@ def read_rows(
         # the file is open now: what is checked is what will be read
         if check is not None:
             check()
-        for start in range(0, n_rows, most):
-            count = min(most, n_rows - start)
-            part = file.read(count * kind.itemsize)
-            if len(part) != count * kind.itemsize:
-                raise DataError(f"{path} was changed while it was read; repeat the run.")
-            yield np.frombuffer(part, dtype=kind)
+        file.seek(start * kind.itemsize)
+        part = file.read(count * kind.itemsize)
+    if len(part) != count * kind.itemsize:
+        raise DataError(f"{path} was changed while it was read; repeat the run.")
+    return np.frombuffer(part, dtype=kind)
 
 
 @contextmanager
@@ -524,13 +563,6 @@ class StoredShards:
         DataError
             If this process does not see the folder, or its file cannot be read or is not whole.
         """
-        # by the file that every dealing has: what a single shard holds, or lacks, has no say
-        if not (self.folder / ABOUT).is_file():
-            raise DataError(
-                f"A worker does not see the shards in {self.folder}; put the vault on storage that"
-                " all workers share, or let the shards be sent to them (send_shards,"
-                " --send-shards). Nothing was spent."
-            )
         return _encoded_part(self._rows_of_shard(number), self.cells, self.sparse)
 
     def loader(self, number: int, *, send: bool) -> Callable[[], tuple[Any, IntArray]]:
@@ -540,17 +572,18 @@ class StoredShards:
             return partial(_encoded_part, self._rows_of_shard(number), self.cells, self.sparse)
         return partial(self.part, number)
 
-    def block(self, number: int) -> RowBlock:
-        """Return one shard, with the units of its rows."""
-        return block_of(self._rows_of_shard(number), self.cells)
+    def loaders(self, *, send: bool = False) -> Iterator[Callable[[], RowBlock]]:
+        """Yield what loads each shard with the units of its rows, as `StoredTable.loaders` does."""
+        for number in range(self.n_teachers):
+            yield _loader_of(partial(self._rows_of_shard, number), self.cells, send=send)
 
     def _rows_of_shard(self, number: int) -> AnyArray:
         """Return the rows of one shard as they are kept."""
+        _check_seen(self.folder)
         size, path = self.sizes[number], self.folder / _name_of(number)
         if not size:
             return np.empty(0, dtype=self.row_type)
-        (rows,) = read_rows(path, self.row_type, size, size)
-        return rows
+        return read_rows(path, self.row_type, size, 0, size)
 
     def __repr__(self) -> str:
         return f"StoredShards(n_teachers={self.n_teachers}, records=<private>)"

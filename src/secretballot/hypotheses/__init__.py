@@ -4,7 +4,13 @@ Nothing here knows private data.
 """
 
 from secretballot._validation import HYPOTHESES, check_choice
-from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
+from secretballot.hypotheses.base import (
+    Dichotomies,
+    Hypothesis,
+    HypothesisClass,
+    VersionSpace,
+    check_hypotheses,
+)
 from secretballot.hypotheses.coefficient import DisagreementCoefficient, disagreement_coefficient
 from secretballot.hypotheses.cuts import DecisionStumps, Thresholds
 from secretballot.hypotheses.finite import FiniteClass
@@ -25,18 +31,21 @@ __all__ = [
 ]
 
 
-def hypotheses_by_name(name: str, n_features: int) -> HypothesisClass:
-    """Return the class of that name on points of so many features.
+def hypotheses_by_name(given: object, n_features: int) -> HypothesisClass:
+    """Return the class of that name on points of so many features; a class as it is.
 
     Parameters
     ----------
-    name : {"stumps", "thresholds", "intervals"}
+    given : {"stumps", "thresholds", "intervals"} or HypothesisClass
+    n_features : int
 
     Raises
     ------
     ParameterError
-        If there is none.
+        If it is neither.
     """
-    if check_choice("hypotheses", name, HYPOTHESES) == "stumps":
+    if not isinstance(given, str):
+        return check_hypotheses(given)
+    if check_choice("hypotheses", given, HYPOTHESES) == "stumps":
         return DecisionStumps(n_features)
-    return Thresholds("either") if name == "thresholds" else Intervals()
+    return Thresholds("either") if given == "thresholds" else Intervals()

@@ -215,6 +215,9 @@ class Method:
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
+        execution = self.spec.execution
+        workers = worker_processes(execution.n_jobs, execution.executor)
+        check_engine(execution.executor, workers, send_shards=execution.send_shards)
         if self.spec.data.kind not in self.targets:
             raise ParameterError(
                 Parameter("method"),
@@ -303,6 +306,12 @@ class Method:
         named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
         return {**inputs.for_fit, **of_target.get(self.spec.data.kind, {}), **named}
 
+    @property
+    def _engine(self) -> dict[str, Any]:
+        """What says of a learner's fit where it works."""
+        given = self.spec.execution
+        return {"executor": given.executor, "send_shards": given.send_shards}
+
     def _classes_of_student(self, inputs: Any) -> Sequence[Any]:
         if self.spec.data.kind == "class":
             return tuple(inputs.classes)
@@ -388,13 +397,14 @@ class Moments(Method):
     def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
         basis, common = basis_of_schema(inputs.schema), self._of_learner(ledger)
+        given = self._given(inputs, folder) | self._engine
         if self.spec.data.kind == "number":
             of_number = RecordMomentsRegressor(basis, **common)
-            _learn(of_number.fit_labels, self._given(inputs, folder), watch)
+            _learn(of_number.fit_labels, given, watch)
             return Fitted(of_number.released_, ReleasedWeights())
         if self.spec.data.kind == "labels":
             of_labels = RecordMomentsClassifier(basis, **common)
-            _learn(of_labels.fit_labels, self._given(inputs, folder), watch)
+            _learn(of_labels.fit_labels, given, watch)
             return Fitted(of_labels.released_, ReleasedWeights())
         rate = self.settings.positive_rate
         model = RecordMomentsClassifier(
@@ -404,7 +414,7 @@ class Moments(Method):
             class_shares=None if rate is None else {inputs.classes[1]: rate},
             **common,
         )
-        _learn(model.fit_labels, self._given(inputs, folder), watch)
+        _learn(model.fit_labels, given, watch)
         auto = self.settings.student == "auto"
         return Fitted(
             model.released_,
@@ -472,13 +482,11 @@ class Pate(Method):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        given, execution, number = self.settings, self.spec.execution, self.spec.data.kind
+        given, number = self.settings, self.spec.data.kind
         named("mechanism", given.mechanism, _MECHANISMS[number])
         _ = self._rounds, self._estimate
         (regressor_by_name if number == "number" else teacher_by_name)(self.teacher)
         (student_of_numbers if number == "number" else student_by_name)(given.student)
-        workers = worker_processes(execution.n_jobs, execution.executor)
-        check_engine(execution.executor, workers, send_shards=execution.send_shards)
         stated = self.spec.data.n_records
         if given.n_teachers is not None and stated is not None and given.n_teachers > stated:
             raise ParameterError(
@@ -592,7 +600,7 @@ class Pate(Method):
 
     def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
-        n_teachers, execution = self.n_teachers(inputs), self.spec.execution
+        n_teachers = self.n_teachers(inputs)
         if self.settings.n_teachers is None and self.spec.data.n_records is not None:
             watch.note(
                 f"{n_teachers} teachers, by the stated {self.spec.data.n_records} records.",
@@ -600,8 +608,7 @@ class Pate(Method):
             )
         work: dict[str, Any] = {"progress": watch.progress}
         if self.spec.data.kind == "class":
-            work |= {"vault": folder.vault, "executor": execution.executor}
-            work["send_shards"] = execution.send_shards
+            work |= {"vault": folder.vault, **self._engine}
         model = self._learner(n_teachers, **self._of_learner(ledger))
         _learn(model.fit_labels, {**self._given(inputs, folder), **work}, watch)
         asked = None

@@ -329,7 +329,7 @@ def noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator)
     """Return the sums of all stages. The rows are public; private ones go into a release alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
     for _ in stages.units:
-        exact = vector_sums([records], stages.asked_after(sums), RECORD)._unseal()[0]
+        exact = vector_sums([[records]], stages.asked_after(sums), RECORD)._unseal()[0]
         sums.append(exact + noise.discrete_gaussian(stages.sigma, exact.size))
     return sums
 

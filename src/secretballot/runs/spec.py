@@ -463,12 +463,12 @@ class ExecutionSpec(Part):
     n_jobs: Count = setting(1, "Worker processes of the teachers.", mark="execution", metavar="N")
     executor: str = setting(
         "local",
-        "Where teachers work: local, dask://HOST:PORT, ray, ray://HOST:PORT.",
+        "Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT.",
         mark="execution",
         metavar="WHERE",
     )
     send_shards: bool = setting(
-        False, "Send shards that lie on disk to the workers.", mark="execution", metavar="true"
+        False, "Send rows that lie on disk to the workers.", mark="execution", metavar="true"
     )
     confirm: Words = setting(
         (),

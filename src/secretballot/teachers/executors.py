@@ -1,4 +1,4 @@
-"""Where teachers are trained and vote: here, in processes, or on a Dask or Ray cluster that runs.
+"""Where work on private rows is done: here, in processes, or on a Dask or Ray cluster that runs.
 
 Whatever has the face of `concurrent.futures.Executor` serves. All of it is on the private side:
 shards, teachers and votes. This process alone holds the ledger, draws noise and releases.
@@ -90,8 +90,8 @@ class Packed:
         # outside of the handler, whose exception may quote what the value holds
         assert unpicklable
         raise DataError(
-            "The teacher or its data cannot be pickled, so they cannot travel between processes;"
-            " use another learner, or train on one worker of this machine."
+            "A learner or its data cannot be pickled, so they cannot travel between processes;"
+            " use another learner, or work in one process of this machine."
         )
 
     def value(self) -> Any:
@@ -150,8 +150,7 @@ def run_task(giver: int, versions: Versions, own: Packed, shared: Packed) -> Pac
     if other:
         return Trouble(
             DataError,
-            f"A worker has {' and '.join(other)}; install the same versions on every worker."
-            " Nothing was spent.",
+            f"A worker has {' and '.join(other)}; install the same versions on every worker.",
         )
     try:
         work, arguments = own.value()

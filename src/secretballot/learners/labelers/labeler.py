@@ -19,8 +19,7 @@ from secretballot.accounting.stream_recipes import check_answerable, stream_mech
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
-from secretballot.hypotheses import FiniteClass, HypothesisClass
-from secretballot.hypotheses.base import check_hypotheses
+from secretballot.hypotheses import FiniteClass, HypothesisClass, hypotheses_by_name
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import (
@@ -97,8 +96,9 @@ class Labeler(PayingLearner):
         A name, or a name with settings, such as "stability:max_abstentions=2". The settings are
         those of `Stability`, `Agnostic` and `Universal` in
         `secretballot.learners.labelers.algorithms`.
-    hypotheses : HypothesisClass, optional
-        Public, for "agnostic" and "universal"; labels 0 and 1 stand for ``classes[0]`` and
+    hypotheses : str or HypothesisClass, optional
+        "stumps", "thresholds", "intervals", or one of `secretballot.hypotheses`; public, for
+        "agnostic" and "universal"; labels 0 and 1 stand for ``classes[0]`` and
         ``classes[1]``.
     teacher : classifier or str, optional
         Cloned for every shard. By default a hardly regularised logistic regression; of a class of
@@ -158,7 +158,7 @@ class Labeler(PayingLearner):
     Where the points to come are known, all of epsilon goes into one draw:
 
     >>> X = rng.uniform(size=(2000, 1))
-    >>> labeler = sb.Labeler(hypotheses=sb.hypotheses.Thresholds(), epsilon=1.0, delta=0.0)
+    >>> labeler = sb.Labeler(hypotheses="thresholds", epsilon=1.0, delta=0.0)
     >>> labeler = labeler.fit(
     ...     X, np.where(X[:, 0] > 0.5, "yes", "no"), classes=["no", "yes"],
     ...     X_public=np.linspace(0, 1, 101)[:, None])
@@ -167,7 +167,7 @@ class Labeler(PayingLearner):
     """
 
     algorithm: Any = "universal"
-    hypotheses: HypothesisClass | None = None
+    hypotheses: str | HypothesisClass | None = None
     teacher: Any = None
     _: KW_ONLY
     n_queries: int | None = None
@@ -267,8 +267,8 @@ class Labeler(PayingLearner):
                 f" are given, and {algorithm.name!r} protects single records; use 'stability'.",
             )
         refuse_more_classes(names)
-        check_hypotheses(self.hypotheses)
         points = check_points(X, None)
+        hypotheses_by_name(self.hypotheses, points.shape[1])
         records = _Records(points, class_indices(y, names, len(points)), names)
         known = None if X_public is None else check_points(X_public, points.shape[1])
         refuse_private_points(points, known, same=same)
@@ -300,9 +300,11 @@ class Labeler(PayingLearner):
         if not isinstance(algorithm, Universal):
             self.session_ = LabelingSession.reopen(folder, request=request)
             return self
-        kept, fixed = UniversalTerms.read(folder), self._fixed(algorithm)
+        kept = UniversalTerms.read(folder)
         if kept is None:
             raise DataError(f"The vault {vault} holds no universal labeler {request!r}; call fit.")
+        hypotheses = hypotheses_by_name(self.hypotheses, kept.n_features)
+        fixed = self._fixed(algorithm, hypotheses)
         # Other hypotheses or another seed would find another function under the number that was
         # drawn, so settings are compared before the ledger is opened.
         if kept != kept.changed(**fixed):
@@ -315,7 +317,7 @@ class Labeler(PayingLearner):
             own = first_request(request)
             first = LabelingSession.reopen(reservation_folder(vault, own), request=own)
         self.session_ = UniversalSession(
-            kept, check_hypotheses(self.hypotheses), first, ledger, None, folder, request=request
+            kept, hypotheses, first, ledger, None, folder, request=request
         )
         return self
 
@@ -423,7 +425,8 @@ class Labeler(PayingLearner):
         reservation; `more` stands on its certificate."""
         event, n_teachers = plan.event, plan.n_teachers
         assert isinstance(event, Sampled)
-        teacher = self._checked_teacher(records.points)
+        hypotheses = check_class(hypotheses_by_name(self.hypotheses, records.points.shape[1]))
+        teacher = self._checked_teacher(hypotheses, records.points)
         # without a ledger that lasts a later reservation could not know of this one, and must not
         # meet the same sample
         place = work.folder(request) if ledger.durable else None
@@ -431,10 +434,10 @@ class Labeler(PayingLearner):
         if place is not None:
             settings = event.model_dump(mode="json"), plan.numbers.n_queries
             numbers = json.dumps([*settings, n_teachers, self.random_state or 0, request])
-            identity = (*_part_digests(teacher, self.hypotheses, *records), numbers)
+            identity = (*_part_digests(teacher, hypotheses, *records), numbers)
         teachers = keep_teachers(
             place,
-            lambda: self._train_on_sample(teacher, records, event, n_teachers, work),
+            lambda: self._train_on_sample(teacher, hypotheses, records, event, n_teachers, work),
             identity,
             tuple(records.names),
             _declaration(event, request, more),
@@ -443,16 +446,22 @@ class Labeler(PayingLearner):
         )
         return plan.session(teachers, ledger, request, work.purpose)
 
-    def _checked_teacher(self, points: FloatArray) -> Any:
+    def _checked_teacher(self, hypotheses: HypothesisClass, points: FloatArray) -> Any:
         """Return the learner to clone, after class and learner were tried on dummy points."""
-        hypotheses, dummies = check_class(self.hypotheses), dummy_rows(points, _DUMMY_ROWS)
+        dummies = dummy_rows(points, _DUMMY_ROWS)
         check_answers(hypotheses, dummies)
         hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)
         learner = HypothesisStudent(hypotheses) if self.teacher is None else self.teacher
         return check_teacher(learner, points, dummies, 2)
 
     def _train_on_sample(
-        self, teacher: Any, records: "_Records", event: Sampled, n_teachers: int, work: "_Work"
+        self,
+        teacher: Any,
+        hypotheses: HypothesisClass,
+        records: "_Records",
+        event: Sampled,
+        n_teachers: int,
+        work: "_Work",
     ) -> TeacherEnsemble:
         """Sample, relabel, deal out, train; what was sampled is forgotten on return."""
         # Under replace-one the place in the random order of the sample decides on the shard; under
@@ -467,7 +476,6 @@ class Labeler(PayingLearner):
             shards = assign_shards(n, n_teachers, self.relation, None, None)[rows]
         sample, labels = points[rows], records.labels[rows]
         if len(rows):  # under add-remove a sample may be empty, and an error would tell
-            hypotheses = check_class(self.hypotheses)
             labels = relabel(sample, labels, hypotheses, relabel_epsilon=event.relabel_epsilon)
         return TeacherEnsemble.fit(
             teacher,
@@ -495,7 +503,8 @@ class Labeler(PayingLearner):
         """Reserve both parts, and begin the first."""
         # Checks by public numbers come first, then the account, then what an earlier fit
         # kept is compared; only then the first part trains and reserves.
-        hypotheses, (n, width) = check_hypotheses(self.hypotheses), records.points.shape
+        n, width = records.points.shape
+        hypotheses = hypotheses_by_name(self.hypotheses, width)
         numbers = self._numbers(budget, n)
         if known is None:
             n_queries = self.n_queries
@@ -509,16 +518,14 @@ class Labeler(PayingLearner):
         if isinstance(hypotheses, FiniteClass):
             # foreign members meet all records once: a machine that fails at one does so unpaid
             hypotheses.dichotomies(records.points)
-        ledger, request = (
-            self._account(budget, guarantee_of("record", self.relation)),
-            work.request,
-        )
+        ledger = self._account(budget, guarantee_of("record", self.relation))
+        request = work.request
         _refuse_room_for_one(ledger, split, request)
         folder = None
         if work.vault is not None and ledger.durable:
             folder = reservation_folder(work.vault, request)
         terms = UniversalTerms(
-            **self._fixed(algorithm),
+            **self._fixed(algorithm, hypotheses),
             classes=tuple(records.names),
             n_features=width,
             split=split,
@@ -557,9 +564,8 @@ class Labeler(PayingLearner):
             session.draw_at_once(known)
         return session
 
-    def _fixed(self, algorithm: Universal) -> dict[str, Any]:
+    def _fixed(self, algorithm: Universal, hypotheses: HypothesisClass) -> dict[str, Any]:
         """Return what must be the same whenever the reservation is taken up."""
-        hypotheses = check_hypotheses(self.hypotheses)
         return {
             "hypotheses": f"{hypotheses.name} {joblib.hash(hypotheses)}",
             "relation": self.relation,

@@ -1,7 +1,7 @@
 """Learn from every record by one noisy sum a stage, in a basis that public points fix."""
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from secretballot._typing import FloatArray
 from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
-from secretballot.core.private import RecordSums
+from secretballot.core.private import RecordSums, run_here
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.learners.moments.class_weights import (
@@ -37,17 +37,16 @@ from secretballot.learners.training.learner import (
     refuse_beside,
 )
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.table import Block
+from secretballot.learners.training.table import Block, Loader, Parts
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
 from secretballot.students.fitting import fit_student
 from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.trial import Teaching, try_student
+from secretballot.teachers.executors import Workers, check_engine, workers_of
 from secretballot.teachers.rows import n_rows
 
 MOST_STAGES = 10
-#: Coordinates, of four bytes each, that are kept; more are mapped anew for every stage.
-MOST_KEPT = 2**29
 _BLOCK_ENTRIES = 2**21  # coordinates that are mapped at a time
 
 
@@ -82,7 +81,8 @@ class MomentsLearner(Learner):
         weights, shares = self._class_settings(target)
         check_start(task.given.start, target.classes, points)
         self._try_student(task)
-        with one_thread():
+        workers = workers_of(task.given.executor)
+        with one_thread(), task.table.parts(send=task.given.send_shards) as parts:
             basis = unfitted_basis(self.basis, points, shares).fit(points)
             pool = basis.rows(points)
             terms = pool, target, task.budget
@@ -106,7 +106,8 @@ class MomentsLearner(Learner):
                     class_weights=weights,
                     levels=basis.levels_,
                 )
-                sums = _Sums(task, target, basis, counted=counted)
+                mapping = _Mapping(basis, target, counted, sklearn.get_config())
+                sums = _Sums(task, mapping, parts, workers)
             released = release_moments(
                 sums,
                 stages,
@@ -140,6 +141,10 @@ class MomentsLearner(Learner):
 
     def _taught(self, points: Any) -> Any:
         return self.student_
+
+    def _declared(self, given: Given) -> Any:
+        check_engine(given.executor, send_shards=given.send_shards)
+        return super()._declared(given)
 
     def _check_settings(self, budget: PrivacyBudget) -> None:
         if self.basis is not None and not isinstance(self.basis, Basis):
@@ -262,7 +267,7 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     'label'
     """
 
-    _takes = frozenset({"classes", "labels", "public_features", "start"})
+    _takes = frozenset({"classes", "labels", "public_features", "start", "executor", "send_shards"})
 
     student: Any = "auto"
     _: KW_ONLY
@@ -351,52 +356,80 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     (True, 1.0)
     """
 
+    _takes = frozenset({"bounds", "executor", "send_shards"})
 
-class _Sums:
-    """The sums of the records of a table, stage by stage.
 
-    The rows are mapped at the first stage, before anything is spent. Up to `MOST_KEPT` coordinates
-    are kept, in four bytes each; of a larger table none are. A row's coordinates do not depend on
-    the rows around it, to the last bit; so it makes no difference in which blocks they are
-    computed, or how often.
+@dataclass(frozen=True)
+class _Mapping:
+    """From private rows to records in a public basis, here or where a worker is.
+
+    A row's coordinates do not depend on the rows around it, to the last bit; so it makes no
+    difference in which blocks they are computed, how often, or where.
     """
 
-    def __init__(self, task: Task, target: MomentTarget, basis: Basis, *, counted: bool) -> None:
-        self._task, self._target, self._basis = task, target, basis
-        self._counted, self._begun = counted, False
-        self._width = basis.n_directions_ + 1 + len(basis.levels_)
-        self._kept: list[Records] | None = None
+    basis: Basis
+    target: MomentTarget
+    counted: bool
+    settings: Mapping[str, Any]
 
-    def __call__(self, asked: Residuals) -> RecordSums:
-        return vector_sums(self._records(), asked, self._task.guarantee)
+    @property
+    def width(self) -> int:
+        """Integers of a record: coordinates, and cells that trees compare."""
+        return self.basis.n_directions_ + 1 + len(self.basis.levels_)
 
-    def _records(self) -> Iterable[Records]:
-        if self._kept is not None:
-            return self._kept
-        if not self._begun:
-            self._task.refuse_points()
-            self._begun = True
-        width, table = self._width, self._task.table
-        mapped = map(self._mapped, table.blocks(max(1, _BLOCK_ENTRIES // width)))
-        if table.n_records * width > MOST_KEPT:
-            return mapped
-        self._kept = [
-            one._replace(
-                coordinates=one.coordinates.astype(np.int32), marks=one.marks.astype(np.int8)
-            )
-            for one in mapped
-        ]
-        return self._kept
+    def records_of(self, load: Loader) -> Iterator[Records]:
+        """Yield the records of a part, block by block."""
+        return map(self._mapped, load().pieces(max(1, _BLOCK_ENTRIES // self.width)))
 
     def _mapped(self, block: Block) -> Records:
         """Return records with their marks: that they are there, where that is counted, and whether
         the public points do not cover them."""
         # what a private cell could make a library say stays unsaid
-        with one_thread(), isolated(0, sklearn.get_config()):
-            rows, _, covered = mapped_rows(self._basis, block.rows, self._width)
+        with one_thread(), isolated(0, self.settings):
+            rows, _, covered = mapped_rows(self.basis, block.rows, self.width)
         beyond = (~covered).astype(np.int64)
-        marks = np.column_stack([np.ones_like(beyond), beyond] if self._counted else [beyond])
-        return Records(rows, self._target.in_units(block.targets), marks, block.units)
+        marks = np.column_stack([np.ones_like(beyond), beyond] if self.counted else [beyond])
+        return Records(rows, self.target.in_units(block.targets), marks, block.units)
+
+
+class _Sums:
+    """The sums of the records of a table, stage by stage.
+
+    The rows are mapped at the first stage, before anything is spent. Here up to `Table.most_kept`
+    coordinates are kept; those of a larger table are mapped at every stage, as they are by workers.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        mapping: _Mapping,
+        parts: Parts,
+        workers: Workers | None = None,
+    ) -> None:
+        self._task, self._mapping, self._parts = task, mapping, parts
+        self._run = run_here if workers is None else workers.results
+        few = task.table.n_records * mapping.width <= task.table.most_kept
+        self._keeps = few and workers is None
+        self._begun, self._kept = False, list[list[Records]]()
+
+    def __call__(self, asked: Residuals) -> RecordSums:
+        if not self._begun:
+            self._task.refuse_points()
+            if self._keeps:
+                self._kept = [self._in_few_bytes(load) for load in self._parts()]
+            self._begun = True
+        about = asked, self._task.guarantee
+        if self._kept:
+            return vector_sums(self._kept, *about)
+        return vector_sums(self._parts(), *about, self._mapping.records_of, self._run)
+
+    def _in_few_bytes(self, load: Loader) -> list[Records]:
+        return [
+            one._replace(
+                coordinates=one.coordinates.astype(np.int32), marks=one.marks.astype(np.int8)
+            )
+            for one in self._mapping.records_of(load)
+        ]
 
 
 def unfitted_basis(basis: Basis | None, X_public: Any, class_shares: FloatArray | None) -> Basis:

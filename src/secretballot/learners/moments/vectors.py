@@ -1,8 +1,9 @@
 """What each record adds to a sum: its coordinates times what a public model misses of its target:
 a class, several labels, or a number."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +15,14 @@ from secretballot.bases.integer_model import (
     IntegerModel,
     LinearModel,
 )
-from secretballot.core.private import RecordSums
+from secretballot.core.private import RecordSums, Rows, Runner, run_here
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
 
-_BLOCK_ENTRIES = 2**18  # numbers that one block of rows takes, which stays in the cache
+_BLOCK_ENTRIES = 2**17  # numbers that one block of rows takes, which stays in the cache
 #: Integers for 1.0 in a scale, and the largest scale: squares then stay below 2^63.
 SCALE_UNIT, LARGEST_SCALE = 2**12, 2**18
 _LARGEST_ENTRY = 2**44  # of the sum over one person's rows
-#: What is multiplied, and what stands beside it: see `RecordSums`.
-_Product = tuple[IntArray, IntArray, IntArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +84,8 @@ class Records(NamedTuple):
     marks : ndarray of 0 and 1, shape (n_records, n_marks)
         What is counted beside, each mark a function of that record and public values alone.
     persons : ndarray of int64, shape (n_records,), or None
-        Numbers of the persons whose records they are, from 0, ascending from block to block too:
-        all records of a person stand together, and are bounded together.
+        Numbers of the persons whose records they are, from 0, ascending from block to block of a
+        part: all records of a person stand together, and are bounded together.
     """
 
     coordinates: IntArray
@@ -98,20 +97,41 @@ class Records(NamedTuple):
         return "Records(<private>)"
 
 
-def vector_sums(blocks: Iterable[Records], asked: Residuals, guarantee: Guarantee) -> RecordSums:
+def vector_sums(
+    parts: Iterable[Any],
+    asked: Residuals,
+    guarantee: Guarantee,
+    records_of: Callable[[Any], Iterable[Records]] = iter,
+    run: Runner = run_here,
+) -> RecordSums:
     """Return the sum of the vectors of all units, sealed.
 
     Parameters
     ----------
-    blocks : iterable of Records
-        Of persons where the guarantee is about users.
+    parts : iterable
+        Whatever `records_of` takes, lists of Records by default. Every person is in one part with
+        all records.
     asked : Residuals
     guarantee : Guarantee
+    records_of : callable, optional
+        From a part to its records, block by block; of persons where the guarantee is about users.
+    run : callable, optional
+        As for `RecordSums.of_products`.
     """
-    parts = (part for block in blocks for part in _in_parts(block, asked))
     vectors = _of_persons if guarantee.unit == "user" else _of_records
+    rows_of = partial(_vectors_of_part, records_of=records_of, vectors=vectors, asked=asked)
     n = asked.n_coordinates
-    return RecordSums.of_products(vectors(parts, asked), asked.bound, guarantee, coordinates=n)
+    return RecordSums.of_products(parts, rows_of, asked.bound, guarantee, coordinates=n, run=run)
+
+
+def _vectors_of_part(
+    part: Any,
+    records_of: Callable[[Any], Iterable[Records]],
+    vectors: Callable[[Iterable[Records], Residuals], Iterator[Rows]],
+    asked: Residuals,
+) -> Iterator[Rows]:
+    blocks = (piece for block in records_of(part) for piece in _in_pieces(block, asked))
+    return vectors(blocks, asked)
 
 
 def label_sums(coordinates: IntArray, classes: IntArray, asked: Residuals) -> RecordSums:
@@ -133,9 +153,9 @@ def label_sums(coordinates: IntArray, classes: IntArray, asked: Residuals) -> Re
     """
     moved, squared = asked.unit**2 * min(2, asked.model.weights.shape[1]), 4 * asked.bound**2
 
-    def products() -> Iterator[_Product]:
+    def products() -> Iterator[Rows]:
         block = Records(coordinates, classes, np.empty((len(classes), 0), dtype=np.int64))
-        for part in _in_parts(block, asked):
+        for part in _in_pieces(block, asked):
             lengths = np.full(len(part.coordinates), moved)
             kept = _shortened_rows(asked.scaled(part.coordinates), lengths, squared)
             yield kept, part.targets, asked.model.parts_of(part.coordinates, asked.unit)
@@ -143,8 +163,8 @@ def label_sums(coordinates: IntArray, classes: IntArray, asked: Residuals) -> Re
     return RecordSums.of_labels(products(), asked.unit, squared, coordinates=asked.n_coordinates)
 
 
-def _in_parts(block: Records, asked: Residuals) -> Iterator[Records]:
-    """Yield a block in parts that stay in the cache, with coordinates that are cut."""
+def _in_pieces(block: Records, asked: Residuals) -> Iterator[Records]:
+    """Yield a block in pieces that stay in the cache, with coordinates that are cut."""
     size = max(1, _BLOCK_ENTRIES // asked.n_coordinates)
     for start in range(0, len(block.coordinates), size):
         part: Any = [None if one is None else one[start : start + size] for one in block]
@@ -152,45 +172,45 @@ def _in_parts(block: Records, asked: Residuals) -> Iterator[Records]:
         yield Records(cut.astype(np.int64), *part[1:])
 
 
-def _of_records(parts: Iterable[Records], asked: Residuals) -> Iterator[_Product]:
+def _of_records(blocks: Iterable[Records], asked: Residuals) -> Iterator[Rows]:
     """Yield coordinates, residuals and weighted marks."""
     # the marks are orthogonal to the rest, which gets what they leave of the bound
     rest = asked.bound**2 - asked.n_marks * asked.mark_weight**2
-    for part in parts:
-        residuals = _residuals(part, asked)
-        kept = _shortened_products(asked.scaled(part.coordinates), residuals, rest)
-        yield kept, residuals, asked.mark_weight * part.marks.astype(np.int64)
+    for block in blocks:
+        residuals = _residuals(block, asked)
+        kept = _shortened_products(asked.scaled(block.coordinates), residuals, rest)
+        yield kept, residuals, asked.mark_weight * block.marks.astype(np.int64)
 
 
-def _of_persons(parts: Iterable[Records], asked: Residuals) -> Iterator[_Product]:
+def _of_persons(blocks: Iterable[Records], asked: Residuals) -> Iterator[Rows]:
     """Yield one row for each person, and ones beside."""
-    for vectors in _person_vectors(parts, asked):
+    for vectors in _person_vectors(blocks, asked):
         whole = _shortened_vectors(vectors, asked.bound)
         yield whole, np.ones((len(whole), 1), dtype=np.int64), whole[:, :0]
 
 
-def _person_vectors(parts: Iterable[Records], asked: Residuals) -> Iterator[IntArray]:
+def _person_vectors(blocks: Iterable[Records], asked: Residuals) -> Iterator[IntArray]:
     """Yield the sum over the rows of each person, before it is shortened; shape (n_persons,
     n_coordinates).
 
-    The last person of a part may have rows in the next one, and any number of them.
+    The last person of a block may have rows in the next one, and any number of them.
     """
     last, begun = -1, np.empty((0, asked.n_coordinates), dtype=np.int64)
-    for part in parts:
-        assert part.persons is not None
-        starts = np.flatnonzero(np.diff(part.persons, prepend=-1))
-        residuals = _residuals(part, asked)
-        kept = _shortened_products(asked.scaled(part.coordinates), residuals, asked.bound**2)
+    for block in blocks:
+        assert block.persons is not None
+        starts = np.flatnonzero(np.diff(block.persons, prepend=-1))
+        residuals = _residuals(block, asked)
+        kept = _shortened_products(asked.scaled(block.coordinates), residuals, asked.bound**2)
         sums = [np.add.reduceat(kept * column[:, None], starts, axis=0) for column in residuals.T]
         moments = np.stack(sums, axis=2).reshape(len(starts), -1)
-        marked = asked.mark_weight * np.add.reduceat(part.marks.astype(np.int64), starts, axis=0)
+        marked = asked.mark_weight * np.add.reduceat(block.marks.astype(np.int64), starts, axis=0)
         vectors = np.column_stack([moments, marked])
-        if part.persons[0] == last:
+        if block.persons[0] == last:
             vectors[0] += begun[0]
         else:
             yield begun
         yield vectors[:-1]
-        last, begun = int(part.persons[-1]), vectors[-1:]
+        last, begun = int(block.persons[-1]), vectors[-1:]
     yield begun
 
 
@@ -229,7 +249,7 @@ def _shortened_rows(coordinates: IntArray, of_residuals: IntArray, squared_bound
     lengths = np.sqrt(of_coordinates.astype(np.float64)) * np.sqrt(of_residuals.astype(np.float64))
     factors = np.minimum(1.0, np.sqrt(float(squared_bound)) / np.maximum(lengths, 1.0))
     factors[of_residuals == 0] = 0  # what adds nothing is no reason to leave its marks out
-    kept: IntArray = np.trunc(coordinates * factors[:, None]).astype(np.int64)
+    kept: IntArray = (coordinates * factors[:, None]).astype(np.int64)
     return kept
 
 
@@ -244,5 +264,5 @@ def _shortened_vectors(vectors: IntArray, bound: int) -> IntArray:
         + np.einsum("ij,ij->i", low, low)
     )
     factors = np.minimum(1.0, bound / np.maximum(np.sqrt(squares), 1.0))
-    kept: IntArray = np.trunc(cut * factors[:, None]).astype(np.int64)
+    kept: IntArray = (cut * factors[:, None]).astype(np.int64)
     return kept

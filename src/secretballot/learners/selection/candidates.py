@@ -1,6 +1,5 @@
 """Choose among candidates by held-out private records: a paid step, with its certificate."""
 
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -236,9 +235,10 @@ def drawn_candidate(
 
     def scores() -> Scores:
         right = np.zeros(len(models), dtype=np.int64)
-        for block in table.blocks(sys.maxsize):  # all records of a unit are in one of them
-            truth = object_array(classes)[block.targets]
-            right += _candidate_scores(models, block.rows, truth, block.units)
+        with table.parts() as parts:
+            for block in (load() for load in parts()):  # all records of a unit are in one of them
+                truth = object_array(classes)[block.targets]
+                right += _candidate_scores(models, block.rows, truth, block.units)
         made = guarantee_of(declaration["unit"], declaration["relation"])
         return Scores.of_candidates(right, made)
 

@@ -26,7 +26,6 @@ from secretballot.hypotheses import (
     HypothesisClass,
     hypotheses_by_name,
 )
-from secretballot.hypotheses.base import check_hypotheses
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.learners.selection.candidates import (
     SAMPLE_ROWS,
@@ -158,7 +157,7 @@ class SemiPrivateClassifier(ClassLearner):
                 " is a stored table, on which fitted classifiers alone are compared; give a list of"
                 " them as hypotheses, or a table in memory.",
             )
-        if isinstance(self._class_on(1), FiniteClass):
+        if isinstance(hypotheses_by_name(self.hypotheses, 1), FiniteClass):
             raise ParameterError(
                 Parameter("hypotheses"), " is a FiniteClass; give the list of its estimators."
             )
@@ -179,12 +178,6 @@ class SemiPrivateClassifier(ClassLearner):
                 f" and there are {len(target.classes)}; give a list of fitted classifiers instead."
             )
 
-    def _class_on(self, n_features: int) -> HypothesisClass:
-        """Return the class of hypotheses on so many columns."""
-        if isinstance(self.hypotheses, str):
-            return hypotheses_by_name(self.hypotheses, n_features)
-        return check_hypotheses(self.hypotheses)
-
     def _release(self, task: Task) -> ReleasedLabels:
         if task.given.X_public is not None:
             task.refuse_points()
@@ -201,7 +194,7 @@ class SemiPrivateClassifier(ClassLearner):
         # Candidates follow from public points alone; private records only count mistakes. So the
         # number that is drawn names the same function to everybody who has these points.
         names, table, width = task.target.learnt, task.table, n_columns(task.points)
-        hypotheses = self._class_on(width)
+        hypotheses = hypotheses_by_name(self.hypotheses, width)
         rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
         points = np.asarray(take_rows(task.points, rows))
         dichotomies = hypotheses.dichotomies(points)

@@ -257,12 +257,12 @@ class Learner(PayingLearner):
             Of `PATEClassifier`: secret folder where finished teachers are kept, so that an
             interrupted fit resumes.
         executor : str, distributed.Client or concurrent.futures.Executor, default "local"
-            Of `PATEClassifier`: where teachers are trained and vote: on this machine, or on a
-            cluster that runs already and belongs to the trusted side. "dask://HOST:PORT", a client
-            of Dask, or "dask" for this process's client; "ray" for the Ray that runs, or
-            "ray://HOST:PORT". The release is the same.
+            Where teachers of `PATEClassifier` are trained and vote, or record moments are added
+            up: on this machine, or on a cluster that runs already and belongs to the trusted side.
+            "dask://HOST:PORT", a client of Dask, or "dask" for this process's client; "ray" for the
+            Ray that runs, or "ray://HOST:PORT". The release is the same.
         send_shards : bool, default False
-            Whether the shards of a stored table are sent to the workers of a cluster, over its
+            Whether the rows of a stored table are sent to the workers of a cluster, over its
             network. By default workers read them from storage that all share, and a run whose
             workers do not see it ends before anything is paid. A table in memory is sent in any
             case.

@@ -1,19 +1,20 @@
 """The private records of a fit: a table in memory, or one on disk."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from secretballot._typing import IntArray, UnsignedArray
+from secretballot._typing import IntArray
 from secretballot._validation import shown_classes
 from secretballot.core.private import Private
-from secretballot.data.stored import PERSONS, SHARDS, RowBlock, StoredTable
+from secretballot.data.stored import PERSONS, SHARDS, RowBlock, StoredShards, StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -36,6 +37,9 @@ from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.records import unit_numbers
 from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block, take_rows
 
+#: Cells of a part of a table in memory; several parts for each worker are on their way at a time.
+_PART_CELLS = 2**21
+
 
 class Block(NamedTuple):
     """Some private records.
@@ -53,8 +57,29 @@ class Block(NamedTuple):
     targets: Any
     units: Any
 
+    def taken(self, start: int, stop: int, order: IntArray | None = None) -> "Block":
+        """Return a copy of the records from place to place, in an order if one is given."""
+        if order is None:
+            places: Any = slice(start, stop)
+            rows = row_block(self.rows, start, stop)
+        else:
+            places = order[start:stop]
+            rows = take_rows(self.rows, places)
+        return Block(rows, self.targets[places], None if self.units is None else self.units[places])
+
+    def pieces(self, most: int, order: IntArray | None = None) -> "Iterator[Block]":
+        """Yield all records, or those that an order names, at most so many at once."""
+        n = n_rows(self.rows) if order is None else len(order)
+        return (self.taken(start, stop, order) for start, stop in block_bounds(n, most))
+
     def __repr__(self) -> str:
         return "Block(<private>)"
+
+
+#: Loads some records. It can be pickled.
+Loader = Callable[[], Block]
+#: Yields what loads all records, each time it is called.
+Parts = Callable[[], Iterator[Loader]]
 
 
 class Table(Private):
@@ -66,8 +91,11 @@ class Table(Private):
     unit_name : str or None
     n_records : int
         Private, but under replace-one.
+    most_kept : int
+        Numbers of four bytes that may be kept beside it.
     """
 
+    most_kept = 2**29
     _refusal = "a private table refuses to {}; give it to a learner."
 
     def __init__(self, X: Any, targets: Any, units: Any, unit_name: str | None) -> None:
@@ -76,15 +104,36 @@ class Table(Private):
         self.unit_name = None if units is None else unit_name
         self.n_records = n_rows(X)
 
-    def blocks(self, most: int) -> Iterator[Block]:
-        """Yield all records, at most so many at once, with numbers of their units, which ascend: a
-        unit's records stand together, but not in one block."""
-        begun = 0
-        for part in self._parts():
-            persons = None if part.units is None else begun + self._numbers(part.units)
-            order = None if persons is None else np.argsort(persons, kind="stable")
-            yield from _pieces(part._replace(units=persons), order, most)
-            begun += 0 if persons is None else n_rows(part.rows)
+    def parts(self, *, send: bool = False) -> AbstractContextManager[Parts]:
+        """Give all records in parts, as long as the context lasts.
+
+        Parameters
+        ----------
+        send : bool
+            Whether loaders hold rows that could be read from files.
+
+        Returns
+        -------
+        context manager of Parts
+            All records of a unit are in one part, one after the other; units have numbers, which
+            ascend.
+        """
+        persons, order, starts = None, None, np.arange(self.n_records)
+        if self._units is not None:
+            persons = unit_numbers(self._units, self.n_records)
+            order = np.argsort(persons, kind="stable")
+            starts = np.flatnonzero(np.diff(persons[order], prepend=-1))
+        size = max(1, _PART_CELLS // max(1, n_columns(self._X)))
+        # a part begins where a unit does
+        begun = np.searchsorted(starts, np.arange(0, self.n_records, size))
+        bounds = np.unique([*starts[begun[begun < len(starts)]], self.n_records]).tolist()
+        whole = Block(self._X, self._targets, persons)
+
+        def loaders() -> Iterator[Loader]:
+            for start, stop in pairwise(bounds):
+                yield partial(Block, *whole.taken(start, stop, order))
+
+        return nullcontext(loaders)
 
     def one_of_each_unit(self, most: int) -> Iterator[Block]:
         """Yield one record of every unit, at most so many at once."""
@@ -94,19 +143,11 @@ class Table(Private):
             chosen = None
             if part.units is not None:
                 chosen = one_record_each(self._ids(part.units), n_rows(part.rows), key)
-            yield from _pieces(part._replace(units=None), chosen, most)
+            yield from part._replace(units=None).pieces(most, chosen)
 
     def _parts(self) -> Iterator[Block]:
         """Yield records with the ids of their units, all records of a unit in one block."""
         yield Block(self._X, self._targets, self._units)
-
-    def _numbers(self, units: Any) -> IntArray:
-        """Return a number for the unit of every record of a part, from 0."""
-        return self._persons
-
-    @cached_property
-    def _persons(self) -> IntArray:
-        return unit_numbers(self._units, self.n_records)
 
     def _ids(self, units: Any) -> Any:
         """Return the ids of the units of a part, as a partition takes them."""
@@ -190,17 +231,22 @@ class TableOnDisk(Table):
     """Private records with their classes, of which a bounded part is held at a time; teachers get
     one file for each shard."""
 
+    most_kept = 2**26
+
     def __init__(self, table: StoredTable, *, sparse_points: bool) -> None:
         self._table, self._sparse_points = table, sparse_points
         self.unit, self.unit_name = table.unit, table.unit_name
         self.n_records = table.count_rows()
 
-    def _parts(self) -> Iterator[Block]:
-        for block in blocks_by_unit(self._table):
-            yield Block(block.X, block.classes, block.units)
+    @contextmanager
+    def parts(self, *, send: bool = False) -> Iterator[Parts]:
+        with _units_together(self._table) as source:
+            yield lambda: (partial(_part_by_unit, load) for load in source.loaders(send=send))
 
-    def _numbers(self, units: Any) -> IntArray:
-        return numbers_of_units(units)
+    def _parts(self) -> Iterator[Block]:
+        with _units_together(self._table) as source:
+            for load in source.loaders():
+                yield Block(*load())
 
     def _ids(self, units: Any) -> Any:
         # whole hashes stand for the ids: which record of a unit is chosen follows from its own
@@ -285,34 +331,28 @@ def private_table(
     return table, with_public_types(points, points)
 
 
-def _pieces(part: Block, rows: IntArray | None, most: int) -> Iterator[Block]:
-    """Yield some records of a part, all of them by default, at most so many at once."""
-    for start, stop in block_bounds(n_rows(part.rows) if rows is None else len(rows), most):
-        taken: Any = slice(start, stop) if rows is None else rows[start:stop]
-        own = row_block(part.rows, start, stop) if rows is None else take_rows(part.rows, taken)
-        yield Block(own, part.targets[taken], None if part.units is None else part.units[taken])
-
-
 # --- a stored table in the place of X ---
 
 
-def blocks_by_unit(table: StoredTable) -> Iterator[RowBlock]:
-    """Yield a stored table block by block, all records of a unit of privacy in one of them."""
+@contextmanager
+def _units_together(table: StoredTable) -> Iterator[StoredTable | StoredShards]:
+    """Give a stored table in blocks, all records of a unit of privacy in one of them."""
     if table.unit == "record":
-        yield from table.blocks()
+        yield table
         return
     # what counts a person once must have all of the person's records at hand
     with TemporaryDirectory(dir=table.vault, prefix=PERSONS) as folder:
-        shards = persons_together(table, folder)
-        for number in range(shards.n_teachers):
-            yield shards.block(number)
+        yield persons_together(table, folder)
 
 
-def numbers_of_units(units: UnsignedArray) -> IntArray:
-    """Return a number for the unit of every row, int64 of shape (n_rows,), from the hashes of
-    units, uint64 of shape (n_rows, 2)."""
-    _, numbers = np.unique(units, axis=0, return_inverse=True)
-    return np.asarray(numbers, dtype=np.int64).reshape(-1)
+def _part_by_unit(load: Callable[[], RowBlock]) -> Block:
+    """Return stored rows with numbers in the place of the hashes of their units, which ascend."""
+    block = Block(*load())
+    if block.units is None:
+        return block
+    numbers = np.unique(block.units, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(numbers, kind="stable")
+    return block._replace(units=numbers).taken(0, len(order), order)
 
 
 def check_stored_table(

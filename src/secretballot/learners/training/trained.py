@@ -4,20 +4,22 @@ vault."""
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import joblib
 import numpy as np
 import pandas as pd
+from pydantic import Field
 from scipy import sparse
 
-from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._json_files import LARGEST_JSON
 from secretballot._validation import RELATIONS, check_choice, check_count
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
-from secretballot.core.types import Sample, VoteShape
+from secretballot.core.types import Count, Model, Sample, VoteShape
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -39,16 +41,38 @@ from secretballot.vault import keep_secret, make_vault, read_secret
 SAMPLE_ROWS = 60
 _TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
 FILE = "teachers.json"
-_KEPT = {
-    "serial": str,
-    "fingerprint": str,
-    "takes_missing": bool,
-    "n_teachers": int,
-    "random_state": int,
-    "classes": list,
-    "declaration": dict,
-    "template": dict,
-}
+
+
+class _Kept(Model):
+    """What a vault keeps of teachers, beside these themselves."""
+
+    serial: str
+    fingerprint: str
+    takes_missing: bool
+    n_teachers: Count
+    random_state: Annotated[int, Field(ge=0)]
+    classes: Annotated[tuple[str | int | float | bool, ...], Field(min_length=2)]
+    declaration: dict[str, Any]
+    template: dict[str, Any]
+
+    @classmethod
+    def read(cls, content: bytes, vault: Path) -> Self:
+        """Return what a file of a vault says.
+
+        Raises
+        ------
+        DataError
+            If it is damaged.
+        """
+        with suppress(Exception):  # numpy and pandas parse the names of types, and raise anything
+            kept = cls.model_validate_json(content, strict=True)
+            guarantee_of(kept.declaration["unit"], kept.declaration["relation"])
+            template_from_json(kept.template)
+            if len(set(kept.classes)) == len(kept.classes):
+                return kept
+        raise DataError(
+            f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent."
+        )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -109,15 +133,14 @@ class TrainedTeachers:
             raise DataError(
                 f"The vault {place} holds no teachers; give the vault that they were trained into."
             )
-        about = _kept_fields(content, place)
+        kept = _Kept.read(content, place)
         forget_records(place)  # a crash may have come between keeping the teachers and this
-        classes = tuple(about["classes"])
         ensemble = TeacherEnsemble.kept(
             place,
-            about["serial"],
-            n_teachers=about["n_teachers"],
-            n_classes=len(classes),
-            random_state=about["random_state"],
+            kept.serial,
+            n_teachers=kept.n_teachers,
+            n_classes=len(kept.classes),
+            random_state=kept.random_state,
         )
         if ensemble is None:
             raise DataError(
@@ -125,16 +148,9 @@ class TrainedTeachers:
                 " of Python, numpy or scikit-learn; put both back as they were, or begin in"
                 " another vault. Nothing was spent."
             )
-        template = template_from_json(about["template"])
-        return cls(
-            ensemble,
-            classes,
-            about["declaration"],
-            template,
-            about["takes_missing"],
-            about["serial"],
-            place,
-        )
+        template = template_from_json(kept.template)
+        declared, missing = kept.declaration, kept.takes_missing
+        return cls(ensemble, kept.classes, declared, template, missing, kept.serial, place)
 
     def points(self, X: Any) -> Any:
         """Return public points, of shape (n, n_features), with the types that the teachers take.
@@ -356,42 +372,16 @@ def keep_teachers(
         ensemble.keep(vault, serial)
         about |= {"serial": serial, "n_teachers": ensemble.n_teachers}
         content = keep_secret(vault / FILE, json.dumps(about).encode())
-    kept = _kept_fields(content, vault)
-    if kept["fingerprint"] != digest:
+    kept = _Kept.read(content, vault)
+    if kept.fingerprint != digest:
         raise DataError(
             f"The vault {vault} belongs to other data, or to other settings of the teachers; give"
             " another vault, or the data and settings it was begun with. Nothing was spent."
         )
-    if ensemble is None or kept["serial"] != about["serial"]:
+    if ensemble is None or kept.serial != about["serial"]:
         return TrainedTeachers.load(vault)  # kept before, or just now by another process
     forget_records(vault)
     return TrainedTeachers(ensemble, classes, declaration, template, takes_missing, serial, vault)
-
-
-def _kept_fields(content: bytes, vault: Path) -> dict[str, Any]:
-    about = json_fields(content, _KEPT)
-    if about is None or not _is_whole(about):
-        raise DataError(
-            f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent."
-        )
-    return about
-
-
-def _is_whole(about: dict[str, Any]) -> bool:
-    """Return whether what was kept of teachers is what they can be asked with."""
-    declared, classes = about["declaration"], about["classes"]
-    plain = all(isinstance(value, str | int | float | bool) for value in classes)
-    if not plain or len(set(classes)) < 2:
-        return False
-    if not (about["n_teachers"] >= 1 and about["random_state"] >= 0):
-        return False
-    if not all(isinstance(declared.get(name), str) for name in ("unit", "relation")):
-        return False
-    try:
-        template_from_json(about["template"])
-    except Exception:  # numpy and pandas parse the names of types, and raise what they like
-        return False
-    return True
 
 
 def _template_to_keep(about: Mapping[str, Any], template: Any) -> dict[str, Any]:
