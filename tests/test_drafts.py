@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from secretballot.accounting import PrivacyBudget
-from secretballot.core.drafts import draft_file, draft_folder, sweep_drafts
-from secretballot.core.ledger import Ledger
+from secretballot.drafts import draft_file, draft_folder, sweep_drafts
 from secretballot.exceptions import DataError
 from secretballot.vault import read_secret, write_secret
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from secretballot.core.drafts import draft_file, draft_folder
+from secretballot.drafts import draft_file, draft_folder
 
 with draft_file(Path(sys.argv[1]) / "x.json"), draft_folder(Path(sys.argv[1]), "plan") as folder:
     (folder / "half").write_text("")
@@ -105,7 +103,7 @@ def test_no_maker_of_folders_loses_one_to_a_sweeper(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from secretballot.core.drafts import hold_draft
+from secretballot.drafts import hold_draft
 
 hold_draft(Path(sys.argv[1]) / "gone")
 hold_draft(Path(sys.argv[1]))
@@ -127,14 +125,6 @@ def test_a_shared_folder_stays_while_one_of_its_processes_lives(tmp_path: Path) 
         holder.communicate()
     sweep_drafts(tmp_path, "plan")
     assert not folder.exists()
-
-
-def test_half_made_ledgers_are_swept_when_one_is_made_in_their_place(tmp_path: Path) -> None:
-    for tail in ("", "-journal"):
-        (tmp_path / f".l.sqlite-abcd_123{tail}").write_text("")
-    Ledger(tmp_path / "l.sqlite", dataset="d", budget=PrivacyBudget(1.0, 0.0)).history()
-    assert "l.sqlite" in names(tmp_path)
-    assert [name for name in names(tmp_path) if name.startswith(".")] == []
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])

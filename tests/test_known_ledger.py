@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import secretballot as sb
-from secretballot.core.drafts import try_lock
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.releasing import AnswerStream
+from secretballot.drafts import try_lock
 from secretballot.learners.training.label_stream import LabelStream
 from secretballot.vault import SeenHead, keep_in_step
 

@@ -95,13 +95,21 @@ def _genuine_tables(folder: Path) -> list[list[str]]:
 
 
 def _read_tables(folder: Path, **files: str) -> str:
-    from secretballot.runs.progress import Watch
-    from secretballot.runs.tables import RunTables, read_inputs
+    from secretballot.runs.questions import Watch
+    from secretballot.runs.spec import RunSpec
+    from secretballot.runs.tables import RunInputs
 
     names = {"private": "private.csv", "public": "public.csv", "schema": "schema.json"} | files
     paths = {role: folder / name for role, name in names.items()}
     watch = Watch()
-    read_inputs(RunTables(**paths, target="ill", classes=("no", "yes"), unit="person"), watch)
+    settings = {
+        "target": "ill",
+        "classes": ("no", "yes"),
+        "unit": "person",
+        "epsilon": 1,
+        "delta": 0,
+    }
+    RunInputs(RunSpec.read(**paths, **settings), watch)
     return "\n".join(note.text for note in watch.notes)
 
 
@@ -453,7 +461,7 @@ def _read_release(folder: Path) -> str:
 def _genuine_plan(folder: Path) -> bytes:
     from tests.planning.made_plan import made_plan
 
-    from secretballot.runs.plan_files import plan_toml
+    from secretballot.runs.plan import plan_toml
 
     return plan_toml(made_plan()).encode()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secretballot._validation import check_path
-from secretballot.core.drafts import (
+from secretballot.drafts import (
     draft_file,
     make_folder,
     put_in_place,

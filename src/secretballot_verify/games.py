@@ -74,38 +74,30 @@ class Pairs:
         return p, q, self._upper_tail(1 - t), self._upper_tail(2 - t)
 
     def corners(self, queries: int, fine: float) -> list[Pair]:
-        """Return corners; lines lie `fine` deviations apart in the middle, where labels tell
-        most, wider outside."""
+        """Return corners of a polygon around all pairs, the one that tells most first; lines lie
+        `fine` deviations apart in the middle, where labels tell most, wider outside."""
         wide = 0.35 * min(1.0, queries / 100)  # of few labels the pairs farther out count too
-        last = min(self.reach, math.ceil(9 * self.sigma) + 2)
-        # the edge from t to t - 1, seen from the middle outward; 2 and 1 meet in the middle
-        edges, t = [2], 2
-        while t < last:
-            away = t / self.sigma
-            t = min(last, t + max(1, int(self.sigma * max(fine, wide * (away - 0.6)))))
-            edges.append(t)
-        found = [self.at(1), *(self._meeting_point(*two) for two in pairwise(edges)), self.at(last)]
-        if last < self.reach:  # everything farther lies under this corner
-            small = self._upper_tail(last)
-            found.append((0.0, small, 1.0, 1 - small))
-        return found + [(s, r, q, p) for p, q, r, s in found[1:]]
+        return self.arc(2 - self.reach, self.reach, fine, wide)
 
-    def arc(self, first: int, last: int, fine: float) -> list[Pair]:
+    def arc(self, first: int, last: int, fine: float, wide: float = 0.0) -> list[Pair]:
         """Return corners of a polygon that, with equal chances, contains the pairs at first, ...,
-        last, and as many turned round. Lines lie `fine` deviations apart."""
+        last. Lines lie `fine` deviations apart, or more outside the middle where `wide` says so."""
         found = []
         for low, high, far in ((max(first, 1), last, False), (max(2 - last, 2), 2 - first, True)):
-            end = min(high, self.reach, math.ceil(9 * self.sigma) + 2)
-            corners = []
+            end, corners = min(high, self.reach, math.ceil(9 * self.sigma) + 2), []
             if low <= end:
-                edges = [*range(low + 1, end, max(1, int(fine * self.sigma))), end]
-                corners = [self.at(low), self.at(end)]
-                corners += [self._meeting_point(*two) for two in pairwise(edges) if two[0] < two[1]]
-            if end < high:
+                edges = [low + 1]
+                while edges[-1] < end:
+                    away = max(fine, wide * (edges[-1] / self.sigma - 0.6))
+                    edges.append(min(end, edges[-1] + max(1, int(self.sigma * away))))
+                corners = [self.at(low)]
+                corners += [self._meeting_point(*two) for two in pairwise(edges)]
+                corners.append(self.at(end))
+            if end < high:  # everything farther lies under this corner
                 small = self._upper_tail(max(end, low - 1))
                 corners.append((0.0, small, 1.0, 1 - small))
             found += [(s, r, q, p) if far else (p, q, r, s) for p, q, r, s in corners]
-        return found + [(q, p, s, r) for p, q, r, s in found]
+        return found
 
     def _meeting_point(self, near: int, far: int) -> Pair:
         """Return where the lines through two edges meet; both lie above all pairs."""
@@ -910,6 +902,12 @@ def table_corners(weights: list[int], n_teachers: int, share: float) -> list[Pai
     return [first, *(corner for corner in found if corner is not first)]
 
 
+def both_ways(pairs: Iterable[Pair]) -> list[Law]:
+    """Return pairs as distributions on two outcomes, and turned round."""
+    found: list[Law] = [((p, q), (r, s)) for p, q, r, s in pairs]
+    return found + [tuple((q, p) for p, q in law) for law in found]
+
+
 def passing_delta(event: dict[str, Any], epsilon: float, precision: int, fine: float) -> float:
     """Return delta of queries of two classes, each a question about the highest count that a label
     may follow, from above.
@@ -940,8 +938,8 @@ def passing_delta(event: dict[str, Any], epsilon: float, precision: int, fine: f
     laws: list[Law] = []
     passing = []
     for told, questions in reversed(groups):
-        laws += [((p, q), (r, s)) for p, q, r, s in told]
-        passing.append((len(laws), [((p, q), (r, s)) for p, q, r, s in questions]))
+        laws += both_ways(told)
+        passing.append((len(laws), both_ways(questions)))
     usual = spread_of([labels.at(1)], 1)
     spread = math.sqrt(asked * (usual**2 + spread_of([tops.at(1)], 1) ** 2))
     reach = 4 * spread, 4 * spread + epsilon

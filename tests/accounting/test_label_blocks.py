@@ -164,7 +164,7 @@ def test_cut_ends_are_charged() -> None:
     losses = 0.5 * np.arange(-5, 7)
     cut = Losses.of_atoms(losses, chance)
     assert cut.certain > 0
-    assert cut.top < 1.1
+    assert cut.reach < 1.1
     for epsilon in (-3.0, 0.0, 0.6, 1.0, 3.0):
         assert delta_at(cut, epsilon) >= true_profile(losses, chance, epsilon)
 

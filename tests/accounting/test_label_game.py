@@ -41,10 +41,12 @@ def test_grid_points_are_worked_on_apart_and_no_number_moves(
     chance, ratios = np.stack([curve.p, curve.rest]), room.log_ratios_of(curve)
     grid = room.Grid.of_step(1 / sigma, 20)
     in_blocks = room.law_values(chance, ratios, grid, [3, 20], curve.outer)
-    assert grid.size > 2 * room.BLOCK
-    monkeypatch.setattr(room, "BLOCK", grid.size)
+    monkeypatch.setattr(room, "CACHED", 0)
+    in_small_blocks = room.law_values(chance, ratios, grid, [3, 20], curve.outer)
+    monkeypatch.setattr(room, "LEAST_BLOCK", grid.size)
     at_once = room.law_values(chance, ratios, grid, [3, 20], curve.outer)
-    assert [value.tobytes() for value in in_blocks] == [value.tobytes() for value in at_once]
+    for others in (in_blocks, in_small_blocks):
+        assert [value.tobytes() for value in others] == [value.tobytes() for value in at_once]
 
 
 @pytest.mark.parametrize("n_teachers", [2, 3, 4, 5])

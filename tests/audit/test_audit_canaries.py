@@ -121,10 +121,10 @@ def test_a_whole_audit_runs_the_program_and_cleans_up(tmp_path, monkeypatch):
         "epsilon": 0.5,
         "delta": 1e-6,
         "runs": 16,
-        "queries": 26,
-        "teachers": 2,
+        "n_queries": 26,
+        "n_teachers": 2,
         "program": program,
-        "seed": 1,
+        "random_state": 1,
     }
     found = audit_canaries(**settings, keep=True)
     assert stat.S_IMODE((tmp_path / "secretballot-audit").stat().st_mode) == 0o700

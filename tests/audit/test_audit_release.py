@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def attacked(fault, neighbour, **settings):
-    settings = {"runs": RUNS, "seed": 7, "confidence": 0.99, **settings}
+    settings = {"runs": RUNS, "random_state": 7, "confidence": 0.99, **settings}
     return audit_release(
         [fault, "private.json", "--out", "x"],
         "private.json",
@@ -68,7 +68,7 @@ def test_a_planted_fault_is_certified_and_named(folder, fault, neighbour, told_b
     """Addresses differ by whole pages from run to run, and the draws after a seed do not differ.
     Where 39 votes move, the noise has deviation .5: the rule cuts the gap at a third of it at
     least, and a count is beyond it with probability 1e-140 (26 deviations)."""
-    found = attacked(fault, neighbour, jobs=2)
+    found = attacked(fault, neighbour, n_jobs=2)
     release = found.channels[0]
     assert not found.passed
     # the program promises 0.5

@@ -1,13 +1,16 @@
 """The program as a whole: help, usage, start-up."""
 
 import json
+import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from secretballot.cli import app
+from secretballot.cli.texts import show
 
 HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
 
@@ -19,12 +22,16 @@ PRICE = ["--target", "y", "--delta", "1e-6", "--total", "20,1e-2"]
     ("words", "said", "kind"),
     [
         (["teach"], "No such command", "usage"),
-        (["verify", "--colour", "x"], "No such option", "usage"),
+        (["verify", "--colour", "x"], "There is no option --colour; see --help.", "usage"),
+        (["learn", "--teachers", "3"], "no option --teachers; did you mean --n-teachers?", "usage"),
+        (["learn", "--n-queries", "3"], "did you mean --set n_queries=VALUE?", "usage"),
+        (["audit", "canaries", "--runs", "x"], "--runs is 'x'; it must be an integer", "usage"),
+        (["learn", "--set", "foo"], "--set 'foo' has no value; write KEY=VALUE.", "parameter"),
         (["learn", "a.csv", *PRICE, "--epsilon", "1"], "public is missing", "parameter"),
         (["learn", "a", "b", *PRICE[2:], "--epsilon", "1"], "--target is missing", "parameter"),
         (["learn", "a", "b", *PRICE], "--epsilon is missing; give the price", "parameter"),
         (["learn", "a", "b", *PRICE, "--epsilon", "one"], "--epsilon is 'one'; it", "parameter"),
-        (["learn", "a", "b", *PRICE, "--set", "n_query=9"], "did you mean n_queries?", "parameter"),
+        (["learn", "a", "b", "--set", "n_query=9"], "(did you mean n_queries?).", "parameter"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str, kind: str) -> None:
@@ -34,6 +41,41 @@ def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str, kin
     assert result.stderr.strip().count("\n") == 0
     found = json.loads(result.stdout)
     assert (found["kind"], found["error"]) == (kind, result.stderr[13:].strip())
+
+
+@pytest.mark.parametrize("verb", ["", "learn", "serve prepare", "audit release", "ledger"])
+@pytest.mark.parametrize("width", [60, 100])
+def test_help_keeps_to_the_width_of_the_terminal(verb: str, width: int) -> None:
+    result = CliRunner().invoke(app, [*verb.split(), "--help"], terminal_width=width)
+    assert result.exit_code == 0
+    text, _, example = result.stdout.partition("Example\n")
+    assert max(map(len, text.splitlines())) <= width
+    assert all(line.endswith("\\") for line in example.splitlines()[:-1])
+
+
+def test_all_help_lists_what_has_no_option() -> None:
+    short = CliRunner().invoke(app, ["learn", "--help"]).stdout
+    long = CliRunner().invoke(app, ["learn", "--help-all"]).stdout
+    assert len(re.findall(r"^  --", short, re.MULTILINE)) < 30
+    assert "  votes_per_record " in long
+    assert "votes_per_record" not in short
+    # of another verb only its own
+    assert "votes_per_record" not in CliRunner().invoke(app, ["label", "--help-all"]).stdout
+
+
+@pytest.mark.parametrize("group", [[], ["ledger"], ["serve", "key"]])
+def test_a_group_without_a_word_shows_its_help(group: list[str]) -> None:
+    result = CliRunner().invoke(app, group)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(" ".join(["Usage: secretballot", *group]))
+
+
+def test_a_name_begins_no_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    account = SimpleNamespace(dataset="x\nspent", unit="\x1b[2J", relation="", composition="")
+    show("ledger", account, {}, [])
+    out = capsys.readouterr().out
+    assert "\nspent" not in out
+    assert "\x1b" not in out
 
 
 def test_help_starts_without_the_heavy_packages() -> None:

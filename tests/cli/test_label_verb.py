@@ -64,7 +64,7 @@ def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
     assert re.search(r"n_classes is 3.*is for two", three.stderr)
     refused = label(path, *table, "--delta", "0")
     assert refused.exit_code != 0
-    assert re.search("delta is 0.*mechanism=laplace", refused.stderr)
+    assert re.search("delta is 0.*mechanism laplace", refused.stderr)
     result = label(path, *table, "--n-queries", "30")
     assert result.exit_code == 0, result.stderr
     folder = tmp_path / "out" / "release"
@@ -91,7 +91,7 @@ def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--delta", "0"), "--delta is 0.*mechanism=laplace"),
+        (("--delta", "0"), "--delta is 0.*mechanism laplace"),
         (("--n-queries", "201"), "201 queries"),
         (("--n-teachers", "99"), "a sum that is not the number of teachers"),
         (("--mechanism", "sparse-vector:release=counts"), "sparse-vector has no setting 'release'"),

@@ -214,7 +214,11 @@ def test_labels_are_read_by_their_spelling(files: Path) -> None:
 REFUSED = [
     ("number", ["--set", "mechanism=laplace"], "'laplace'; it must be one of auto, mean, quantile"),
     ("labels", ["--set", "mechanism=laplace"], "it must be one of auto, labels, counts, sets"),
-    ("number", ["--set", "mechanism=mean:rank=3"], "mean has no setting 'rank'; it has none"),
+    (
+        "number",
+        ["--set", "mechanism=mean:rank=3"],
+        "mean has no setting 'rank'; it has n_positions",
+    ),
     ("number", ["--set", "strategy=margin"], "goes with one target of classes, and the target is"),
     ("number", ["--set", "n_queries=estimate:epsilon=0.1"], "goes with one target of classes"),
     ("number", ["--classes", "0,1"], "the target is a number"),

@@ -102,10 +102,10 @@ def test_a_run_is_whole_and_both_verifiers_confirm_it(files: Path, kind: str) ->
         assert (
             metrics["root_mean_squared_error"] < 2 < 6 < metrics["constant_root_mean_squared_error"]
         )
-        assert "A regressor that answers a number from 0 to 40" in card
+        assert "A regressor that predicts a number from 0 to 40" in card
     else:
         assert metrics["exact"] > 0.8 > 0.4 > metrics["majority_exact"]
-        assert "A classifier that says of 3 labels which are there: fever, cough, rash" in card
+        assert "A classifier that predicts which of 3 labels apply: fever, cough, rash" in card
     # what anybody predicts with the release, and evaluates, is what was measured
     said = files / "said.csv"
     predict = ["predict", str(release), test, "--out", str(said)]
@@ -233,7 +233,7 @@ REFUSED = [
     ("number", ["--class-weight", "balanced"], PUBLISHED),
     ("labels", ["--set", "positive_rate=0.1"], PUBLISHED),
     ("number", ["--bounds", "4,2"], "its first number must be below"),
-    ("number", ["--delta", "0"], "use method pate with mechanism quantile"),
+    ("number", ["--delta", "0"], "--method pate --set mechanism=quantile"),
     ("labels", ["--target", "fever,nothing"], "has no column 'nothing'"),
     ("number", ["--method", "record-votes"], "use record-moments or pate"),
     ("number", ["--set", "relation=replace-one", "--unit", "patient"], "add-remove only"),

@@ -25,7 +25,7 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
-from secretballot.runs.plan_files import plan_toml
+from secretballot.runs.plan import plan_toml
 
 SECRET = "s3cr3t-cell"
 N_PRIVATE, N_PUBLIC, N_TEST = 600, 120, 200
@@ -75,7 +75,7 @@ def test_no_student_is_measured_on_the_private_file(files: Path, same: str) -> N
         path.write_bytes((files / "private.csv").read_bytes())
     result = learn(files, "--evaluate", str(path))
     assert result.exit_code == 2
-    assert "is the private file; metrics are exact and have no price" in result.stderr
+    assert "is the private file, or a part of it; metrics are exact" in result.stderr
     assert not (files / "out").exists()
 
 
@@ -91,6 +91,10 @@ def test_for_a_person_the_outcome_is_printed_in_lines(files: Path) -> None:
     assert f"secret     {files / 'out' / 'vault'}" in result.stdout
     assert stat.S_IMODE((files / "out" / "vault").stat().st_mode) == 0o700
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
+    # a finished run is measured again, and nothing else is done
+    again = learn(files, "--evaluate", str(files / "test.csv"))
+    assert "finished already" in again.stderr
+    assert accuracy[0] in again.stdout
 
 
 def account_of(folder: Path, total: str, dataset: str = "registry") -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,9 @@ from typer.testing import CliRunner, Result
 from secretballot.cli import app
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.runs.progress import Watch
-from secretballot.runs.tables import RunTables, read_inputs
+from secretballot.runs.questions import Watch
+from secretballot.runs.spec import RunSpec
+from secretballot.runs.tables import RunInputs
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -44,10 +46,10 @@ def schema(folder: Path, *more: str) -> Result:
 def test_a_run_with_the_schema_encodes_as_one_without(folder: Path) -> None:
     assert schema(folder, "--out", str(folder / "plan")).exit_code == 0
     out = folder / "plan" / "plan.schema.json"
-    given = {"target": "ill", "classes": ("no", "yes")}
-    tables = RunTables(folder / "private.csv", folder / "public.csv", **given)
-    plain, watch = read_inputs(tables, Watch()), Watch()
-    declared = read_inputs(RunTables(tables.private, tables.public, **given, schema=out), watch)
+    given: dict[str, Any] = {name: folder / f"{name}.csv" for name in ("private", "public")}
+    given |= {"target": "ill", "classes": "no,yes", "epsilon": 1, "delta": 1e-6}
+    plain, watch = RunInputs(RunSpec.read(**given), Watch()), Watch()
+    declared = RunInputs(RunSpec.read(**given, schema=out), watch)
     assert declared.schema.to_json() == plain.schema.to_json()
     assert declared.X_public.tobytes() == plain.X_public.tobytes()
     assert declared.private.X.tobytes() == plain.private.X.tobytes()

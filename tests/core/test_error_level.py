@@ -13,7 +13,7 @@ from secretballot.accounting import (
     PrivacyBudget,
     calibrate_sparse_vector,
 )
-from secretballot.accounting.error_level import choose_max_abstentions, quantile_slack
+from secretballot.accounting.error_level import quantile_slack
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import stability
 from secretballot.exceptions import ParameterError
@@ -90,48 +90,3 @@ def test_a_calibrated_stream_can_be_read(max_abstentions):
     for beta, n_queries in ((0.0, 5), (1.0, 5), (float("nan"), 5), (0.1, 0), (0.1, 2.5)):
         with pytest.raises(ParameterError, match=r"beta|n_queries"):
             quantile_slack(0.1, event, n_queries, beta)
-
-
-# -- the number of abstentions
-# -----------------------------------------------------------------------------------------
-
-
-def binomial_tail(more_than, n, p):
-    return sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(more_than + 1, n + 1))
-
-
-@pytest.mark.parametrize("n", [1, 2, 20, 60])
-@pytest.mark.parametrize("p", [0.003, 0.1, 0.5, 0.97])
-@pytest.mark.parametrize("beta", [0.4, 0.05, 1e-6])
-def test_the_number_of_abstentions_is_the_exact_binomial_quantile_and_one(n, p, beta):
-    most = choose_max_abstentions(n, p, beta) - 1
-    assert binomial_tail(most, n, p) <= beta
-    assert most == 0 or binomial_tail(most - 1, n, p) > beta * (1 - 1e-8)
-
-
-def test_the_printed_chernoff_term_is_too_small_and_ours_is_not():
-    # errata 6: m = 1000, p = beta = 0.05 gives 65 where beta / K is promised for each of K teachers
-    m, p, beta, n_teachers = 1000, 0.05, 0.05, 20
-    printed = m * p + math.sqrt(m * p * math.log(m / beta) / 2)
-    assert binomial_tail(math.floor(printed), m, p) == pytest.approx(0.0149, rel=0.01)
-    ours = choose_max_abstentions(m, p, beta / n_teachers)
-    assert (
-        binomial_tail(ours - 1, m, p)
-        <= beta / n_teachers
-        < binomial_tail(math.floor(printed), m, p)
-    )
-
-
-def test_the_stream_survives_as_many_abstentions_as_are_expected_to_be_exceeded_rarely():
-    # with T = B alone the B-th abstention would end the stream, although B of them are within the
-    # bound
-    n, p, beta = 8, 0.25, 0.1
-    chosen = choose_max_abstentions(n, p, beta)
-    assert binomial_tail(chosen - 1, n, p) <= beta  # P(T or more abstentions): the stream is cut
-    assert binomial_tail(chosen - 2, n, p) > beta
-
-
-def test_no_and_only_unstable_queries():
-    assert choose_max_abstentions(50, 0.0, 1e-9) == 1
-    assert choose_max_abstentions(50, 1.0, 1e-9) == 51
-    assert choose_max_abstentions(10**6, 0.001, 1e-6) < 1200

@@ -89,7 +89,7 @@ def test_a_ledger_is_not_made_in_a_release_nor_through_a_link_to_one(tmp_path: P
     (release / "certificate.json").touch()
     (tmp_path / "link").symlink_to(release / "inside")
     for folder in (release, release / "inside", tmp_path / "link"):
-        with pytest.raises(LedgerError, match="would lie in the release"):
+        with pytest.raises(LedgerError, match="would lie in a release"):
             Ledger(folder / "ledger.sqlite", dataset="registry", budget=BUDGET)
     assert sorted(item.name for item in release.iterdir()) == ["certificate.json", "inside"]
     assert list((release / "inside").iterdir()) == []

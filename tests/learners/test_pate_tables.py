@@ -1,5 +1,5 @@
-"""PATEMultiLabelClassifier and PATERegressor: what is learnt, one record one teacher, requests,
-units, and what is refused before anything is spent."""
+"""PATEClassifier of several labels and PATERegressor: what is learnt, one record one teacher,
+requests, units, and what is refused before anything is spent."""
 
 import pickle
 from typing import Any

@@ -1,17 +1,13 @@
-"""Plans in words: the figures add up, what binds is named, and every rival gets its reason."""
+"""Plans as text: the figures add up, and votes are told from record moments."""
 
-import shlex
 from dataclasses import replace
 
 import pytest
-from made_plan import WEIGHED, candidate, made_plan
+from made_plan import candidate, made_plan, share
 
+from secretballot.planning.plan.estimates import MomentsForecast
 from secretballot.planning.plan.model import Plan, Setting
-from secretballot.planning.plan.text import (
-    learn_options,
-    losses,
-    plan_text,
-)
+from secretballot.planning.plan.text import losses, plan_text
 
 
 def one(vote: float, label: float, student: float, best_vote: float | None = None) -> Plan:
@@ -31,32 +27,29 @@ def test_losses_add_up_to_what_the_student_is_short_of() -> None:
         assert min(parts.limit, parts.shards, parts.noise, parts.points) >= 0
 
 
-def test_the_options_are_those_of_learn() -> None:
-    assert (
-        " ".join(learn_options(made_plan()))
-        == "--method pate --epsilon 1 --delta 1e-06 --set n_records=10000 --n-teachers 200"
-        " --set n_queries=1000 --set mechanism=counts"
-    )
-    # the price that was planned, and none that is a little larger
-    plan = made_plan()
-    odd = replace(plan, task=replace(plan.task, epsilon=0.123456789))
-    assert learn_options(odd)[1] == "--epsilon 0.123456789"
-    for setting in (WEIGHED[2].setting, WEIGHED[4].setting):
-        plan = replace(
-            made_plan(teacher="tree"), recommended=next(c for c in WEIGHED if c.setting == setting)
-        )
-        words = shlex.split(" ".join(learn_options(plan)))
-        assert words[words.index("--teacher") + 1] == "tree"
-        assert ("strategy=margin" in words) == (setting.strategy == "margin")
-        abstaining = "mechanism=sparse-vector:max_abstentions=2" in words
-        assert abstaining == (setting.mechanism == "sparse-vector")
+def test_a_plan_fits_on_a_screen() -> None:
+    for plan in (made_plan(), one(0.9, 0.8, 0.7), replace(made_plan(), source="guess")):
+        lines = plan_text(plan).splitlines()
+        assert len(lines) < 30
+        assert max(map(len, lines)) <= 100
 
 
-def test_the_command_of_the_page_is_one_a_shell_takes() -> None:
-    text = plan_text(made_plan(teacher="sklearn.naive_bayes:GaussianNB"))
-    start = text.index("secretballot learn")
-    words = shlex.split(text[start : text.index("\nmethod")].replace("\\\n", " "))
-    assert words[:6] == ["secretballot", "learn", "PRIVATE", "PUBLIC", "--target", "COL"]
-    assert words[6:] == shlex.split(
-        " ".join(learn_options(made_plan(teacher="sklearn.naive_bayes:GaussianNB")))
-    )
+def test_votes_are_recommended_with_their_rivals() -> None:
+    text = plan_text(made_plan())
+    assert "recommended  pate: accuracy 0.840 (0.820 to 0.860)" in text
+    assert "noisy counts, 200 teachers, 1,000 queries; noise of standard deviation 20 votes" in text
+    assert "instead      record-moments: not forecast without --like" in text
+    assert "sparse vector, 400 teachers, 1,000 queries, 2 abstentions allowed: 0.700" in text
+    assert "epsilon      0.1: nothing useful   1: 0.840   4: 0.700" in text
+    assert "twice the private records: 3.0 points more" in text
+
+
+def test_votes_beside_record_moments_are_said_to_be_votes() -> None:
+    moments = MomentsForecast(share(0.86), ((0.5, share(0.8)), (1.0, share(0.86))), 3000, 500)
+    text = plan_text(replace(made_plan(), moments=moments))
+    assert "recommended  record-moments: accuracy 0.860" in text
+    assert "instead      pate: accuracy 0.840" in text
+    assert "epsilon      0.5: 0.800   1: 0.860" in text
+    assert "would help   by votes, twice the private records" in text
+    guess = plan_text(replace(made_plan(), source="guess"))
+    assert "epsilon      by votes  0.1: nothing useful" in guess

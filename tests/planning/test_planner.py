@@ -126,7 +126,7 @@ def test_a_plan_of_interactive_voting_is_what_the_certificate_says() -> None:
     assert 0 < answered.low <= answered.value <= answered.high <= setting.max_answers
     assert "interactive labels in rounds (margin)" in plan_text(made)
     private = synthetic_two_class(2060, n_features=4, bayes_error=0.1, seed=1)
-    model = sb.classifier_by_plan(made, random_state=0)
+    model = sb.classifier_by_plan(made).set_params(random_state=0)
     model.fit(private.X[:2000], private.y[:2000], X_public=private.X[2000:], classes=[0, 1])
     certificate = model.certificate_
     assert sb.verify_certificate(certificate).ok

@@ -13,7 +13,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.core.drafts import try_lock
+from secretballot.drafts import try_lock
 from secretballot.exceptions import DataError, ParameterError, ResourceError
 from secretballot.publishing.process import PublishingProcess
 from secretballot.publishing.release import write_release

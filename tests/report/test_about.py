@@ -104,9 +104,9 @@ def test_hostile_words_stay_text_everywhere(
     ("epsilon", "begins", "sure"),
     [
         (5.0, "", ""),
-        (5.5, "Caution: an epsilon above 5 is a weak promise.", "99.6 % sure"),
-        (10.0, "Caution: an epsilon above 5 is a weak promise.", "99.996 % sure"),
-        (12.0, "Caution: an epsilon above 10 is next to no promise.", "99.9994 % sure"),
+        (5.5, "Caution: an epsilon above 5 is a weak guarantee.", "99.6 % sure"),
+        (10.0, "Caution: an epsilon above 5 is a weak guarantee.", "99.996 % sure"),
+        (12.0, "Caution: an epsilon above 10 is hardly any guarantee.", "99.9994 % sure"),
     ],
 )
 def test_large_epsilons_come_with_a_caution(

@@ -631,7 +631,7 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
         (place, 4 * d["shape"].get("squared_sensitivity", 1))
         for place in ("shape.squared_sensitivity", "events.0.squared_sensitivity")
     ],
-    "marks beyond the bound": lambda d: [("public.mark_weight", 1000)],
+    "marks beyond a quarter of the bound": lambda d: [("public.mark_weight", 251)],
     "residuals whose squares wrap around": lambda d: [("public.residual_units.0", 2**33)],
     "sums by user for an account about records": lambda d: (
         [("composition.unit", "record")]
@@ -720,13 +720,19 @@ def test_no_change_of_fields_together_claims_more_than_was_paid(name: str) -> No
 
 SUMS_TOGETHER = [
     *("residuals whose squares wrap around", "sums by user for an account about records"),
-    *("the number of records, which is private", "marks beyond the bound"),
+    *("the number of records, which is private", "marks beyond a quarter of the bound"),
 ]
 
 
-@pytest.mark.parametrize("name", SUMS_TOGETHER)
-def test_the_second_verifier_refuses_sums_that_claim_more(name: str) -> None:
-    certificate = KINDS["sums, by user"]().certificate
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("sums, by user", name) for name in SUMS_TOGETHER),
+        ("sums, replaced", "marks beyond a quarter of the bound"),
+    ],
+)
+def test_the_second_verifier_refuses_sums_that_claim_more(kind: str, name: str) -> None:
+    certificate = KINDS[kind]().certificate
     assert {one.verdict for one in second.terms_of(certificate)} == {second.CONFIRMED}
     document, touched = changed_together(certificate, name)
     assert touched

@@ -42,10 +42,10 @@ def test_agreement_with_the_released_labels_is_counted(make_binary: Make) -> Non
     released = make_binary()
     said = quality_points(released, Fixed(answers_of(released, wrong=7)), X)[-1]
     assert said.startswith(f"The student gives the released label at {len(released.queries) - 7:,}")
-    assert "so this is no accuracy" in said
+    assert "so this is not its accuracy" in said
 
 
 @pytest.mark.parametrize("make", [chosen, summed])
 def test_labels_of_the_model_itself_are_no_test_of_it(make: Callable[[], ReleasedLabels]) -> None:
     (said,) = quality_points(make(), Fixed(["a"] * 200), X)
-    assert "what the model itself says" in said
+    assert "the model's own predictions" in said

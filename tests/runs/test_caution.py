@@ -9,15 +9,17 @@ from noisy_plans import priced
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning, sparse_vector
 from secretballot.accounting.stream_recipes import answer_chance
 from secretballot.exceptions import ParameterError
-from secretballot.runs.caution import (
+from secretballot.runs.questions import (
     CAUTIONS,
+    Caution,
+    Watch,
     cautions_of_noise,
     cautions_of_price,
     cautions_of_records,
     check_confirmed,
+    public_warnings_noted,
     settle_questions,
 )
-from secretballot.runs.progress import Caution, Watch, public_warnings_noted
 
 USUAL = PrivacyBudget(1.0, 1e-6)
 
@@ -109,22 +111,23 @@ def test_what_is_confirmed_is_noted_and_a_total_is_no_yes() -> None:
         ("few.", True),
     ]
     with pytest.raises(ParameterError, match=r"no account exists \[total E,D\]"):
-        settle_questions([TOTAL], ("total",), Watch(ask=lambda _: True))
-    assert settle_questions([TOTAL], (), Watch(ask_total=lambda _: "4,1e-5")) == "4,1e-5"
+        settle_questions([TOTAL], ("total",), Watch())
+    answered = Watch(ask=lambda asked: dict.fromkeys(asked, "4,1e-5"))
+    assert settle_questions([TOTAL], (), answered) == "4,1e-5"
     with pytest.raises(ParameterError, match="confirm is 'total'; it must be one of epsilon"):
         check_confirmed(("epsilon", "total"))
 
 
-def test_somebody_who_is_there_is_asked_once_for_each() -> None:
-    heard: list[str] = []
+def test_somebody_who_is_there_is_asked_all_at_once() -> None:
+    heard: list[list[str]] = []
 
-    def answer(caution: Caution) -> bool:
-        heard.append(caution.name)
-        return caution.name == "epsilon"
+    def answer(asked: list[Caution]) -> dict[Caution, str]:
+        heard.append([one.name for one in asked])
+        return {one: "yes" for one in asked if one.name == "epsilon"}
 
     with pytest.raises(ParameterError, match=r"^1 question before .* \[confirm records\]"):
         settle_questions([LARGE, FEW, LARGE], (), Watch(ask=answer))
-    assert heard == ["epsilon", "records"]
+    assert heard == [["epsilon", "records"]]
 
 
 def test_a_loud_learner_s_warnings_are_no_public_notes() -> None:

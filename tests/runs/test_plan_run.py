@@ -22,12 +22,10 @@ from secretballot.planning.plan.model import (
     Task,
 )
 from secretballot.runs import plan as plan_run
-from secretballot.runs.methods import method_of
-from secretballot.runs.plan import classifier_by_plan, run_plan
-from secretballot.runs.plan_files import plan_toml, write_plan
-from secretballot.runs.progress import Watch
+from secretballot.runs.plan import classifier_by_plan, plan_toml, run_plan, write_plan
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec, Sources
-from secretballot.runs.tables import read_inputs
+from secretballot.runs.tables import RunInputs
 
 HALF = Estimate(0.5, 0.4, 0.6)
 COUNTS = Setting(20, "gaussian", "counts", 50)
@@ -180,7 +178,7 @@ def test_a_learner_by_a_plan_learns_as_planned(setting: Setting) -> None:
     plan = plan_for(
         setting, epsilon=20.0, student="logistic" if setting.release == "labels" else "auto"
     )
-    model = classifier_by_plan(plan, random_state=1)
+    model = classifier_by_plan(plan).set_params(random_state=1)
     assert model.in_rounds == (setting.strategy == "margin")
     model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
     certificate = model.certificate_
@@ -190,13 +188,7 @@ def test_a_learner_by_a_plan_learns_as_planned(setting: Setting) -> None:
     assert (model.released_.noisy_counts is not None) == (setting.release == "counts")
 
 
-def test_a_learner_takes_no_setting_twice_and_none_unknown() -> None:
-    with pytest.raises(ParameterError, match=r"^epsilon, n_teachers follows from the plan"):
-        classifier_by_plan(plan_for(), n_teachers=3, epsilon=None)
-    with pytest.raises(ParameterError, match="round_size is no parameter of PATEClassifier"):
-        classifier_by_plan(plan_for(), round_size=3)
-    with pytest.raises(ParameterError, match=r"^strategy follows from the plan"):
-        classifier_by_plan(plan_for(SETTINGS[1]), strategy=None)
+def test_only_a_plan_makes_a_learner() -> None:
     with pytest.raises(ParameterError, match="plan is a dict of length 0"):
         classifier_by_plan({})  # type: ignore[arg-type]
 
@@ -245,7 +237,20 @@ def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(
     X, index = asked[0][1]["like"]
     places = {name: tmp_path / f"{name}.csv" for name in ("private", "public")}
     spec = RunSpec.read(**fields, **places, classes="no,yes", epsilon=4, delta=1e-5)
-    inputs = read_inputs(method_of(spec).tables, Watch())
+    inputs = RunInputs(spec, Watch())
     assert (X == inputs.private.X).all()
     assert index.tolist() == inputs.private.targets.tolist() == [1, 0, 0, 1]
     assert asked[0][1]["n_classes"] == 2
+
+
+def test_a_plan_keeps_what_was_given_of_the_run_to_come(asked: list[Any], tmp_path: Path) -> None:
+    """The command that a plan prints names two tables and the plan alone."""
+    for name in ("like.csv", "public.csv"):
+        (tmp_path / name).write_text(TABLE)
+    given = {"target": "ill", "drop": "person", "title": "Stays", "public": tmp_path / "public.csv"}
+    sources = Sources(fields=PUBLIC_NUMBERS | given)
+    run_plan(sources, like=tmp_path / "like.csv", out=tmp_path / "plan")
+    spec = RunSpec.read(tmp_path / "plan" / "plan.toml", private="p.csv", public="q.csv")
+    assert (spec.data.target, spec.data.drop, spec.about.title) == (("ill",), ("person",), "Stays")
+    with pytest.raises(ParameterError, match=r"target is 'age' and the plan has 'ill'"):
+        RunSpec.read(tmp_path / "plan" / "plan.toml", target="age")

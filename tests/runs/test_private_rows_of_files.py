@@ -9,8 +9,7 @@ import pytest
 
 from secretballot.exceptions import DataError
 from secretballot.runs import tables as run_tables
-from secretballot.runs.check import check_tables_of_run
-from secretballot.runs.methods import method_of
+from secretballot.runs.check import TableCheck
 from secretballot.runs.run import quote, run
 from secretballot.runs.spec import RunSpec
 
@@ -81,8 +80,7 @@ def test_private_rows_are_refused_before_anything_is_paid(
 
 @pytest.mark.parametrize("part", [None, "public", "evaluate"])
 def test_a_check_names_the_file_that_holds_private_rows(tmp_path: Path, part: str | None) -> None:
-    tables = method_of(spec_of(tmp_path, part)).tables
-    found = [str(error) for error in check_tables_of_run(tables).stopping]
+    found = [str(error) for error in TableCheck(spec_of(tmp_path, part)).stopping]
     names = {"public": "public file", "evaluate": "test file"}
     assert ["rows of the private file" in one and names[part or ""] in one for one in found] == (
         [True] if part else []

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.runs.progress import Watch
-from secretballot.runs.tables import RunInputs, RunTables, check_classes, read_inputs
+from secretballot.runs.questions import Watch
+from secretballot.runs.spec import RunSpec
+from secretballot.runs.tables import RunInputs, check_classes
 
 SECRET = "s3cr3t-cell"
 PRIVATE = "age,state,income\n20,CA,low\n30,TX,high\n40,NY,low\n"
@@ -21,12 +22,10 @@ def read(
 ) -> tuple[RunInputs, Watch]:
     (folder / "private.csv").write_text(private)
     (folder / "public.csv").write_text(public)
-    settings = {"target": "income", "classes": ("low", "high"), **settings}
+    files = {name: folder / f"{name}.csv" for name in ("private", "public")}
+    fixed = {"target": "income", "classes": ("low", "high"), "epsilon": 1, "delta": 1e-6}
     watch = Watch()
-    return (
-        read_inputs(RunTables(folder / "private.csv", folder / "public.csv", **settings), watch),
-        watch,
-    )
+    return RunInputs(RunSpec.read(**files | fixed | settings), watch), watch
 
 
 def test_tables_become_matrices_of_one_width(tmp_path: Path) -> None:
@@ -128,7 +127,7 @@ def test_the_public_file_must_fit_a_given_schema(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("classes", [(), ("a",), ("a", "a"), (1, "1"), (1, "1.0"), ("a", "")])
 def test_classes_that_are_not_two_different_ones_are_refused(classes: tuple[object, ...]) -> None:
-    with pytest.raises(ParameterError, match="two or more different"):
+    with pytest.raises(ParameterError, match="two or more distinct values"):
         check_classes(classes)
 
 

@@ -25,7 +25,7 @@ from secretballot.runs.account import (
     state_of_account,
 )
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
@@ -155,7 +155,7 @@ def test_a_new_account_is_asked_about_and_an_old_one_is_not(tmp_path: Path) -> N
     (tmp_path / "old.ledger").touch()
     (text,) = asked(paid(tmp_path / "p", total=None))
     assert text.startswith("no account exists for 'd' at ")
-    assert "(old.ledger is beside it)" in text
+    assert "(beside it: old.ledger)" in text
     assert asked(paid(tmp_path / "p")) == asked(paid(tmp_path / "p", "own", total=None)) == []
     open_ledger(tmp_path / "p.ledger", dataset="d", total=BUDGET, **PROMISE)
     assert asked(paid(tmp_path / "p", total=None)) == []

@@ -7,6 +7,7 @@ import pytest
 
 from secretballot.cli.settings import LEARNING, settings_of
 from secretballot.exceptions import ParameterError, SecretBallotError
+from secretballot.runs.method import Sizes
 from secretballot.runs.methods import method_of
 from secretballot.runs.spec import RunSpec, Sources, groups, words_of
 
@@ -112,6 +113,14 @@ def test_three_readers_give_the_same_settings(tmp_path: Path) -> None:
     assert RunSpec.read(file(tmp_path, text), n_teachers=30).method.n_teachers == 30
 
 
+def test_a_method_may_be_named_with_its_settings() -> None:
+    spec = RunSpec.read(**PRICE, method="pate:n_teachers=20,n_queries=9")
+    assert spec == RunSpec.read(**PRICE, method="pate", n_teachers=20, n_queries=9)
+    twice = refusal(**PRICE, method="pate:n_teachers=20", n_teachers=20)
+    assert twice == "method sets n_teachers, which is given once more; drop one of the two."
+    assert refusal(**PRICE, method="pate:n_teachers").endswith("each key once.")
+
+
 def test_lists_of_words_may_quote_commas() -> None:
     assert words_of('a, "b,c" ,d') == ("a", "b,c", "d")
     for text, classes in (
@@ -128,20 +137,28 @@ def test_lists_of_words_may_quote_commas() -> None:
 
 
 def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    assert "no setting 'epsilom'; did you mean epsilon?" in refusal(epsilom=1)
-    misplaced = file(tmp_path, "[budget]\nn_teacher = 3\n")
-    assert "'budget.n_teacher', which is no setting; did you mean n_teach" in refusal(misplaced)
-    assert "'budget.n_teachers', which is no" in refusal(
-        file(tmp_path, "[budget]\nn_teachers = 3\n")
+    assert refusal(epsilom=1) == "There is no setting 'epsilom' (did you mean epsilon?)."
+    assert refusal(teachers=3, max_unstable=5, colour=1) == (
+        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'max_unstable'"
+        " (did you mean mechanism=NAME:max_abstentions=VALUE?) and no setting 'colour'."
+    )
+    misplaced = file(tmp_path, "[budget]\nn_teachers = 3\nn_querys = 4\n")
+    assert refusal(misplaced) == (
+        "There is no setting 'budget.n_teachers' (did you mean method.n_teachers?) and no setting"
+        f" 'budget.n_querys' (did you mean method.n_queries?) in {str(misplaced)!r}."
     )
     assert "'privacy', and its tables are data, budget" in refusal(file(tmp_path, "[privacy]\n"))
     assert "'forecast', and its tables are" in refusal(file(tmp_path, "forecast = 1\n"))
     for text in ("[budget", "\xff\xfe"):
         assert "cannot be read as TOML" in refusal(file(tmp_path, text))
     assert "cannot be read as TOML" in refusal(tmp_path / "none.toml")
-    for pair in ("epsilon", "method.epsilon=1", "data.=3"):
-        with pytest.raises(ParameterError, match="no new setting; write KEY=VALUE"):
-            of_options(set_=[pair])
+    for pairs, words in (
+        (["epsilon"], "--set 'epsilon' has no value; write KEY=VALUE."),
+        (["epsilon=1", "budget.epsilon=2"], "--set gives 'epsilon' twice; give it once."),
+        (["method.epsilon=1"], r"no setting 'method.epsilon' \(did you mean budget.epsilon\?\)"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            of_options(set_=pairs)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +218,7 @@ def test_the_method_is_settled_before_anything_else(
 def test_a_setting_of_another_method_is_refused() -> None:
     for fields, words in (
         ({"method": "record-moments", "n_teachers": 3}, "n_teachers belongs to pate, and the"),
-        ({"n_teachers": 3, "votes_per_record": 2}, "n_teachers belongs to pate, and votes_per_"),
+        ({"n_teachers": 3, "votes_per_record": 2}, "votes_per_record belongs to record-votes"),
         ({"method": "pate", "class_weight": "none"}, "class_weight belongs to record-moments"),
     ):
         assert refusal(**PRICE, **fields).startswith(words)
@@ -338,3 +355,9 @@ def test_no_password_is_in_a_message(tmp_path: Path) -> None:
     with pytest.raises(ParameterError) as refused:
         of_options(set_=[f"ledger={DATABASE}", f"ledger={DATABASE}"])
     assert PASSWORD not in text + str(refused.value)
+
+
+@pytest.mark.parametrize(("relation", "scale"), [("add-remove", 0.5), ("replace-one", 1.0)])
+def test_a_choice_is_quoted_at_the_noise_of_its_relation(relation: str, scale: float) -> None:
+    spec = RunSpec.read(private="p", hypotheses="stumps", epsilon=2, relation=relation)
+    assert method_of(spec).quote(Sizes(10)).sigma == scale

@@ -16,15 +16,14 @@ from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs import tables as run_tables
 from secretballot.runs.account import place_of_account
-from secretballot.runs.check import check_tables_of_run
+from secretballot.runs.check import TableCheck
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.methods import method_of
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 from secretballot.runs.run import quote, run
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.stored_records import _UnitCount
 from secretballot.runs.table_match import TableCells
-from secretballot.runs.tables import read_inputs
+from secretballot.runs.tables import RunInputs
 from secretballot.teachers.ensemble import TeacherEnsemble
 
 N, SECRET = 900, "s3cr3t"
@@ -99,11 +98,11 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
     private.loc[[5, 450], "ward"] = [SECRET, ""]
     private["age"] = private["age"].astype(object)
     private.loc[[7, 801], "age"] = SECRET
-    given = method_of(spec_of(tmp_path, private, unit="person")).tables
+    given = spec_of(tmp_path, private, unit="person")
     watch, plain = Watch(), Watch()
-    found = read_inputs(given, watch, tmp_path / "vault")
+    found = RunInputs(given, watch, tmp_path / "vault")
     monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 1)
-    known = read_inputs(given, plain)
+    known = RunInputs(given, plain)
     assert isinstance(found.private, StoredTable)
     X = np.concatenate([block.X for block in found.private.blocks()])
     assert X.tobytes() == known.private.X.tobytes()  # type: ignore[union-attr]
@@ -156,6 +155,18 @@ def test_a_dry_run_looks_at_the_whole_table_and_keeps_nothing(tmp_path: Path) ->
     assert not (tmp_path / "out").exists()
 
 
+def test_a_check_looks_at_a_large_table_block_by_block(tmp_path: Path) -> None:
+    private = people()
+    found = TableCheck(spec_of(tmp_path, private.assign(ward=private["ward"].str.upper())))
+    assert found.rows["private"] == N
+    assert ["column 'ward', 100 %" in str(error) for error in found.stopping] == [True]
+    assert [(one.name, one.strange, one.beyond) for one in found.columns] == [
+        ("ward", 1.0, None),
+        ("age", 0.0, None),
+    ]
+    assert sorted(os.listdir(tmp_path)) == ["private.csv", "public.csv", "test.csv"]
+
+
 def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +180,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
 
     for place in (
         "secretballot.data.stored.TableWriter.finish",
-        "secretballot.runs.methods._learn",
+        "secretballot.learners.training.learner.Learner.fit_labels",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, die)
@@ -225,7 +236,7 @@ def test_python_stores_a_table_once(tmp_path: Path) -> None:
     part = next((folder / "ward=north").iterdir())
     pd.concat([pd.read_parquet(part)] * 2).to_parquet(part, index=False)
     assert store().serial != first.serial
-    with pytest.raises(ParameterError, match="two or more distinct classes"):
+    with pytest.raises(ParameterError, match="two or more distinct values"):
         store(classes=["no"])
     for _ in range(2):  # the second call does not find what the first one refused
         with pytest.raises(DataError, match="does not fit"):
@@ -281,10 +292,10 @@ def test_a_private_file_is_no_public_one_by_whatever_name(
     private = f"file://{tmp_path}/all" if url else tmp_path / "all"
     places = {"evaluate": tmp_path / "test.csv", "private": private, part: one}
     spec = spec_of(tmp_path, publish_metrics=True, **places)
-    with pytest.raises(DataError, match=r"are the same|is the private file"):
+    with pytest.raises(DataError, match="is the private file"):
         run(spec)
     assert not (tmp_path / "out").exists()
-    found = check_tables_of_run(method_of(spec).tables)
+    found = TableCheck(spec)
     assert any("is the private file" in str(error) for error in found.stopping)
 
 
@@ -333,7 +344,7 @@ def test_a_table_that_is_read_into_memory_at_last_is_not_left_on_disk(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("secretballot.runs.methods._learn", killed)
+        patch.setattr("secretballot.learners.training.learner.Learner.fit_labels", killed)
         with pytest.raises(KeyboardInterrupt):
             run(spec)
     vault = tmp_path / "out" / "vault"

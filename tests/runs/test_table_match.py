@@ -2,7 +2,6 @@
 curator alone is told."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,10 @@ import pandas as pd
 import pytest
 
 from secretballot.exceptions import DataError
-from secretballot.runs.check import check_tables_of_run
-from secretballot.runs.progress import Note, Watch
-from secretballot.runs.tables import RunInputs, RunTables, read_inputs
+from secretballot.runs.check import TableCheck
+from secretballot.runs.questions import Note, Watch
+from secretballot.runs.spec import RunSpec
+from secretballot.runs.tables import RunInputs, table_digests
 
 N = 100
 
@@ -29,11 +29,12 @@ def people(rows: int = N) -> pd.DataFrame:
     )
 
 
-def tables(folder: Path, private: pd.DataFrame, public: pd.DataFrame, **more: Any) -> RunTables:
+def spec_of(folder: Path, private: pd.DataFrame, public: pd.DataFrame, **more: Any) -> RunSpec:
     private.to_csv(folder / "private.csv", index=False)
     public.to_csv(folder / "public.csv", index=False)
-    given = {"target": "ill", "classes": ("no", "yes"), **more}
-    return RunTables(folder / "private.csv", folder / "public.csv", **given)
+    files = {name: folder / f"{name}.csv" for name in ("private", "public")}
+    fixed = {"target": "ill", "classes": ("no", "yes"), "epsilon": 1, "delta": 1e-6}
+    return RunSpec.read(**files | fixed | more)
 
 
 def read(
@@ -41,7 +42,7 @@ def read(
 ) -> tuple[RunInputs, Watch]:
     watch = Watch()
     public = people().drop(columns="ill") if public is None else public
-    return read_inputs(tables(folder, private, public, **more), watch), watch
+    return RunInputs(spec_of(folder, private, public, **more), watch), watch
 
 
 def notes_of(watch: Watch) -> list[Note]:
@@ -104,11 +105,12 @@ def test_rare_values_that_the_public_file_has_too_stop_nothing(tmp_path: Path) -
 
 def test_an_accepted_column_goes_on_and_nothing_of_the_run_tells_of_it(tmp_path: Path) -> None:
     public = people().drop(columns="ill")
-    plain = tables(tmp_path, abbreviated(0.4), public)
-    accepting = replace(plain, accept_unseen=("ward",))
+    plain = spec_of(tmp_path, abbreviated(0.4), public)
+    accepting = spec_of(tmp_path, abbreviated(0.4), public, accept_unseen="ward")
     # all that a release is made of, and all that a vault remembers, is the same
-    assert plain.description() == accepting.description()
-    one, other = read_inputs(plain, Watch()), read_inputs(accepting, Watch())
+    assert plain.identity() == accepting.identity()
+    assert table_digests(plain) == table_digests(accepting)
+    one, other = RunInputs(plain, Watch()), RunInputs(accepting, Watch())
     assert (one.private.X == other.private.X).all()
     assert (one.X_public == other.X_public).all()
     assert one.schema == other.schema
@@ -131,8 +133,8 @@ def test_a_check_says_all_that_it_finds_at_once(tmp_path: Path) -> None:
     private.loc[3, "ill"] = "maybe"
     private["note"] = "x"
     private["age"] = (private["age"].astype(int) + 50).astype(str)
-    given = tables(tmp_path, private, people().drop(columns="ill"), unit="person", drop=("void",))
-    check = check_tables_of_run(given)
+    given = spec_of(tmp_path, private, people().drop(columns="ill"), unit="person", drop=("void",))
+    check = TableCheck(given)
     for words in (
         "no column 'person'",
         "1 rows whose label in column 'ill'",
@@ -149,16 +151,16 @@ def test_a_check_says_all_that_it_finds_at_once(tmp_path: Path) -> None:
     assert age.beyond is not None
     assert 0.5 < age.beyond < 1
     assert "1.0" not in repr(ward)
-    assert repr(check) == "TableCheck()"
+    assert repr(check).startswith("<secretballot.runs.check.TableCheck object")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["private.csv", "public.csv"]
 
 
 def test_a_check_of_tables_that_fit_finds_nothing(tmp_path: Path) -> None:
     private = people()
     private["person"] = [f"p{row // 2}" for row in range(N)]
-    given = tables(tmp_path, private, people(30).drop(columns="ill"), unit="person")
-    check = check_tables_of_run(given)
+    given = spec_of(tmp_path, private, people(30).drop(columns="ill"), unit="person")
+    check = TableCheck(given)
     assert check.problem is None
     assert check.units == N // 2
-    assert check.classes == private["ill"].value_counts().to_dict()
+    assert check.class_counts == private["ill"].value_counts().to_dict()
     assert json.loads(json.dumps(check.to_private_json()))["releasable"] is False

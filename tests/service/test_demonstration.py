@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from served_places import TestClient
 
-from secretballot.runs import demo_session
 from secretballot.service import demonstration
 from secretballot.service.app import application
 from secretballot.service.settings import read_settings
@@ -15,7 +14,7 @@ from secretballot.service.settings import read_settings
 def test_the_demonstration_is_asked_with_the_keys_that_it_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo_session, "_QUESTIONS", 30)
+    monkeypatch.setattr(demonstration, "_QUESTIONS", 30)
     keys = demonstration.prepare(tmp_path)
     config = (tmp_path / "service.toml").read_bytes()
     rows = pd.read_csv(tmp_path / "points.csv").head(3)

@@ -22,8 +22,8 @@ from served_places import MARKED_NUMBER, Place, made_place
 from test_answering import QUESTIONS, points
 
 import secretballot as sb
-from secretballot.core.drafts import draft_folder
 from secretballot.core.ledger import sqlite
+from secretballot.drafts import draft_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of a Unix")
 
@@ -141,7 +141,7 @@ def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path: Path, client: ht
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from secretballot.core.drafts import draft_folder
+from secretballot.drafts import draft_folder
 
 with draft_folder(Path(sys.argv[1]), "secretballot-numbers", shared=True) as folder:
     (folder / "counter_7.db").write_bytes(b"")

@@ -174,38 +174,18 @@ def _excess_over_one(step: float, s: float, f: float, order: float, charge: floa
 
 
 def _largest_step(s: float, f: float, order: float, charge: float, guess: float) -> float:
-    """Return the largest step of the log-odds of an answer that floats allow, from a guess."""
-    low, high, below = 0.0, guess if guess > 0 else 1.0, f * math.expm1(-charge)
-    above = _excess_over_one(high, s, f, order, charge)
-    while above < 0:
-        low, below, high = high, above, 2 * high
-        above = _excess_over_one(high, s, f, order, charge)
-    if above == 0:
-        return high
-    # false position, with halving where one end stays (Illinois), or where the upper end is far
-    side = 0
-    for _ in range(200):
-        if high - low <= 1e-13 * high:
-            break
-        far = high > 2 * low and above > 1e3 * -below
-        if far or not (below < 0 and math.isfinite(above)):
-            middle = (low + high) / 2
-        else:
-            middle = (low * above - high * below) / (above - below)
-        if not low < middle < high:
-            break
-        value = _excess_over_one(middle, s, f, order, charge)
-        if value == 0:
-            return middle
-        if value < 0:
-            low, below = middle, value
-            above = above / 2 if side < 0 else above
-            side = -1
-        else:
-            high, above = middle, value
-            below = below / 2 if side > 0 else below
-            side = 1
-    return low
+    """Return about the largest step of the log-odds of an answer that floats allow, from a
+    guess."""
+    # a ledger opens without it, in less time than it takes to load
+    from scipy.optimize import brentq
+
+    def excess(step: float) -> float:
+        return _excess_over_one(step, s, f, order, charge)
+
+    high = guess if guess > 0 else 1.0
+    while excess(high) < 0:
+        high *= 2
+    return float(brentq(excess, 0.0, high, xtol=5e-324, rtol=1e-13))
 
 
 def answer_chances(

@@ -12,7 +12,7 @@ import numpy as np
 from secretballot._validation import check_count, check_probability
 from secretballot.accounting.abstention_table import distance_answered
 from secretballot.accounting.gaussian import gaussian_mu
-from secretballot.accounting.rounding import bisect_down
+from secretballot.accounting.rounding import bisect_down, first_integer
 from secretballot.accounting.table_weights import table_weights
 from secretballot.core.class_games import class_block, likely_renyi
 from secretballot.core.events import (
@@ -428,15 +428,6 @@ def calibrate_vector_sum(
     return _least_noise(delta, budget.delta, _smooth_sigma(budget, squared_sensitivity * count))
 
 
-def _largest_between(fits: Callable[[int], bool], low: int, high: int) -> int:
-    """Return an integer from `low` on that fits, where `high` does not; only one whose price was
-    computed is returned, besides `low`."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
-
-
 def _smooth_sigma(budget: PrivacyBudget, shifts: int) -> float:
     """Return the sigma at which continuous Gaussian noise just keeps the budget, within the
     range of scales."""
@@ -628,7 +619,8 @@ def _sparse_vector(
         scale = _pattern_scale(budget, t, composed, ratio, failure)
     if not math.isfinite(scale):
         return None
-    found = event(scale).changed(threshold=_least_threshold(event(scale), single))
+    threshold = first_integer(lambda w: false_answer(event(scale).changed(threshold=w)) <= single)
+    found = event(scale).changed(threshold=threshold)
     return found if one_of_many(false_answer(found), t) <= failure else None
 
 
@@ -665,16 +657,3 @@ def _pattern_delta(event: SparseStream, epsilon: float, composed: bool) -> float
     losses = (t - 2.0 * np.arange(t + 1)) * loss
     gain = -np.expm1(np.minimum(0.0, epsilon - losses))
     return float(response_weights(t, loss) @ gain)
-
-
-def _least_threshold(event: SparseStream, single: float) -> int:
-    """Return the least integer w at which one query at distance 0 is answered with probability
-    at most `single`."""
-    low, high = 0, math.ceil(100 * (event.threshold_scale + event.query_scale))
-    while low < high:
-        middle = (low + high) // 2
-        if false_answer(event.changed(threshold=middle)) <= single:
-            high = middle
-        else:
-            low = middle + 1
-    return high

@@ -7,14 +7,13 @@ how often the teachers disagree. Here it is one number over a fixed public pool
 released numbers and public settings.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from secretballot._validation import check_count, check_finite, check_probability, shown
+from secretballot._validation import check_count, check_probability
 from secretballot.accounting import SparseStream
+from secretballot.accounting.rounding import first_integer
 from secretballot.core.exponential import least_quotient
 from secretballot.core.streams import false_answer, laplace_above
-from secretballot.exceptions import Parameter, ParameterError
 
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
 
@@ -87,68 +86,9 @@ def quantile_slack(
     """
     n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2
     scale = least_quotient(1, epsilon)
-    estimate = _first_integer(lambda votes: laplace_above(votes, scale) * _ROUNDING <= half)
+    estimate = first_integer(lambda votes: laplace_above(votes, scale) * _ROUNDING <= half)
     # X - Y is symmetric: below at w + stream + 1 is as likely as above at w - stream
-    stream = _first_integer(
+    stream = first_integer(
         lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
     )
     return QuantileSlack(estimate, stream, beta)
-
-
-def choose_max_abstentions(n_queries: int, unstable_share: float, beta: float) -> int:
-    """Return T such that a stream of independent queries outlasts its abstentions, except with
-    probability `beta`.
-
-    Parameters
-    ----------
-    n_queries : int
-        Length of the stream.
-    unstable_share : float
-        Upper bound on the probability that a query abstains, in [0, 1].
-    beta : float
-        Failure probability of the statement.
-
-    Returns
-    -------
-    int
-        B + 1, where B is the smallest integer that Binomial(n_queries, unstable_share) exceeds
-        with probability at most `beta`. One more than B, since the T-th abstention ends the stream.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range.
-
-    Notes
-    -----
-    The tail is the binomial's own. The Chernoff term printed in Bassily, Thakurta, Thakkar 2018,
-    theorem 3.2, promises more than holds. For a stream that asks each point of the pool once, no
-    tail is needed: at most floor(unstable_share * n_points) of them are unstable, and T is one
-    more.
-    """
-    from scipy.stats import binom  # takes half a second, which a ledger need not wait for
-
-    n, chance = check_count("n_queries", n_queries), check_probability("beta", beta)
-    share = check_finite("unstable_share", unstable_share)
-    if not 0 <= share <= 1:
-        raise ParameterError(
-            Parameter("unstable_share"),
-            f" is {shown(unstable_share)}; it must lie between 0 and 1.",
-        )
-    return _first_integer(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
-
-
-def _first_integer(holds: Callable[[int], bool]) -> int:
-    """Return the smallest integer at which `holds`, which stays true once it is."""
-    high = 1
-    while not holds(high - 1):
-        high *= 2
-    low = high // 2  # everything below has failed
-    high -= 1
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -23,7 +23,6 @@ from secretballot.accounting.calibration import (
     estimated_vote_table,
 )
 from secretballot.accounting.stream_recipes import check_answerable, stable_value
-from secretballot.core.events import Pure
 from secretballot.core.exponential import least_quotient
 from secretballot.core.label_games import CHANCE_BITS
 from secretballot.core.mechanisms import (
@@ -35,7 +34,7 @@ from secretballot.core.mechanisms import (
     VoteQuantiles,
     teachers_of,
 )
-from secretballot.core.price import PrivacyBudget, delta_upper
+from secretballot.core.price import PrivacyBudget
 from secretballot.core.types import FloatArray, Guarantee, IntArray, VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
 
@@ -147,7 +146,8 @@ def noisy_votes(
     kind: Literal["labels", "counts"] = "counts" if release == "counts" else "labels"
     check_choice("release", release, ("labels", "counts"))
     if check_choice("noise", noise, ("gaussian", "laplace")) == "laplace":
-        scale = _laplace_scale(budget, shape.shifts)
+        # a part's loss, the least float at this scale, is at most the one that was priced
+        scale = least_quotient(1, calibrate_pure(budget, shape.shifts))
         return NoisyVotes(noise="laplace", scale=scale, release=kind)
     if kind == "counts":
         return NoisyVotes(scale=calibrate_gaussian(budget, shape.shifts), release=kind)
@@ -155,19 +155,6 @@ def noisy_votes(
     if shape.n_classes > 2:
         return NoisyVotes(scale=calibrate_argmax_gaussian(budget, shape.moved))
     return NoisyVotes(scale=calibrate_label_gaussian(budget, shape.moved, teachers))
-
-
-def _laplace_scale(budget: PrivacyBudget, shifts: int) -> float:
-    scale = 1 / calibrate_pure(budget, shifts)
-
-    def keeps(scale: float) -> bool:
-        part = Pure(epsilon=least_quotient(1, scale), count=shifts)
-        return delta_upper([part], budget.epsilon) <= budget.delta
-
-    # a quotient of floats: it is priced before it is used
-    while not keeps(scale):
-        scale *= 1 + 1e-12
-    return scale
 
 
 def table_labels(budget: PrivacyBudget, shape: VoteShape, *, exact: bool = True) -> TableLabels:

@@ -26,3 +26,22 @@ def bisect_down(
         else:
             low = middle
     return high
+
+
+def first_integer(holds: Callable[[int], bool]) -> int:
+    """Return the smallest integer from 0 on at which `holds`, which stays true once it is.
+
+    It was tested at the integer that is returned, and at the one before.
+    """
+    high = 1
+    while not holds(high - 1):
+        high *= 2
+    low = high // 2  # everything below has failed
+    high -= 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

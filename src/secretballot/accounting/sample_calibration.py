@@ -13,7 +13,7 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
-from secretballot.accounting.rounding import bisect_down
+from secretballot.accounting.rounding import bisect_down, first_integer
 from secretballot.accounting.table_calibration import calibrate_stream
 from secretballot.core.events import Sampled, Stream
 from secretballot.core.price import PrivacyBudget, delta_upper
@@ -105,16 +105,13 @@ def largest_sample(
             relabel_epsilon=relabel_epsilon,
         )
 
-    # the price rises with the sample: `low` fits, or is nothing; from `high` + 1 on none does
-    low, high = 0, out_of
-    while low < high:
-        middle = (low + high + 1) // 2
-        if delta_upper([event(middle)], budget.epsilon) <= budget.delta:
-            low = middle
-        else:
-            high = middle - 1
-    if low:
-        return event(low)
+    def is_largest(sampled: int) -> bool:
+        more = sampled + 1
+        return more > out_of or delta_upper([event(more)], budget.epsilon) > budget.delta
+
+    # the price rises with the sample
+    if largest := first_integer(is_largest):
+        return event(largest)
     raise ParameterError(
         f"epsilon {budget.epsilon:g} and delta {budget.delta:g} do not allow one of {out_of}"
         f" records to be sampled and relabelled at {relabel_epsilon:g}; use a larger epsilon, a"

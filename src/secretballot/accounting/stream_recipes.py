@@ -12,6 +12,7 @@ from secretballot.accounting.calibration import (
     calibrate_sparse_vector,
     needed_distance,
 )
+from secretballot.accounting.rounding import first_integer
 from secretballot.accounting.table_calibration import calibrate_abstention_table
 from secretballot.core.events import SparseStream, Stream, TableStream
 from secretballot.core.mechanisms import (
@@ -204,14 +205,7 @@ def stable_value(budget: PrivacyBudget, shape: VoteShape) -> StableValue:
             event = StableValue(scale=scale, threshold=threshold).event(shape)
             return delta_upper([event], budget.epsilon) <= budget.delta
 
-        high = 1
-        while not keeps(high):
-            high *= 2
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if keeps(middle) else (middle, high)
-        return StableValue(scale=scale, threshold=high)
+        return StableValue(scale=scale, threshold=first_integer(keeps))
 
     found = [of_share(share) for share in (0.0, 0.5, 0.9)]
     return min(found, key=lambda one: one.threshold + _USUALLY * one.scale)

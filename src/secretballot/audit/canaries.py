@@ -282,8 +282,8 @@ def audit_canaries(
     delta: float,
     runs: int = 100,
     canaries: int = 1,
-    teachers: int = 10,
-    queries: int = 40,
+    n_teachers: int = 10,
+    n_queries: int = 40,
     release: str = "counts",
     relation: str = "add-remove",
     promise: float | None = None,
@@ -293,9 +293,9 @@ def audit_canaries(
     program: Sequence[str] | None = None,
     work: str | Path = "secretballot-audit",
     keep: bool = False,
-    jobs: int = 1,
+    n_jobs: int = 1,
     timeout: float = 600.0,
-    seed: int | None = None,
+    random_state: int | None = None,
     progress: Progress | None = None,
 ) -> CanaryAudit:
     """Attack a whole ``learn`` with canaries, poisoned teachers and chosen queries.
@@ -308,7 +308,7 @@ def audit_canaries(
         Runs, each in a process of its own.
     canaries : int
         Canaries in each run: 1 reaches the whole price, more share it.
-    teachers, queries : int
+    n_teachers, n_queries : int
         Of each run.
     release : {"counts", "labels"}
     relation : {"add-remove", "replace-one"}
@@ -321,7 +321,7 @@ def audit_canaries(
         Chance that the bound is not above the truth.
     options : sequence of str
         Further words of the command.
-    program, work, keep, jobs, timeout, seed, progress
+    program, work, keep, n_jobs, timeout, random_state, progress
         As in `audit_release`.
 
     Returns
@@ -340,27 +340,27 @@ def audit_canaries(
     check_positive("epsilon", epsilon)
     task = CanaryTask(
         check_count("canaries", canaries),
-        check_count("teachers", teachers, minimum=2),
-        check_count("queries", queries),
+        check_count("n_teachers", n_teachers, minimum=2),
+        check_count("n_queries", n_queries),
         release,
         relation,
     )
     if not task.queries_each >= 1:
         raise ParameterError(
-            f"{queries} queries are too few for {canaries} canaries; ask more of them."
+            f"{n_queries} queries are too few for {canaries} canaries; ask more of them."
         )
     start = tuple(program or (sys.executable, "-m", "secretballot"))
     words = (*_learn_command(task, epsilon, delta), *options)
     # 2. the runs
     folder = Path(work)
     described = {"program": start, "words": words, "task": asdict(task)}
-    work_folder = WorkFolder(folder, described, n_runs, seed, coins_per_run=canaries)
+    work_folder = WorkFolder(folder, described, n_runs, random_state, coins_per_run=canaries)
     task.write_public(folder / "public.csv")
     experiment = Experiment(
         start, words, _table_writer(task, folder, work_folder.coins), "out/release", timeout
     )
     trials = run_trials(
-        experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None)
+        experiment, work_folder, jobs=n_jobs, progress=progress or (lambda done, total: None)
     )
     # 3. every canary is guessed from the answers of its own run
     scores = np.concatenate(

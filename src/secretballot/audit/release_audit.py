@@ -198,9 +198,9 @@ def audit_release(
     program: Sequence[str] | None = None,
     work: str | Path = "secretballot-audit",
     keep: bool = False,
-    jobs: int = 1,
+    n_jobs: int = 1,
     timeout: float = 600.0,
-    seed: int | None = None,
+    random_state: int | None = None,
     progress: Progress | None = None,
 ) -> ReleaseAudit:
     """Run a command on two neighbouring inputs, many times each, and attack what it releases.
@@ -243,12 +243,12 @@ def audit_release(
         the same one.
     keep : bool
         Whether to leave it in place at the end.
-    jobs : int
+    n_jobs : int
         Runs at the same time.
     timeout : float
         Seconds for one run.
-    seed : int, optional
-        Of the random draws.
+    random_state : int, optional
+        Seed of which input each run gets.
     progress : callable, optional
         Told how many runs are finished, of how many.
 
@@ -272,7 +272,7 @@ def audit_release(
     words = shlex.split(command) if isinstance(command, str) else list(command)
     n_runs = check_count("runs", runs, minimum=_LEAST_RUNS)
     alpha = 1 - check_probability("confidence", confidence)
-    check_count("jobs", jobs)
+    check_count("n_jobs", n_jobs)
     check_positive("timeout", timeout)
     if (neighbour is None) == (change is None):
         raise ParameterError(
@@ -302,7 +302,7 @@ def audit_release(
         "change": change,
         "row": row,
     }
-    work_folder = WorkFolder(folder, described, n_runs, seed)
+    work_folder = WorkFolder(folder, described, n_runs, random_state)
     differing = _files_of_worlds(
         folder, Path(private), neighbour, change, row, _value_of(words, "--target")
     )
@@ -316,7 +316,7 @@ def audit_release(
     )
     # 3. the runs; an interruption leaves the work folder, so that the audit can go on
     trials = run_trials(
-        experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None)
+        experiment, work_folder, jobs=n_jobs, progress=progress or (lambda done, total: None)
     )
     promise = _allowed_promise(trials, change, steps, epsilon, delta)
     found = audit_trials(shlex.join(words), trials, coins, promise, alpha=alpha)

@@ -23,7 +23,7 @@ import numpy as np
 
 from secretballot._typing import BoolArray
 from secretballot.audit.observation import Fields, observed_files, observed_text
-from secretballot.core.drafts import write_file
+from secretballot.drafts import write_file
 from secretballot.exceptions import DataError, ParameterError
 
 #: What is observed apart: what everybody sees, what the curator sees, and how long it took.

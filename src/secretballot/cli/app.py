@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
-import typer.core
 
 from secretballot.cli import (
     audit,
@@ -25,9 +24,10 @@ from secretballot.cli import (
     verify,
 )
 from secretballot.cli.outcome import EXIT_CODES, guarded
+from secretballot.cli.screens import Group, group, verb
 
 
-class Program(typer.core.TyperGroup):
+class Program(Group):
     """The group of verbs; it turns every way to end into an exit code."""
 
     def main(
@@ -40,8 +40,7 @@ class Program(typer.core.TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run the verb that the words name and leave with its exit code."""
-        # Without any word somebody looks for help, and has made no mistake.
-        words = list(sys.argv[1:] if args is None else args) or ["--help"]
+        words = list(sys.argv[1:] if args is None else args)
         run = partial(
             super().main,
             words,
@@ -79,16 +78,13 @@ def _fill_closed_places() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
-app = typer.Typer(
-    cls=Program,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EXIT_CODES,
+app = group(
+    "secretballot", "Learn publishable models from private labels.", cls=Program, epilog=EXIT_CODES
 )
 
 
-def _print_version(shown: bool) -> None:
-    if shown:
+def _print_version(asked: bool) -> None:
+    if asked:
         from importlib.metadata import version
 
         typer.echo(f"secretballot {version('secretballot')}")
@@ -99,31 +95,24 @@ def _print_version(shown: bool) -> None:
 def program(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Say the version and leave."
-        ),
+        typer.Option(callback=_print_version, is_eager=True, help="Print the version, and exit."),
     ] = False,
 ) -> None:
-    """Learn publishable models from private labels."""
+    """Take the options of the program itself."""
 
 
-_BEFORE, _LEARN = "Before anything is spent", "Learn and publish"
-_USE, _OPERATE = "Use a release", "Operate"
-for _verb, _panel in (
-    (plan.plan, _BEFORE),
-    (check.check, _BEFORE),
-    (learn.learn, _LEARN),
-    (learn.label, _LEARN),
-    (sign.sign, _LEARN),
-    (predict.predict, _USE),
-    (evaluate.evaluate, _USE),
-    (verify.verify, _USE),
-):
-    app.command(epilog=EXIT_CODES, rich_help_panel=_panel)(_verb)
-app.add_typer(ledger.app, name="ledger", rich_help_panel=_OPERATE)
-app.add_typer(serve.app, name="serve", rich_help_panel=_OPERATE)
-app.add_typer(audit.app, name="audit", rich_help_panel=_OPERATE)
-app.command(epilog=EXIT_CODES, rich_help_panel=_OPERATE)(demo.demo)
+_PANELS = {
+    "Before anything is spent": (plan.plan, check.check),
+    "Learn and publish": (learn.learn, learn.label, sign.sign),
+    "Use a release": (predict.predict, evaluate.evaluate, verify.verify),
+    "Operate": (ledger.app, serve.app, audit.app, demo.demo),
+}
+for _panel, _verbs in _PANELS.items():
+    for _verb in _verbs:
+        if isinstance(_verb, typer.Typer):
+            app.add_typer(_verb, rich_help_panel=_panel)
+        else:
+            verb(app, _panel)(_verb)
 
 
 def main() -> None:

@@ -2,223 +2,156 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from secretballot._validation import RecordChange, Relation, ReleaseKind
-from secretballot.cli.outcome import EXIT_CODES, FOUND, print_json, say
+from secretballot.cli.outcome import FOUND, print_json, say
+from secretballot.cli.screens import group, verb, words
 from secretballot.cli.settings import AsJson
 
 if TYPE_CHECKING:
     from secretballot.audit import CanaryAudit, ReleaseAudit
 
+app = group("audit", "Attack releases, to find more leakage than certified.")
 
-app = typer.Typer(
-    help=("Attack releases: certified lower bounds on epsilon, beside what was promised."),
-    epilog=EXIT_CODES,
-    no_args_is_help=False,
-)
-
-
-Runs = Annotated[
-    int, typer.Option("--runs", metavar="N", help="Runs in all, half of them on each side.")
-]
+Runs = Annotated[int, typer.Option(metavar="N", help="Runs in all, half of them on each side.")]
 Confidence = Annotated[
-    float, typer.Option("--confidence", help="Chance that a bound is not above the truth.")
+    float, typer.Option(metavar="C", help="Probability that a bound is not above the truth.")
 ]
-Jobs = Annotated[int, typer.Option("--n-jobs", metavar="N", help="Runs at the same time.")]
+Jobs = Annotated[int, typer.Option(metavar="N", help="Runs at the same time.")]
 Work = Annotated[
-    Path,
-    typer.Option("--work", metavar="DIR", help="Private folder of the audit; deleted at the end."),
+    Path, typer.Option(metavar="DIR", help="Private folder of the audit; deleted at the end.")
 ]
-Keep = Annotated[bool, typer.Option("--keep", help="Leave the work folder in place.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep the work folder.")]
 Seed = Annotated[
     int | None,
-    typer.Option(
-        "--random-state",
-        metavar="N",
-        help="Random seed of which input each run gets; fresh by default.",
-    ),
+    typer.Option(metavar="N", help="Seed of which input each run gets; fresh by default."),
 ]
 Program = Annotated[
-    str | None,
-    typer.Option("--program", metavar="WORDS", help="What to start in place of this program."),
+    str | None, typer.Option(metavar="COMMAND", help="What to start in place of this program.")
 ]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds for one run.")]
+Timeout = Annotated[float, typer.Option(metavar="S", help="Seconds for one run.")]
 
 
-@app.command(epilog=EXIT_CODES)
+@verb(app)
 def release(
+    context: typer.Context,
     command: Annotated[
         list[str],
         typer.Argument(metavar="-- COMMAND", help="The command to attack, without `secretballot`."),
     ],
     private: Annotated[
-        Path,
-        typer.Option("--private", metavar="FILE", help="The private file, as COMMAND names it."),
+        Path, typer.Option(metavar="FILE", help="The private file, as COMMAND names it.")
     ],
     neighbour: Annotated[
-        Path | None,
-        typer.Option(
-            "--neighbour", metavar="FILE", help="The neighbouring file, for the second world."
-        ),
+        Path | None, typer.Option(metavar="FILE", help="The neighbouring private file.")
     ] = None,
     change: Annotated[
         RecordChange | None,
-        typer.Option("--change", help="In place of a neighbour: what to do to one record."),
+        typer.Option(
+            metavar="HOW",
+            help=f"Instead of --neighbour, what to do to one record: {words(RecordChange)}.",
+        ),
     ] = None,
-    row: Annotated[int, typer.Option("--row", metavar="N", help="Which record, from 0.")] = 0,
+    row: Annotated[int, typer.Option(metavar="N", help="Which record, from 0.")] = 0,
     runs: Runs = 60,
     confidence: Confidence = 0.99,
     steps: Annotated[
         int | None,
-        typer.Option(
-            "--steps",
-            metavar="K",
-            help="Steps of the certificate's relation between the two inputs.",
-        ),
+        typer.Option(metavar="K", help="Records by which the two inputs differ, if not one."),
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="The promise, in place of the certificate's.")
+        float | None, typer.Option(metavar="E", help="Guarantee instead of the certificate's.")
     ] = None,
-    delta: Annotated[float | None, typer.Option("--delta", help="Likewise.")] = None,
+    delta: Annotated[float | None, typer.Option(metavar="D", help="Likewise.")] = None,
     released: Annotated[
         str | None,
-        typer.Option(
-            "--released",
-            metavar="DIR",
-            help="Folder to observe; the release of COMMAND by default.",
-        ),
+        typer.Option(metavar="DIR", help="Folder to observe; by default COMMAND's release."),
     ] = None,
     program: Program = None,
     work: Work = Path("secretballot-audit"),
     keep: Keep = False,
-    jobs: Jobs = 1,
+    n_jobs: Jobs = 1,
     timeout: Timeout = 600.0,
-    seed: Seed = None,
+    random_state: Seed = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a command on two neighbouring inputs, many times, and attack all that it releases.
 
-    Every run has a fresh process and folder. A third of the runs choose the field that tells the
-    inputs apart; the others certify a lower bound on epsilon, which must not exceed the
-    certificate's. An interrupted audit goes on when the same command is repeated.
+    Every run has a fresh process and folder. A third of the runs choose the field that
+    distinguishes the inputs best; the others certify a lower bound on epsilon, which must not
+    exceed the certificate's. Repeat the command to resume an interrupted audit.
 
-    \b
-    Example: secretballot audit release --private patients.csv --change drop --
-             learn patients.csv public.csv --target ill --classes no,yes
-             --epsilon 1 --delta 1e-6 --ledger own
+    Example: secretballot audit release --private patients.csv --change drop -- learn patients.csv
+    public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6 --ledger own
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.audit.release_audit import audit_release
-    from secretballot.cli.console import watching
 
-    with watching() as watch:
-        watch.step("Running the command")
-        found = audit_release(
-            command,
-            private,
-            neighbour=neighbour,
-            change=change,
-            row=row,
-            runs=runs,
-            confidence=confidence,
-            steps=steps,
-            epsilon=epsilon,
-            delta=delta,
-            released=released,
-            program=None if program is None else shlex.split(program),
-            work=work,
-            keep=keep,
-            jobs=jobs,
-            timeout=timeout,
-            seed=seed,
-            progress=watch.progress,
-        )
-    _print_finding(found, as_json=as_json)
+    _audit(context, audit_release, "Running the command")
 
 
-@app.command(epilog=EXIT_CODES)
+@verb(app)
 def canaries(
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Price at which `learn` runs.")] = 4.0,
-    delta: Annotated[float, typer.Option("--delta", help="Likewise.")] = 1e-6,
+    context: typer.Context,
+    epsilon: Annotated[float, typer.Option(metavar="E", help="Price at which `learn` runs.")] = 4.0,
+    delta: Annotated[float, typer.Option(metavar="D", help="Likewise.")] = 1e-6,
     promise: Annotated[
         float | None,
-        typer.Option(
-            "--promise",
-            metavar="E",
-            help="Judge by this epsilon: would a smaller promise be refuted?",
-        ),
+        typer.Option(metavar="E", help="Judge by this epsilon: would a smaller one be refuted?"),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", metavar="N", help="Runs of `learn`.")] = 100,
-    per_run: Annotated[
-        int, typer.Option("--canaries", metavar="M", help="Canaries in each run.")
-    ] = 1,
-    teachers: Annotated[
-        int, typer.Option("--teachers", metavar="K", help="Teachers of each run.")
-    ] = 10,
-    queries: Annotated[
-        int, typer.Option("--queries", metavar="L", help="Queries of each run.")
-    ] = 40,
-    release: Annotated[ReleaseKind, typer.Option(help="What the runs release.")] = "counts",
+    runs: Annotated[int, typer.Option(metavar="N", help="Runs of `learn`.")] = 100,
+    canaries: Annotated[int, typer.Option(metavar="M", help="Canaries in each run.")] = 1,
+    n_teachers: Annotated[int, typer.Option(metavar="K", help="Teachers of each run.")] = 10,
+    n_queries: Annotated[int, typer.Option(metavar="L", help="Queries of each run.")] = 40,
+    release: Annotated[
+        ReleaseKind,
+        typer.Option(metavar="WHAT", help=f"What the runs release: {words(ReleaseKind)}."),
+    ] = "counts",
     relation: Annotated[
-        Relation, typer.Option(help="The change that is protected.")
+        Relation,
+        typer.Option(metavar="NAME", help=f"The change that is protected: {words(Relation)}."),
     ] = "add-remove",
     share: Annotated[
-        float,
-        typer.Option("--share", help="Share of the canaries that are guessed, the surest first."),
+        float, typer.Option(metavar="P", help="Share of canaries to guess, the surest first.")
     ] = 1.0,
     confidence: Confidence = 0.99,
     program: Program = None,
     work: Work = Path("secretballot-audit"),
     keep: Keep = False,
-    jobs: Jobs = 1,
+    n_jobs: Jobs = 1,
     timeout: Timeout = 600.0,
-    seed: Seed = None,
+    random_state: Seed = None,
     as_json: AsJson = False,
 ) -> None:
     """Attack a whole `learn` with canaries, poisoned teachers and queries of the attacker's choice.
 
-    All data are made here. A canary is a record that is there with probability one half; its
-    teacher's vote shows in the answers. One canary a run reaches the whole price; many share it, so
-    that few runs can tell something.
+    All data are made here. A canary is a record that is present with probability one half; its
+    teacher's vote shows in the answers. One canary a run reaches the whole price; with several in
+    a run, few runs suffice.
 
-    \b
-    Example: secretballot audit canaries --epsilon 8 --promise 0.8 --runs 200
-             --jobs 2
+    Example: secretballot audit canaries --epsilon 8 --promise 0.8 --runs 200 --n-jobs 2
     """
-    # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.audit.canaries import audit_canaries
+
+    _audit(context, audit_canaries, "Running learn")
+
+
+def _audit(context: typer.Context, attack: Any, step: str) -> None:
+    """Attack with the options that were given, print what was found, and end with its code."""
     from secretballot.cli.console import watching
 
+    given = dict(context.params)
+    as_json, program = given.pop("as_json"), given.pop("program")
     with watching() as watch:
-        watch.step("Running learn")
-        found = audit_canaries(
-            epsilon=epsilon,
-            delta=delta,
-            promise=promise,
-            runs=runs,
-            canaries=per_run,
-            teachers=teachers,
-            queries=queries,
-            release=release,
-            relation=relation,
-            share=share,
-            confidence=confidence,
+        watch.step(step)
+        found: CanaryAudit | ReleaseAudit = attack(
+            **given,
             program=None if program is None else shlex.split(program),
-            work=work,
-            keep=keep,
-            jobs=jobs,
-            timeout=timeout,
-            seed=seed,
             progress=watch.progress,
         )
-    _print_finding(found, as_json=as_json)
-
-
-def _print_finding(found: "CanaryAudit | ReleaseAudit", *, as_json: bool) -> None:
-    """Print what an audit found, and end with the code of a finding if there is one."""
     if as_json:
         print_json(found.to_json())
     else:

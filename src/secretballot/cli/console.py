@@ -1,16 +1,14 @@
 """What a person sees while a verb works, on standard error: notes and, on a terminal, progress."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TextColumn,
@@ -18,13 +16,13 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from secretballot.runs.progress import Caution, Note, Watch
+    from secretballot.runs.questions import Caution, Note, Watch
 
 
 @contextmanager
 def watching() -> Iterator["Watch"]:
     """Give a watch that shows notes, and progress where standard error is a terminal."""
-    from secretballot.runs.progress import Watch
+    from secretballot.runs.questions import Watch
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
@@ -34,28 +32,33 @@ def watching() -> Iterator["Watch"]:
         with suppress(OSError):
             console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
 
-    def ask(caution: "Caution") -> bool:
-        # only somebody who sees the question and can type an answer is asked
+    def ask(questions: "list[Caution]") -> "dict[Caution, str]":
+        # only somebody who sees the questions and can type an answer is asked
+        answers: dict[Caution, str] = {}
         if not (console.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
-            return False
-        console.print(f"{'curator only' if caution.private else 'caution'}: {caution.text}")
-        return typer.confirm("Go on all the same?", err=True)
-
-    def ask_total(caution: "Caution") -> str | None:
-        if not (console.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
-            return None
-        console.print(f"caution: {caution.text}")
-        return str(typer.prompt("Limit of all releases, as epsilon,delta", err=True))
+            return answers
+        s = "s" if len(questions) > 1 else ""
+        console.print(f"{len(questions)} question{s} before anything is spent:")
+        for number, one in enumerate(questions, start=1):
+            console.print(f"{number} {'curator only: ' if one.private else ''}{one.text}")
+        for number, one in enumerate(questions, start=1):
+            if one.name == "total":
+                answers[one] = typer.prompt(f"{number} Limit, as epsilon,delta", err=True)
+            elif typer.confirm(f"{number} Go on all the same?", err=True):
+                answers[one] = "yes"
+            else:
+                break
+        return answers
 
     # a bar that is switched off still ends with an empty line in some versions of rich
     if not console.is_terminal:
-        yield Watch(tell=tell, ask=ask, ask_total=ask_total)
+        yield Watch(tell=tell, ask=ask)
         return
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
@@ -63,22 +66,16 @@ def watching() -> Iterator["Watch"]:
         def step(text: str) -> None:
             for task in bar.task_ids:
                 bar.remove_task(task)
-            bar.add_task(text, total=None)
+            bar.add_task(text, total=None, count="")
 
         def progress(done: int, total: int) -> None:
-            bar.update(bar.task_ids[-1], completed=done, total=total)
+            bar.update(bar.task_ids[-1], completed=done, total=total, count=f"{done:,}/{total:,}")
 
-        def without_bar(asked: Callable[["Caution"], Any], caution: "Caution") -> Any:
+        def without_bar(questions: "list[Caution]") -> "dict[Caution, str]":
             bar.stop()
             try:
-                return asked(caution)
+                return ask(questions)
             finally:
                 bar.start()
 
-        yield Watch(
-            step=step,
-            progress=progress,
-            tell=tell,
-            ask=partial(without_bar, ask),
-            ask_total=partial(without_bar, ask_total),
-        )
+        yield Watch(step=step, progress=progress, tell=tell, ask=without_bar)

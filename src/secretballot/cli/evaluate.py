@@ -1,23 +1,15 @@
 """`secretballot evaluate`: models on a public labelled table, and releases side by side."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from secretballot._places import place_of
-from secretballot.cli.metrics_lines import print_metrics, print_no_better, share_text
 from secretballot.cli.outcome import print_json, say
 from secretballot.cli.settings import AsJson
+from secretballot.cli.texts import show
 from secretballot.runs.spec import words_of
-
-if TYPE_CHECKING:
-    from secretballot.report.metrics import PairedDifference
-    from secretballot.runs.evaluate import EvaluatedRelease, Evaluation
-
-
-_LABEL = 18  # columns of the words before the values
 
 
 def evaluate(
@@ -31,24 +23,26 @@ def evaluate(
     target: Annotated[
         str | None,
         typer.Option(
-            "--target",
             metavar="COL[,COL...]",
-            help="Column of the table to compare with; by default as the release says.",
+            help="Column of TABLE to compare with; by default the one that the release names.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure models on a public labelled table, and compare their releases.
+    """Measure models on a public labelled table, or compare releases.
 
-    Every release is verified first. Students are compared with the first one row by row, so the
-    interval of a difference is narrower than the intervals of each suggest. Without a table prices
-    and guarantees alone are compared. Rows of the private file are refused where the folder of the
-    run says which file that is.
+    Every release is verified first. Several students are compared with the first one row by row,
+    which tells them apart better than their separate intervals do. Without TABLE only prices and
+    guarantees are compared.
 
-    \b
+    TABLE must be public, since the figures are exact. Where the private file of a run is still in
+    its place, TABLE is refused if it holds more rows of it than chance explains; a few are not
+    noticed.
+
     Example: secretballot evaluate first second test.csv
     """
     from secretballot.cli.console import watching
+    from secretballot.report.certificate.plan_checks import total_price
     from secretballot.runs.evaluate import evaluate as evaluate_releases
     from secretballot.runs.evaluate import is_table
 
@@ -60,96 +54,12 @@ def evaluate(
         found = evaluate_releases(releases, table, words_of(target) if target else ())
     if as_json:
         print_json(found.to_json())
-    elif len(found.releases) == 1 and found.releases[0].metrics is not None:
-        print_no_better(found.releases[0].metrics)
-        print_metrics(found.releases[0].metrics)
-        if found.caution is not None:
-            say(f"caution: {found.caution}")
+        return
+    if len(found.releases) == 1 and found.releases[0].metrics is not None:
+        show("metrics", found.releases[0].metrics)
     else:
-        _print_lines(found)
-
-
-def _print_lines(found: "Evaluation") -> None:
-    """Print the comparison for a person: a column for each release, by letters."""
-    letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found.releases))]
-    for letter, release in zip(letters, found.releases, strict=True):
-        print_no_better(release.metrics, f"{letter} is ")
-    for letter, release in zip(letters, found.releases, strict=True):
-        say(f"{letter:<3}{release.path}")
-    rows = [
-        ("", letters),
-        *((words, [tell(release) for release in found.releases]) for words, tell in _LINES),
-    ]
-    if found.differences:
-        rows += [(words, [tell(release) for release in found.releases]) for words, tell in _METRICS]
-        for name in ("accuracy", "balanced_accuracy"):
-            # differences are from the first release, whose own cell stays empty
-            told = [_difference_text(getattr(one, name)) for one in found.differences]
-            rows.append((f"{name.split('_')[0]} less A's", ["", *(text for text, _ in told)]))
-            rows.append(("  95 %, paired", ["", *(text for _, text in told)]))
-    width = max(len(cell) for _, cells in rows for cell in cells) + 2
-    for words, cells in rows:
-        say(f"{words:<{_LABEL}}{''.join(f'{cell:<{width}}' for cell in cells)}".rstrip())
+        letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found.releases))]
+        prices = ["{:g}, {:g}".format(*total_price(one.certificate)) for one in found.releases]
+        show("comparison", found, letters, prices)
     if found.caution is not None:
         say(f"caution: {found.caution}")
-
-
-def _difference_text(found: "PairedDifference") -> tuple[str, str]:
-    """Return a difference, and its interval."""
-    low, high = found.interval.low, found.interval.high
-    return f"{found.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"
-
-
-def _price_text(release: "EvaluatedRelease") -> str:
-    from secretballot.report.certificate.plan_checks import total_price
-
-    epsilon, delta = total_price(release.certificate)
-    return f"{epsilon:g}, {delta:g}"
-
-
-def _spent_text(release: "EvaluatedRelease") -> str:
-    account = release.certificate["composition"]
-    spent, budget = (account.get(name) or {} for name in ("spent_after", "budget"))
-    if "epsilon" not in spent or "epsilon" not in budget:
-        return "-"
-    return f"epsilon {spent['epsilon']:g} of {budget['epsilon']:g}"
-
-
-def _size_text(release: "EvaluatedRelease") -> str:
-    size = release.student_bytes
-    return "-" if size is None else f"{size:,} bytes"
-
-
-def _of_metrics(name: str) -> Callable[["EvaluatedRelease"], str]:
-    return lambda release: share_text(getattr(release.metrics, name))
-
-
-def _interval_text(release: "EvaluatedRelease") -> str:
-    interval: Any = getattr(release.metrics, "accuracy_interval", None)
-    return f"{interval.low:.4f} to {interval.high:.4f}"
-
-
-def _recall_text(release: "EvaluatedRelease") -> str:
-    classes: Any = getattr(release.metrics, "classes", ())
-    return " ".join(f"{one.name}: {share_text(one.recall)}" for one in classes[:4])
-
-
-_LINES: tuple[tuple[str, Callable[["EvaluatedRelease"], str]], ...] = (
-    ("epsilon, delta", _price_text),
-    ("for each", lambda one: str(one.certificate["unit"])),
-    ("relation", lambda one: str(one.certificate["relation"])),
-    ("dataset", lambda one: str(one.certificate["composition"]["dataset"])),
-    ("spent after it", _spent_text),
-    ("method", lambda one: one.method),
-    ("teachers", lambda one: f"{one.certificate['released'].get('n_teachers') or '-'}"),
-    ("answers", lambda one: f"{one.certificate['released'].get('answered') or '-'}"),
-    ("student", _size_text),
-)
-_METRICS: tuple[tuple[str, Callable[["EvaluatedRelease"], str]], ...] = (
-    ("accuracy", _of_metrics("accuracy")),
-    ("  Wilson, 95 %", _interval_text),
-    ("majority", _of_metrics("majority_accuracy")),
-    ("balanced", _of_metrics("balanced_accuracy")),
-    ("ROC area", _of_metrics("auc")),
-    ("recall", _recall_text),
-)

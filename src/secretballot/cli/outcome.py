@@ -31,14 +31,15 @@ from secretballot.exceptions import (
 DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
 NOT_VERIFIED, NOT_CONFIRMED, FOUND, FAILED, INTERRUPTED = 4, 5, 6, 7, 130
 
-#: What the exit codes mean, for the help texts.
+#: What the exit codes mean, for the help text.
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a defect of the program, 2 bad input or an unanswered question, "
-    "3 budget refused, 4 certificate does not verify, 5 the second program "
-    "can neither confirm nor refuse it, "
-    "6 audit found a violation, 7 memory, disk, database or sampler failed: repeat the command, it "
-    "is charged once, 130 interrupted."
+    "Exit codes: 0 done, 1 a defect of the program, 2 bad input or an unanswered question,"
+    " 3 budget refused or queries answered in part, 4 the certificate does not verify,"
+    " 5 the second program is undecided, 6 an audit found a violation, 7 memory, disk, database,"
+    " network or sampler failed: repeat the command, it is charged once, 130 interrupted."
 )
+#: Options of the verb that runs.
+VERB_OPTIONS: set[str] = set()
 
 # typer bundles click or depends on it, according to its version; either way its bad parameter is a
 # usage error.
@@ -80,21 +81,25 @@ class Failure:
     parameter: str | None = None
 
 
+def option_of(name: str) -> str:
+    """Return the option of a setting."""
+    return f"--{name.replace('_', '-')}"
+
+
 def as_options(error: SecretBallotError) -> str:
-    """Return the message of an error with options where it names parameters that have one:
-    ``epsilon`` becomes ``--epsilon``, and a value for a setting without an option ``--set``.
+    """Return the message of an error with options where it names parameters of which the verb has
+    one: ``epsilon`` becomes ``--epsilon``, and a value for a setting without an option ``--set``.
     Text stays as it is, whatever names are quoted in it."""
-    from secretballot.cli.settings import option_of, options
     from secretballot.runs.spec import groups
 
     def part_of(part: str | Parameter | Argument) -> str:
-        if isinstance(part, Argument) and part.name in groups().keys() - options():
-            return f"--set {part.name}={part.value}"
-        if isinstance(part, str) or part.name not in options():
-            return str(part)
-        option = option_of(part.name)
-        is_flag = isinstance(part, Argument) and part.value is True
-        return option if isinstance(part, Parameter) or is_flag else f"{option} {part.value}"
+        if isinstance(part, str):
+            return part
+        option, value = option_of(part.name), getattr(part, "value", None)
+        if option in VERB_OPTIONS:
+            return option if value is None or value is True else f"{option} {value}"
+        is_setting = "--set" in VERB_OPTIONS and part.name in groups()
+        return f"--set {part.name}={value}" if is_setting and value is not None else str(part)
 
     return "".join(map(part_of, error.parts))
 
@@ -115,10 +120,7 @@ def _failure_of(error: BaseException) -> Failure:
         if isinstance(error, kind):
             return Failure(as_options(error), word, code, error.parameter)
     if isinstance(error, _ClickError):
-        # lists choices on lines of their own
-        words = str(getattr(error, "format_message", lambda: error)())
-        sentence = _usage_sentence(" ".join(words.split()), _value_given(error))
-        return Failure(sentence, "usage", BAD_INPUT)
+        return Failure(_usage_sentence(error), "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return Failure("Interrupted; repeat the same command to go on.", "interrupted", INTERRUPTED)
     if isinstance(error, MemoryError):
@@ -132,11 +134,12 @@ def _failure_of(error: BaseException) -> Failure:
     return Failure(_defect_sentence(error), "defect", DEFECT)
 
 
-def _usage_sentence(words: str, given: str | None) -> str:
-    """Return what the parser of the command line says; of a value that cannot be, as we say it.
-
-    The parser has a library check values, whose sentences differ between its versions.
-    """
+def _usage_sentence(error: Any) -> str:
+    """Return what the parser of the command line says; of an option that is none, or a value that
+    cannot be, as we say it, since its sentences differ between versions."""
+    if type(error).__name__ == "NoSuchOption":
+        return _no_option_sentence(error)
+    words = " ".join(str(getattr(error, "format_message", lambda: error)()).split())
     found = _BAD_VALUE.fullmatch(words)
     if found is None:
         return words
@@ -145,32 +148,32 @@ def _usage_sentence(words: str, given: str | None) -> str:
     if choice is not None:
         allowed = choice["allowed"].replace("'", "")
         return f"{option} is {choice['given']}; it must be one of {allowed}."
-    if given is None:  # of our own sentences, and of a library that keeps the value to itself
-        quoted = _QUOTED.match(reason)
-        given = quoted[1] if quoted else None
-    is_given = "" if given is None else f" is {shown(given)}; it"
+    # newer parsers keep the value apart, older ones begin with it
+    errors = getattr(error.__cause__, "errors", None)
+    given = errors()[0]["input"] if callable(errors) else "".join(reason.split("'")[1:2])
+    is_given = f" is {shown(given)}; it" if given and isinstance(given, str) else ""
     for word, rule in _KINDS_OF_NUMBER.items():
         if word in reason.casefold():
             return f"{option}{is_given} must be {rule}."
-    if given is None:
-        return words
-    return f"{option}{is_given} cannot be used; see --help for what it may be."
+    return words
 
 
-def _value_given(error: BaseException) -> str | None:
-    """Return the text that a library could not make a value of, None where it does not say."""
-    errors = getattr(error.__cause__, "errors", None)
-    found = errors() if callable(errors) else None
-    try:
-        value = found[0]["input"] if found else None
-    except (LookupError, TypeError):
-        return None
-    return value if isinstance(value, str) else None
+def _no_option_sentence(error: Any) -> str:
+    """Return that there is no such option, and which was meant: maybe a setting without one."""
+    from secretballot.runs.spec import groups, nearest
+
+    given = error.option_name
+    known = {word for one in error.ctx.command.params for word in one.opts}
+    ways = {word.lstrip("-").replace("-", "_"): word for word in known if word.startswith("--")}
+    if "--set" in known:
+        ways = {name: f"--set {name}=VALUE" for name in groups()} | ways
+    meant = nearest(given.lstrip("-").replace("-", "_"), ways)
+    ending = "see --help" if meant is None else f"did you mean {ways[meant]}"
+    return f"There is no option {given}; {ending}{'.' if meant is None else '?'}"
 
 
 _BAD_VALUE = re.compile(r"Invalid value for '(?P<option>[\w-]+)(?::[^']*)?': (?P<reason>.*)")
 _NO_CHOICE = re.compile(r"(?P<given>'.*?') is not one of (?P<allowed>'.*')\.")
-_QUOTED = re.compile(r"'(.*?)'")
 _KINDS_OF_NUMBER = {
     "integer": "an integer, such as 3",
     "number": "a number, such as 0.5",
@@ -219,6 +222,15 @@ def _write_out() -> None:
 def say(text: str, *, keep: str = "") -> None:
     """Print text for a person; control characters in names are written out, but those to keep."""
     print(without_controls(text, keep=keep))
+
+
+def answer(as_json: bool, document: Mapping[str, Any], *lines: str) -> None:
+    """Print what a verb found: an object for machines, or lines for a person."""
+    if as_json:
+        print_json(document)
+    else:
+        for line in lines:
+            say(line)
 
 
 def print_json(document: Mapping[str, Any]) -> None:

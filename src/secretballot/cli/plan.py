@@ -1,39 +1,46 @@
 """`secretballot plan`: what a budget will buy, before any private file is touched."""
 
+import csv
+import io
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from secretballot._places import place_of
-from secretballot.cli.outcome import print_json, say
-from secretballot.cli.quote_lines import print_quote
+from secretballot._places import place_of, shown_place
+from secretballot.cli.learn import print_quote
+from secretballot.cli.outcome import option_of, print_json, say
+from secretballot.cli.screens import wrapped
 from secretballot.cli.settings import LEARNING, AsJson, settings_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.runs.spec import DATA, RUN, Sources
+from secretballot.runs.spec import (
+    DATA,
+    METHOD_SPECS,
+    METHODS,
+    RUN,
+    BudgetSpec,
+    DataSpec,
+    Sources,
+    shown_fields,
+)
 
 
 @settings_of(
-    *LEARNING[:-2],
+    DataSpec,
+    BudgetSpec.only("epsilon", "delta", "relation"),
+    *(METHOD_SPECS[one] for one in METHODS),
     arguments=("public",),
+    required=("epsilon", "delta"),
+    more=("n_records",),
     public="Public table, or how many points there are.",
 )
 def plan(
     sources: Sources,
-    n_records: Annotated[
-        int | None,
-        typer.Option(
-            "--n-records",
-            metavar="N",
-            help="Public statement of the number of private records; without it price and noise"
-            " alone are printed.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
     like: Annotated[
         Path | None,
         typer.Option(
-            "--like",
             metavar="FILE",
             parser=place_of,
             help="Public labelled table that resembles the private one.",
@@ -43,16 +50,14 @@ def plan(
     curve: Annotated[
         str | None,
         typer.Option(
-            "--curve",
             metavar="N:A,N:A",
-            help="In place of --like: accuracy A of one teacher that learnt from N records.",
+            help="Instead of --like: accuracy A of one teacher trained on N records.",
             rich_help_panel=DATA,
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
             metavar="DIR",
             help="Folder for the plan: settings, columns, text and pictures.",
             rich_help_panel=RUN,
@@ -62,11 +67,11 @@ def plan(
 ) -> None:
     """Recommend settings and forecast accuracy; reads public data only.
 
-    Without --like or --curve the forecast rests on a guess.
+    Without --n-records only columns, price and noise are printed. Without --like or --curve the
+    forecast rests on a guess.
 
-    \b
     Example: secretballot plan public.csv --n-records 20000 --like cohort.csv --target ill
-             --epsilon 1 --delta 1e-6 --out plan
+    --epsilon 1 --delta 1e-6 --out plan
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.cli.console import watching
@@ -74,8 +79,6 @@ def plan(
     from secretballot.planning.plan.text import plan_text
     from secretballot.runs.plan import run_plan
 
-    if n_records is not None:
-        sources.add({"n_records": n_records})
     given = sources.given
     find_in_this_folder(*(str(given[name]) for name in ("teacher", "student") if name in given))
     with watching() as watch:
@@ -87,23 +90,48 @@ def plan(
         print_json({**made, **quoted, **({"schema": columns} if columns else {})})
         return
     if columns:
-        _print_columns(columns["columns"])
+        _print_columns(columns["columns"], 11 if found.plan is None else 13)
     if found.quote is not None:
         print_quote(found.quote, sources.why, as_json=False)
-    if found.plan is not None:
-        say(plan_text(found.plan).rstrip("\n"), keep="\n")
-    if out is not None:
-        use = f"; for use: secretballot learn PRIVATE PUBLIC --config {out / 'plan.toml'}"
-        say("")
-        say(f"written to {out}{use if found.plan is not None else ''}")
+    if found.plan is None:
+        return
+    say(plan_text(found.plan).rstrip("\n"), keep="\n")
+    public = "PUBLIC" if found.schema is None else shlex.quote(shown_place(given["public"]))
+    options = (
+        _options({**found.given, **found.plan.settings()})
+        if out is None
+        else [f"--config {shlex.quote(str(out / 'plan.toml'))}"]
+    )
+    lines = wrapped([f"secretballot learn PRIVATE {public}", *options], 80)
+    say(f"{'next':<13}" + " \\\n                 ".join(lines), keep="\n")
 
 
-def _print_columns(columns: dict[str, Any]) -> None:
+def _options(settings: Mapping[str, Any]) -> list[str]:
+    """Return the options of `learn` that give these settings."""
+    shown = {"method", *(name for name, _ in shown_fields(*LEARNING))}
+    options = []
+    for name, value in settings.items():
+        words = value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, Mapping):
+            words = [f"{one}:{weight!r}" for one, weight in value.items()]
+        line = io.StringIO()
+        # short where it is read as the same number
+        csv.writer(line, lineterminator="").writerow(
+            f"{one:g}" if isinstance(one, float) and float(f"{one:g}") == one else one
+            for one in words
+        )
+        text = line.getvalue()
+        given = shlex.quote(text if name in shown else f"{name}={text}")
+        options.append(f"{option_of(name) if name in shown else '--set'} {given}")
+    return options
+
+
+def _print_columns(columns: dict[str, Any], start: int) -> None:
     kinds: dict[str, list[str]] = {}
     for name, column in columns.items():
         kinds.setdefault(column["kind"], []).append(name)
     listed = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
-    say(f"columns    {listed}")
+    say(f"{'columns':<{start}}{listed}")
 
 
 def curve_of(text: str | None) -> dict[int, float] | None:

@@ -22,35 +22,29 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
             metavar="FILE",
-            help="Where to write, as Parquet by a suffix .parquet; CSV to standard output by"
-            " default.",
+            help="CSV, or Parquet by the suffix .parquet; CSV to standard output by default.",
         ),
     ] = None,
     schema: Annotated[
         Path | None,
-        typer.Option(
-            "--schema", metavar="FILE", help="The schema.json of the student, if not beside it."
-        ),
+        typer.Option(metavar="FILE", help="The schema.json of the student, if not beside it."),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file that is there.")
+        bool, typer.Option("--overwrite", help="Replace a file that exists.")
     ] = False,
 ) -> None:
-    """Predict labels and probabilities for the rows of a table, with a published student.
+    """Predict the rows of a table.
 
-    The schema of the release encodes raw cells; order of columns and further columns do not matter.
-    What is counted as missing or as "other" is told on standard error.
+    The schema of the release encodes raw cells; the order of columns does not matter, and further
+    columns are not read. Cells that count as missing or as "other" are counted on standard error.
 
-    \b
     Example: secretballot predict secretballot-out new.csv --out predictions.csv
     """
     from secretballot.cli.console import watching
-    from secretballot.runs.predict import PredictRun, run_predict
+    from secretballot.runs.predict import run_predict
 
-    run = PredictRun(student, table, out, schema, overwrite)
     with watching() as watch:
-        outcome = run_predict(run, watch)
+        rows = run_predict(student, table, out, schema=schema, overwrite=overwrite, reporter=watch)
         if out is not None:
-            watch.note(f"{outcome.rows:,} rows, written to {out}.", private=False)
+            watch.note(f"{rows:,} rows, written to {out}.", private=False)

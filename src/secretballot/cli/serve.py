@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from secretballot.cli.outcome import EXIT_CODES, print_json, say
+from secretballot.cli.outcome import BUDGET_REFUSED, answer, print_json, say
+from secretballot.cli.screens import group, verb
 from secretballot.cli.settings import AsJson, settings_of
 from secretballot.runs.spec import (
     METHOD_SPECS,
@@ -25,21 +26,15 @@ if TYPE_CHECKING:
     from secretballot.service.api_keys import ApiKey, KeyRing
 
 
-app = typer.Typer(
-    help="Prepare, start and query a service.", epilog=EXIT_CODES, no_args_is_help=True
-)
-key_app = typer.Typer(
-    help="Make, list and revoke the API keys of a service.", epilog=EXIT_CODES, no_args_is_help=True
-)
-app.add_typer(key_app, name="key")
+app = group("serve", "Prepare, start and query a service.")
+key_app = group("key", "Make, list and revoke the API keys of a service.")
+app.add_typer(key_app)
 
 _CONFIG = Path("service.toml")
-Config = Annotated[
-    Path, typer.Option("--config", metavar="FILE", help="Settings of the service, in TOML.")
-]
+Config = Annotated[Path, typer.Option(metavar="FILE", help="Settings of the service, in TOML.")]
 
 
-@app.command(epilog=EXIT_CODES)
+@verb(app)
 @settings_of(
     DataSpec,
     BudgetSpec,
@@ -48,17 +43,18 @@ Config = Annotated[
     ExecutionSpec,
     method=STREAM,
     arguments=("private", "public"),
+    required=("target", "epsilon", "delta", "n_queries"),
+    out="Folder of the service.  [default: service]",
 )
 def prepare(sources: Sources, as_json: AsJson = False) -> None:
     """Train teachers on a private table and begin a stream that `serve start` answers from.
 
     Writes OUT/DATASET-vault, which stays secret, OUT/DATASET-schema.json, and OUT/service.toml
-    unless it is there. All queries are paid for now. An interrupted run goes on when the same
-    command is repeated.
+    unless it exists. All queries are paid for now. Repeat the command to resume a run; it is
+    charged once.
 
-    \b
     Example: secretballot serve prepare patients.csv public.csv --target ill --classes no,yes
-             --dataset registry --epsilon 1 --delta 1e-6 --total 4,1e-5 --n-queries 200
+    --dataset registry --epsilon 1 --delta 1e-6 --total 4,1e-5 --n-queries 200
     """
     from secretballot.cli.console import watching
     from secretballot.cli.local_modules import find_in_this_folder
@@ -69,51 +65,44 @@ def prepare(sources: Sources, as_json: AsJson = False) -> None:
     find_in_this_folder(str(getattr(spec.method, "teacher", "")))
     with watching() as watch:
         outcome = run_prepare(spec, watch)
-    if as_json:
-        print_json(
-            {
-                "vault": str(outcome.vault),
-                "schema": str(outcome.schema),
-                "settings": str(outcome.settings),
-                "listed": outcome.listed,
-                "ledger": outcome.account,
-                "epsilon": spec.price.epsilon,
-                "delta": spec.price.delta,
-                "queries": outcome.planned,
-                "left": outcome.left,
-            }
-        )
-        return
-    price = f"epsilon {spec.price.epsilon:g}, delta {spec.price.delta:g}"
-    say(f"price      {price} for {outcome.planned} queries, {outcome.left} left")
-    say(f"account    {outcome.account}")
-    say(f"settings   {outcome.settings}")
-    say(f"secret     {outcome.vault}")
+    price = spec.price
+    answer(
+        as_json,
+        {name: str(getattr(outcome, name)) for name in ("vault", "schema", "settings")}
+        | {"listed": outcome.listed, "ledger": outcome.account}
+        | {"epsilon": price.epsilon, "delta": price.delta}
+        | {"queries": outcome.planned, "left": outcome.left},
+        f"price      epsilon {price.epsilon:g}, delta {price.delta:g}",
+        f"queries    {outcome.planned}, {outcome.left} left",
+        f"account    {outcome.account}",
+        f"settings   {outcome.settings}",
+        f"secret     {outcome.vault}",
+    )
     # settings that somebody may have written by hand are not overwritten
-    if not outcome.listed:
-        say("These settings were there already; have them say:")
-        say(outcome.table.rstrip("\n"))
+    if not (as_json or outcome.listed):
+        say(f"{outcome.settings} existed and was not changed; add this to it:")
+        say(outcome.table.rstrip("\n"), keep="\n")
 
 
-@app.command(epilog=EXIT_CODES)
+@verb(app)
 def start(
     config: Config = _CONFIG,
     host: Annotated[
-        str | None, typer.Option("--host", help="Address to listen at; else as the settings say.")
+        str | None,
+        typer.Option(metavar="HOST", help="Address to listen at, instead of the settings'."),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", min=0, max=65535, help="Port; 0 lets the system choose."),
+        typer.Option(metavar="N", min=0, max=65535, help="Port; 0 lets the system choose."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes that share the ledgers.")
+        int | None, typer.Option(metavar="N", min=1, help="Processes that share the ledgers.")
     ] = None,
 ) -> None:
-    """Answer questions over HTTP, from sessions that were begun before.
+    """Answer queries over HTTP, from streams that were prepared.
 
-    Stops at Ctrl-C or a TERM signal, once what is being asked is answered.
+    Stops at Ctrl-C or a TERM signal, once the queries that have begun are answered.
 
-    \b
     Example: secretballot serve start --config service.toml --workers 2
     """
     from secretballot.service.run import listening_socket
@@ -135,7 +124,7 @@ def start(
 KEY_VARIABLE = "SECRETBALLOT_KEY"
 
 
-@app.command(epilog=EXIT_CODES)
+@verb(app)
 def ask(
     url: Annotated[str, typer.Argument(metavar="URL", help="Address of the service.")],
     points: Annotated[
@@ -143,53 +132,47 @@ def ask(
     ],
     key_file: Annotated[
         Path | None,
-        typer.Option(
-            "--key-file", metavar="FILE", help=f"File of the API key; by default ${KEY_VARIABLE}."
-        ),
+        typer.Option(metavar="FILE", help=f"File of the API key; by default ${KEY_VARIABLE}."),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="Dataset, if there are several.")
+        str | None, typer.Option(metavar="NAME", help="Dataset, if there are several.")
     ] = None,
-    session: Annotated[
-        str | None, typer.Option("--session", metavar="NAME", help="Session, if not the first one.")
+    stream: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Stream, if not the first one.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Where to write the answers, as CSV."),
+        Path | None, typer.Option(metavar="FILE", help="Where to write the answers, as CSV.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a service for the labels of the rows of a file, and write them as a table.
 
-    A row that was asked before has its stored answer and costs nothing, so the same command goes
-    on where it broke off.
+    A row that was asked before has its stored answer and costs nothing, so an interrupted command
+    can be repeated.
 
-    \b
     Example: secretballot serve ask https://labels.example.org points.csv --out answers.csv
     """
     from secretballot.service.asked_files import answers_table, points_of_file
     from secretballot.service.remote import connect
 
-    with connect(url, _read_key(key_file), dataset=dataset, session=session) as there:
+    with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
         answers = there.ask_many(points_of_file(points, there))
         table = answers_table(answers, there.classes)
     given, rows = int(answers.given.sum()), len(table)
-    if as_json:
-        document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
-        if out is None:
-            document["answers"] = {name: table[name].tolist() for name in table}
-        print_json(document)
+    document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
     if out is not None:
         table.to_csv(out, index=False)
-    elif not as_json:
+    else:
+        document["answers"] = {name: table[name].tolist() for name in table}
+    if as_json:
+        print_json(document)
+    elif out is None:
         say(table.to_csv(index=False).rstrip("\n"), keep="\n\t")
-    # on the standard error: the standard output may be the table
     if given < rows:
-        print(
-            f"secretballot: {given} of {rows} points were answered, then the budget or the quota"
-            " was spent.",
-            file=sys.stderr,
-        )
+        # on the standard error: the standard output may be the table
+        text = f"{given} of {rows} points were answered, then the budget or the quota was spent."
+        print(f"secretballot: {text}", file=sys.stderr)
+        raise typer.Exit(BUDGET_REFUSED)
 
 
 def _read_key(file: Path | None) -> str:
@@ -243,29 +226,29 @@ def _refuse_unknown_datasets(config: Path, datasets: list[str]) -> None:
         )
 
 
-@key_app.command(epilog=EXIT_CODES)
+@verb(key_app)
 def add(
     role: Annotated[
         Literal["analyst", "curator", "auditor"],
-        typer.Option("--role", help="What the key may do: ask, oversee and ask, or oversee."),
+        typer.Option(
+            metavar="NAME",
+            help="What the key may do: analyst asks, auditor oversees, curator does both.",
+        ),
     ],
     dataset: Annotated[
         list[str],
-        typer.Option(
-            "--dataset", metavar="NAME", help="Dataset it is for; repeat it, or * for all."
-        ),
+        typer.Option(metavar="NAME", help="Dataset it is for; repeat it, or * for all."),
     ],
-    owner: Annotated[str, typer.Option("--owner", metavar="TEXT", help="Whose key it is.")] = "",
+    owner: Annotated[str, typer.Option(metavar="TEXT", help="Whose key it is.")] = "",
     quota: Annotated[
         int | None,
-        typer.Option("--quota", min=0, help="New questions it may ask of each dataset."),
+        typer.Option(metavar="N", min=0, help="New queries it may ask of each dataset."),
     ] = None,
     expires: Annotated[
         str | None,
         typer.Option(
-            "--expires",
             metavar="DATE",
-            help="Last day on which it holds, as 2030-12-31 (UTC); by default until it is revoked.",
+            help="Last day on which it holds, such as 2030-12-31 (UTC); by default until revoked.",
         ),
     ] = None,
     config: Config = _CONFIG,
@@ -273,20 +256,15 @@ def add(
 ) -> None:
     """Make a key and print it, this once: only its hash is kept.
 
-    \b
-    Example: secretballot serve key add --role analyst --dataset registry --owner Ana
-             --quota 200 --expires 2030-12-31
+    Example: secretballot serve key add --role analyst --dataset registry --owner Ana --quota 200
+    --expires 2030-12-31
     """
     # a misspelt dataset would show only when the key is used
     _refuse_unknown_datasets(config, dataset)
     key, token = _key_ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
-    if as_json:
-        print_json({**_public_fields(key), "key": token})
-        return
-    say(f"id           {key.id}")
-    say(f"key          {token}")
-    if key.expires_at is not None:
-        say(f"expires      {key.expires_at}")
+    lines = [f"id           {key.id}", f"key          {token}"]
+    lines += [f"expires      {key.expires_at}"] if key.expires_at is not None else []
+    answer(as_json, {**_public_fields(key), "key": token}, *lines)
 
 
 def _state_of(key: "ApiKey") -> str:
@@ -300,51 +278,39 @@ def _state_of(key: "ApiKey") -> str:
     return f"{'expired' if over else 'valid until'} {key.expires_at[:19]}"
 
 
-@key_app.command("list", epilog=EXIT_CODES)
+@verb(key_app, name="list")
 def list_keys(config: Config = _CONFIG, as_json: AsJson = False) -> None:
     """List all keys, oldest first, revoked ones too.
 
-    \b
     Example: secretballot serve key list
     """
     keys = _key_ring(config).keys()
-    if as_json:
-        print_json({"keys": [_public_fields(key) for key in keys]})
-        return
-    for key in keys:
-        state = _state_of(key)
-        quota = "" if key.quota is None else f"  quota {key.quota}"
-        say(
-            f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}  {state}"
-            f"{quota}  {key.owner}"
-        )
-    if not keys:
-        say("There are no keys yet; secretballot serve key add makes one.")
+    lines = [
+        f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}"
+        f"  {_state_of(key)}{'' if key.quota is None else f'  quota {key.quota}'}  {key.owner}"
+        for key in keys
+    ] or ["There are no keys yet; secretballot serve key add makes one."]
+    answer(as_json, {"keys": [_public_fields(key) for key in keys]}, *lines)
 
 
-@key_app.command(epilog=EXIT_CODES)
+@verb(key_app)
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key.")],
     config: Config = _CONFIG,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a key for ever; it is refused from now on.
+    """Revoke a key for good; it is refused from now on.
 
-    \b
     Example: secretballot serve key revoke 0f3c9a7b2d41
     """
     key = _key_ring(config).revoke(key_id)
-    if as_json:
-        print_json(_public_fields(key))
-        return
-    say(f"The key {key.id} is revoked.")
+    answer(as_json, _public_fields(key), f"The key {key.id} is revoked.")
 
 
-@key_app.command(epilog=EXIT_CODES)
+@verb(key_app)
 def audit(config: Config = _CONFIG, as_json: AsJson = False) -> None:
     """Check the audit log from its first row on, and print it.
 
-    \b
     Example: secretballot serve key audit
     """
     from secretballot.service.audit_log import AuditLog
@@ -356,12 +322,10 @@ def audit(config: Config = _CONFIG, as_json: AsJson = False) -> None:
         rows = log.rows(None, after=0, most=number)
     finally:
         log.close()
-    if as_json:
-        print_json({"ok": True, "rows": [vars(row) for row in rows]})
-        return
-    for row in rows:
-        say(
-            f"{row.position:>6}  {row.at[:19]}  {row.key}  {row.action:<8}"
-            f" {row.dataset}/{row.session}  {row.points} points, {row.new} new  {row.outcome}"
-        )
-    say(f"All {number} rows are as they were written.")
+    lines = [
+        f"{row.position:>6}  {row.at[:19]}  {row.key}  {row.action:<8}"
+        f" {row.dataset}/{row.session}  {row.points} points, {row.new} new  {row.outcome}"
+        for row in rows
+    ]
+    document = {"ok": True, "rows": [vars(row) for row in rows]}
+    answer(as_json, document, *lines, f"All {number} rows are as they were written.")

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +9,12 @@ import typer
 
 from secretballot._places import shown_place
 from secretballot._validation import shown
+from secretballot.cli.outcome import option_of
+from secretballot.cli.screens import MORE
 from secretballot.exceptions import ParameterError
 from secretballot.runs.spec import (
+    DATA,
+    METHOD,
     METHOD_SPECS,
     METHODS,
     RUN,
@@ -26,27 +29,50 @@ from secretballot.runs.spec import (
     shown_fields,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=RUN)]
-METHOD_OPTION = Annotated[
-    str | None,
-    typer.Option(
-        "--method",
-        metavar="NAME",
-        help=f"{', '.join(METHODS[:-1])} or {METHODS[-1]}.",
-        rich_help_panel="Method",
-    ),
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 LEARNING: tuple[type[Part], ...] = (
     DataSpec,
     BudgetSpec,
     *(METHOD_SPECS[one] for one in METHODS),
     OutputSpec,
     ExecutionSpec,
+    AboutSpec,
 )
+_METHOD = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help=f"{', '.join(METHODS[:-1])} or {METHODS[-1]}.  [default: {METHODS[0]}]",
+        rich_help_panel=METHOD,
+    ),
+]
+_CONFIG = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Settings or a plan, in TOML; may be repeated.",
+        rich_help_panel=RUN,
+    ),
+]
+_SET = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Any other setting; --help-all lists them.",
+        rich_help_panel=RUN,
+    ),
+]
 
 
 def settings_of(
-    *models: type[Part], method: str | None = None, arguments: tuple[str, ...] = (), **own: Any
+    *models: type[Part],
+    method: str | None = None,
+    arguments: tuple[str, ...] = (),
+    required: tuple[str, ...] = (),
+    more: tuple[str, ...] = (),
+    **own: str,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a verb the options of these groups of settings.
 
@@ -60,8 +86,12 @@ def settings_of(
         Method of the run, where the verb fixes it; by default ``--method`` is an option.
     arguments : tuple of str
         Fields that are given without an option, in this order.
+    required : tuple of str
+        Options whose help says that they are; a file may give them, too.
+    more : tuple of str
+        Fields of the data that become options, too, though they are usually hidden.
     **own
-        Other words for the help of an argument, by its name.
+        Other words for the help of an argument or an option, by its name.
     """
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
@@ -69,141 +99,112 @@ def settings_of(
 
         def call(**given: Any) -> None:
             rest = {one.name: given.pop(one.name) for one in mine}
-            files, pairs = given.pop("config") or (), given.pop("set_") or ()
+            given.pop("help_all", None)
+            files, pairs = given.pop("config") or [], given.pop("set_") or []
             fields = {name.removesuffix("_"): one for name, one in given.items() if one is not None}
-            sources = Sources(files, fields | _pairs(pairs), method=method)
-            verb(sources, **rest)
+            verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
 
-        fields = [(name, info) for name, info in shown_fields(*models) if name not in arguments]
-        given: dict[str, Any] = {name: _argument(name, own.get(name, "")) for name in arguments} | {
-            _python_name(name): _option(name, info) for name, info in fields
+        options: dict[str, Any] = {
+            name: Annotated[
+                str | None,
+                typer.Argument(
+                    metavar=name.upper(),
+                    help=own.get(name) or DataSpec.model_fields[name].description,
+                ),
+            ]
+            for name in arguments
         }
-        if method is None:
-            given["method"] = METHOD_OPTION
-        given |= {"config": _CONFIG, "set_": _set_option(models)}
+        hidden = _hidden(models)
+        for name, field in (*shown_fields(*models), *((one, hidden.pop(one)) for one in more)):
+            extra: Any = field.json_schema_extra
+            if extra["panel"] == METHOD and method is None:
+                options.setdefault("method", _METHOD)  # before the settings of one method
+            if name not in arguments:
+                text = own.get(name) or _help_of(field)
+                text += "  [required]" if name in required else ""
+                options[f"{name}_" if name == "schema" else name] = _option(name, field, text)
+        options |= {"config": _CONFIG, "set_": _SET}
         ordered = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in given.items()
+            for name, kind in options.items()
         ]
-        own_parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in mine]
-        call.__signature__ = inspect.Signature(ordered + own_parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = given | {one.name: one.annotation for one in mine}
+        ordered += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in mine]
+        ordered.append(_help_all(hidden))
+        call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+        call.__annotations__ = {one.name: one.annotation for one in ordered}
         call.__doc__, call.__name__ = verb.__doc__, verb.__name__
         return call
 
     return decorate
 
 
-_CONFIG = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Settings or a plan, in TOML; may be repeated.",
-        rich_help_panel=RUN,
-    ),
-]
-
-
-def _set_option(models: tuple[type[Part], ...]) -> Any:
-    hidden = ", ".join(sorted(_hidden(models)))
-    return Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help=f"Any other setting: {hidden}.",
-            rich_help_panel=RUN,
-        ),
-    ]
-
-
-def _hidden(models: tuple[type[Part], ...]) -> set[str]:
-    """Return the settings of groups that have no option."""
-    shown = {name for name, _ in shown_fields(*models)}
-    groups_of_verb: tuple[type[Part], ...] = (*models, AboutSpec)
-    names = {
-        field.alias or name
-        for model in groups_of_verb
-        for name, field in model.model_fields.items()
-        if field.json_schema_extra is not None and name not in ("private", "public")
-    }
-    return names - shown
-
-
-def _python_name(name: str) -> str:
-    return f"{name}_" if name in ("schema",) else name
-
-
-def _option(name: str, info: Any) -> Any:
-    extra: Mapping[str, Any] = info.json_schema_extra
+def _option(name: str, field: Any, text: str) -> Any:
+    extra = field.json_schema_extra
+    panel = extra["panel"] or DATA
     return Annotated[
         str | None,
-        typer.Option(
-            option_of(name),
-            metavar=extra["metavar"],
-            help=info.description,
-            rich_help_panel=extra["panel"],
-        ),
+        typer.Option(option_of(name), metavar=extra["metavar"], help=text, rich_help_panel=panel),
     ]
 
 
-def _argument(name: str, words: str) -> Any:
-    help_text = words or (DataSpec.model_fields[name].description or "")
-    return Annotated[
-        str | None, typer.Argument(metavar=name.upper(), help=help_text, show_default=False)
-    ]
+def _help_of(field: Any) -> str:
+    usual = field.default
+    plain = isinstance(usual, str | int | Path) and not isinstance(usual, bool)
+    return f"{field.description}  [default: {usual}]" if plain else str(field.description)
 
 
-def _pairs(pairs: Any) -> dict[str, Any]:
+def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
+    """Return the option that prints the help with the settings that have no option."""
+
+    def print_all(context: typer.Context, asked: bool) -> None:
+        if asked:
+            context.meta[MORE] = {
+                "Settings without an option, for --set and files of --config": [
+                    (name, _help_of(field)) for name, field in hidden.items()
+                ]
+            }
+            typer.echo(context.get_help())
+            raise typer.Exit
+
+    option = typer.Option(
+        "--help-all", callback=print_all, is_eager=True, help="Show all settings, and exit."
+    )
+    return inspect.Parameter(
+        "help_all",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False,
+        annotation=Annotated[bool, option],
+    )
+
+
+def _hidden(models: tuple[type[Part], ...]) -> dict[str, Any]:
+    """Return the settings of groups that have no option, by their names."""
+    shown = {"private", "public", *(name for name, _ in shown_fields(*models))}
+    found: dict[str, Any] = {}
+    for model in models:
+        for key, field in model.model_fields.items():
+            name = field.alias or key
+            if field.json_schema_extra is not None and name not in shown:
+                found.setdefault(name, field)
+    return found
+
+
+def _pairs(pairs: list[str]) -> dict[str, str]:
     """Return the settings of ``--set KEY=VALUE``, whose keys may have their group before them.
 
     Raises
     ------
     ParameterError
-        If one is not written so, or is given twice.
+        If one has no value, or is given twice.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
-        group, dot, name = key.strip().rpartition(".")
-        if not equals or (dot and groups().get(name) != group) or name in found:
-            raise ParameterError(
-                f"--set {shown(shown_place(key))} is no new setting; write KEY=VALUE, each key"
-                " once."
-            )
+        group, _, name = key.strip().rpartition(".")
+        name = name if groups().get(name) == group else key.strip()
+        if not equals:
+            raise ParameterError(f"--set {shown(shown_place(pair))} has no value; write KEY=VALUE.")
+        if name in found:
+            raise ParameterError(f"--set gives {shown(name)} twice; give it once.")
         found[name] = value.strip()
     return found
-
-
-def option_of(name: str) -> str:
-    """Return the option of a setting."""
-    return f"--{name.replace('_', '-')}"
-
-
-@cache
-def options() -> frozenset[str]:
-    """Return the parameters that have an option wherever a message names them."""
-    shown = {name for name, _ in shown_fields(*LEARNING)}
-    return frozenset({*shown, "method", *_OF_OTHER_VERBS})
-
-
-#: Parameters of verbs without settings of a run, that have an option of their name.
-_OF_OTHER_VERBS = (
-    "canaries",
-    "change",
-    "composition",
-    "confidence",
-    "curve",
-    "expires",
-    "header",
-    "key",
-    "kind",
-    "like",
-    "minutes",
-    "row",
-    "runs",
-    "steps",
-    "stream",
-    "timeout",
-)

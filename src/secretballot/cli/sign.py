@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from secretballot.cli.outcome import print_json, say
+from secretballot.cli.outcome import answer
 from secretballot.cli.settings import AsJson
 from secretballot.exceptions import ParameterError
 
@@ -18,23 +18,21 @@ def sign(
     key: Annotated[
         Path | None,
         typer.Option(
-            "--key", metavar="FILE", help="Your private key, Ed25519 in PEM, readable by you alone."
+            metavar="FILE", help="Your private key, Ed25519 in PEM, readable by you alone."
         ),
     ] = None,
     new_key: Annotated[
         Path | None,
-        typer.Option("--new-key", metavar="FILE", help="Make a key, and its public part FILE.pub."),
+        typer.Option(metavar="FILE", help="Make a key, and its public part FILE.pub."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sign the certificate of a release, which must verify, or make a key.
+    """Sign a release, or make a key.
 
-    Writes certificate.sig beside the certificate. The passphrase of a key that has one is taken
-    from SECRETBALLOT_KEY_PASSPHRASE; with it, a new key is encrypted.
+    The release must verify; certificate.sig is written beside its certificate. The passphrase of a
+    key that has one is taken from SECRETBALLOT_KEY_PASSPHRASE; with it, a new key is encrypted.
 
-    \b
     Example: secretballot sign secretballot-out --key signing.pem
-    New key: secretballot sign --new-key signing.pem
     """
     from secretballot.publishing.signing import new_signing_key, sign_release
 
@@ -42,20 +40,16 @@ def sign(
         if release is not None or key is not None:
             raise ParameterError("--new-key makes a key and signs nothing; give it alone.")
         mark = new_signing_key(new_key)
-        if as_json:
-            print_json({"private": str(new_key), "public": f"{new_key}.pub", "key": mark})
-        else:
-            say(f"private    {new_key}: keep it secret")
-            say(f"public     {new_key}.pub: publish it")
-            say(f"key        {mark}")
-        return
-    if release is None or key is None:
-        raise ParameterError("Name a release and the key to sign it with, or --new-key FILE.")
-    # the folder of a run holds the release beside its vault
-    folder = release / "release" if (release / "release").is_dir() else release
-    mark = sign_release(folder, key)
-    if as_json:
-        print_json({"release": str(folder), "key": mark})
+        found = {"private": str(new_key), "public": f"{new_key}.pub", "key": mark}
+    elif release is not None and key is not None:
+        # the folder of a run holds the release beside its vault
+        folder = release / "release" if (release / "release").is_dir() else release
+        found = {"release": str(folder), "key": sign_release(folder, key)}
     else:
-        say(f"signed     {folder}")
-        say(f"key        {mark}")
+        raise ParameterError("Name a release and the key to sign it with, or --new-key FILE.")
+    more = {"private": ": keep it secret", "public": ": publish it"}
+    lines = (
+        f"{'signed' if name == 'release' else name:<11}{value}{more.get(name, '')}"
+        for name, value in found.items()
+    )
+    answer(as_json, found, *lines)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,53 +13,42 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot_verify import WAIT, Finding, each_finding, exit_code
 from secretballot_verify.games import MINUTES
 
-if TYPE_CHECKING:
-    from secretballot.report.certificate.verify import Verification
-
 
 def verify(
     certificate: Annotated[
         Path,
         typer.Argument(
-            metavar="CERTIFICATE", help="A certificate.json, or a release folder with its labels."
+            metavar="RELEASE",
+            help="A release folder, the folder of a run, or a certificate.json alone.",
         ),
     ],
     independent: Annotated[
         bool,
-        typer.Option(
-            "--independent",
-            help="Let a second program, written by itself, check the release folder too.",
-        ),
+        typer.Option("--independent", help="Let a second, separate program check the release too."),
     ] = False,
     minutes: Annotated[
         float | None,
         typer.Option(
-            "--minutes",
             metavar="N",
-            help="How long one game of the second program may take, about; 2 if not given.",
+            help="Minutes that one game of the second program may take.  [default: 2]",
         ),
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(
-            "--key",
-            metavar="FILE",
-            help="Public key of whoever must have signed the release, Ed25519 in PEM.",
-        ),
+        typer.Option(metavar="FILE", help="Public key of the signer, Ed25519 in PEM."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Price the events of a certificate again and compare it with what it promises.
+    """Check a release; needs nothing private.
 
-    Given a release folder, or the certificate in one, it also checks that the folder holds the
-    released files and no other, and that every row of labels.csv was paid for. The digest shows
-    damage and is no signature: take certificates from those you trust, or check with --key that
-    they have signed it.
+    Computes the price of the certificate's events again and compares it with the guarantee. Of a
+    folder it also checks that it holds the released files and no others, and that every row of
+    labels.csv was paid for. A digest shows damage and is no signature: take releases from people
+    you trust, or check with --key that they signed them.
 
-    The second program needs nothing but Python: python -m secretballot_verify runs it alone.
+    The second program needs Python alone: python -m secretballot_verify.
 
-    \b
-    Example: secretballot verify secretballot-out/release
+    Example: secretballot verify secretballot-out --independent
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.report.certificate.verify import verify_certificate
@@ -77,32 +66,26 @@ def verify(
     verification = verify_certificate(certificate, key=key)
     folder = _folder_of(certificate) if independent else None
     if not as_json:
-        _print_checks(verification)
-    second = [] if folder is None else _second_opinion(folder, allowed, told=not as_json)
+        for check in verification.checks:
+            say(f"{'ok' if check.ok else 'FAILED':<8}{check.name:<11}{check.detail}")
+        for sentence in verification.unchecked:
+            say(f"{'note':<19}{sentence}")
+    second = [] if folder is None else _second_opinion(folder, allowed, printed=not as_json)
     if as_json:
         opinion = {"independent": [finding._asdict() for finding in second]} if independent else {}
         print_json({"certificate": str(certificate), **verification.to_json(), **opinion})
     else:
-        say(_sentence_on(verification))
+        unknown = verification.signature == "not checked"
+        end = "verifies; who signed it was not checked" if unknown else "verifies"
+        say(f"The certificate {end if verification.ok else 'does NOT verify'}.")
     if not verification.ok:
         raise typer.Exit(NOT_VERIFIED)
     if second:
-        _end_as(exit_code(second), as_json)
-
-
-def _sentence_on(verification: "Verification") -> str:
-    if not verification.ok:
-        return "The certificate does NOT verify."
-    if verification.signature == "not checked":
-        return "The certificate verifies; who signed it was not checked."
-    return "The certificate verifies."
-
-
-def _print_checks(verification: "Verification") -> None:
-    for check in verification.checks:
-        say(f"{'ok    ' if check.ok else 'FAILED'}  {check.name:<10} {check.detail}")
-    for sentence in verification.unchecked:
-        say(f"note               {sentence}")
+        code = exit_code(second)
+        ends = {0: "confirms the release", NOT_CONFIRMED: "can neither confirm nor refuse it"}
+        if not as_json:
+            say(f"The second program {ends.get(code, 'REFUSES it')}.")
+        raise typer.Exit(code)
 
 
 def _folder_of(certificate: Path) -> Path:
@@ -116,23 +99,13 @@ def _folder_of(certificate: Path) -> Path:
     return certificate.parent
 
 
-def _second_opinion(folder: Path, minutes: float, *, told: bool) -> list[Finding]:
-    """Return what the second program finds in a release folder; told: each as soon as found."""
+def _second_opinion(folder: Path, minutes: float, *, printed: bool) -> list[Finding]:
+    """Return what the second program finds in a release folder; printed: each as soon as found."""
     found = []
     for finding in each_finding(str(folder), minutes):
-        if told:
-            line = f"{finding.verdict:<7} second: {finding.name:<12} {finding.detail}"
-            say(line)
+        if printed:
+            say(f"{finding.verdict:<8}second: {finding.name:<13}{finding.detail}")
             sys.stdout.flush()
         if finding.verdict != WAIT:
             found.append(finding)
     return found
-
-
-def _end_as(code: int, as_json: bool) -> None:
-    """End with the second program's exit code, and say what it means where it is not 0."""
-    if not as_json:
-        words = {0: "confirms the release", NOT_CONFIRMED: "can neither confirm nor refuse it"}
-        say(f"The second program {words.get(code, 'REFUSES it')}.")
-    if code:
-        raise typer.Exit(code)

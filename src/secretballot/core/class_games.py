@@ -77,7 +77,6 @@ SEARCH_FAR, SEARCH_DEEP = 9.0, 3.25
 SEARCH_FLOAT_ERROR = 1e-5
 SEARCH_SQUARES = 2048  # handled at a time
 MOST_ORDER = 512.0  # beyond, none is computed
-LEAST_WORK, WORK_OF_SIGMA = 6e6, 1.6e4  # numbers that stand for the time of one scale
 
 
 class Noise:
@@ -618,13 +617,6 @@ def _class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     if SEARCH_MIN_SIGMA <= sigma <= SEARCH_MAX_SIGMA and held.any():
         found[held] = np.log1p(_moments_above(sigma, a[held])) / (a[held] - 1) * (1 + 1e-12)
     return found
-
-
-def class_renyi_work(sigma: float) -> float:
-    """Return about how many numbers `class_renyi` handles for a few orders; 0 where it gives no
-    bound."""
-    held = SEARCH_MIN_SIGMA <= sigma <= SEARCH_MAX_SIGMA
-    return LEAST_WORK + WORK_OF_SIGMA * sigma if held else 0.0
 
 
 def most_order(sigma: float) -> float:

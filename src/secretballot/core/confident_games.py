@@ -25,12 +25,13 @@ import numpy as np
 from secretballot.core.label_games import (
     MIN_SIGMA,
     Grid,
+    Step,
     VoteCurve,
     blocks_of,
     corners_around,
+    first_value,
     joined_blocks,
     log_ratios_of,
-    lowered_logarithm,
     pairs_at,
 )
 from secretballot.core.losses import Losses, discrete_gaussian_pmf
@@ -46,8 +47,6 @@ RESOLUTION = 6  # grid points per usual step
 # more than the chances of noise that is left out, 14 standard deviations away, add to a step
 LEFT_OUT = 1e-30
 SHARES = np.linspace(0.0, 1.0, 9)  # of a label's divergence that are charged to answers
-
-_Move = tuple[int, float, float]  # place of an outcome's ratio on the grid, weights of two points
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,67 +141,26 @@ def _usual_step(groups: tuple[Group, ...]) -> float:
     return math.sqrt(whole)
 
 
-def _moves(chances: FloatArray, log_ratios: FloatArray, h: float) -> list[tuple[_Move, _Move]]:
-    """Return where on the grid each outcome of each pair is read, with which weights."""
-    shifts = lowered_logarithm(log_ratios) / h
-    whole = np.floor(shifts)
-    part = np.expm1((shifts - whole) * h) / math.expm1(h)
-    places, low, high = whole.astype(np.int64), chances * (1 - part), chances * part
-    each = [
-        list(zip(places[i].tolist(), low[i].tolist(), high[i].tolist(), strict=True))
-        for i in range(2)
-    ]
-    return list(zip(*each, strict=True))
-
-
-def _best_step(
-    moves: list[tuple[_Move, _Move]], sources: tuple[FloatArray, FloatArray], best: FloatArray
-) -> FloatArray:
-    """Return the larger of `best` and the largest mean over a pair's outcomes, each of which is
-    read from a source of its own, padded alike on both sides."""
-    size = len(best)
-    margin = (len(sources[0]) - size) // 2
-    best, found, term = best.copy(), np.empty(size), np.empty(size)
-    for (first, low, high), (second, below, above) in moves:
-        at, to = margin + first, margin + second
-        np.multiply(sources[0][at : at + size], low, out=found)
-        for source, place, weight in (
-            (sources[0], at + 1, high),
-            (sources[1], to, below),
-            (sources[1], to + 1, above),
-        ):
-            np.multiply(source[place : place + size], weight, out=term)
-            found += term
-        np.maximum(best, found, out=best)
-    return best
-
-
 def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[FloatArray]:
     """Return the game's value at every grid point after each of some numbers of queries."""
-    moves = [
+    steps = [
         (
-            _moves(np.stack([g.labels.p, g.labels.rest]), log_ratios_of(g.labels), grid.h),
-            _moves(*_both_ways(g.passing), grid.h),
+            _step_of(np.stack([g.labels.p, g.labels.rest]), log_ratios_of(g.labels), grid, False),
+            _step_of(*_both_ways(g.passing), grid, True),
+            g.sure,
         )
         for g in groups
     ]
-    places = [abs(move[0]) for pair in moves for part in pair for law in part for move in law]
-    margin = max(places, default=0) + 2
-    beyond = np.exp(-grid.h * np.arange(margin, 0, -1.0))
-
-    def padded(value: FloatArray) -> FloatArray:
-        # left the chord to V(0) = 1, right the last value, since V decreases
-        return np.concatenate([1 - (1 - value[0]) * beyond, value, np.full(margin, value[-1])])
-
-    value = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
-    found, played = [], 0
+    value, found, played = first_value(grid), [], 0
     for queries in after:
         for _ in range(queries - played):
-            refused, told, best = padded(value), value, value
-            for (labels, passing), group in zip(moves, groups, strict=True):
-                told = _best_step(labels, (refused, refused), told)
-                best = _best_step(passing, (padded(told), refused), best)
-                if group.sure:
+            told, best = value, value
+            for label, question, sure in steps:
+                if label is not None:
+                    told = np.maximum(told, label.best(value))
+                if question is not None:
+                    best = np.maximum(best, question.best(told, value))
+                if sure:
                     best = np.maximum(best, told)
             value = np.minimum(1.0, best + LEFT_OUT)
         played = queries
@@ -210,15 +168,13 @@ def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[Flo
     return found
 
 
-def joint_work(groups: tuple[Group, ...], queries: int) -> float:
-    """Return about how many multiplications the game of a block takes; infinite where there is
-    none, as of no groups."""
-    step = _usual_step(groups)
-    if not 1e-6 <= step <= 1.0:
-        return math.inf
-    corners = sum(len(group.labels.p) + 2 * len(group.passing.p) for group in groups)
-    labels = min(queries, BLOCK)
-    return 5.0 * labels * corners * Grid.of_step(step, labels, RESOLUTION).size
+def _step_of(chances: FloatArray, log_ratios: FloatArray, grid: Grid, apart: bool) -> Step | None:
+    return Step(chances, log_ratios, grid, apart=apart) if chances.size else None
+
+
+def is_played(groups: tuple[Group, ...]) -> bool:
+    """Return whether a game is played: a query tells something, and not nearly all."""
+    return 1e-6 <= _usual_step(groups) <= 1.0
 
 
 def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:

@@ -120,18 +120,6 @@ class Event(Model, ABC):
         """Return the probability that falls outside every divergence bound."""
         return 0.0
 
-    def work(self) -> float:
-        """Return about how many multiplications the losses take; 0 where it is next to nothing."""
-        return 0.0
-
-    def renyi_work(self) -> float:
-        """Return about how many numbers the divergences take; 0 where they are few."""
-        return 0.0
-
-    def rough(self) -> "Event":
-        """Return an event that costs at least as much and takes next to no work."""
-        return self
-
 
 class Counts(Event):
     """Integers released with discrete Gaussian noise, each moved by at most one.
@@ -258,14 +246,8 @@ class BinaryLabels(Event):
         each = label_games.label_renyi(self.chances, orders)
         return np.minimum(self.queries * each, self.rough().renyi(orders))
 
-    def work(self) -> float:
-        block = label_games.label_block(self.chances, self.queries)
-        return 0.0 if block is None else label_games.game_work(self.chances, block)
-
-    def renyi_work(self) -> float:
-        return label_games.renyi_work(self.chances)
-
     def rough(self) -> Event:
+        """Return an event that costs at least as much and takes next to no work."""
         if isinstance(self.chances, TableChances):
             loss = label_games.largest_loss(self.chances)
             return Pure.model_construct(epsilon=loss, count=self.queries)
@@ -310,14 +292,8 @@ class ClassLabels(Event):
             return found
         return np.minimum(found, self.queries * class_games.class_renyi(self.sigma, orders))
 
-    def work(self) -> float:
-        block = class_games.class_block(self.sigma, self.queries)
-        return 0.0 if block is None else class_games.class_work(self.sigma, block)
-
-    def renyi_work(self) -> float:
-        return class_games.class_renyi_work(self.sigma)
-
     def rough(self) -> Event:
+        """Return the noisy counts that the labels are read off."""
         return Counts.model_construct(sigma=self.sigma, shifts=2 * self.queries)
 
 
@@ -386,8 +362,8 @@ class Confident(Event):
         )
 
     def losses(self) -> Losses:
-        if confident_games.joint_work(self.groups(), self.queries) < math.inf:
-            return confident_games.joint_losses(self.groups(), self.queries)
+        if confident_games.is_played(groups := self.groups()):
+            return confident_games.joint_losses(groups, self.queries)
         asked, labels = self.parts()
         return asked.losses() + labels.losses()
 
@@ -400,13 +376,6 @@ class Confident(Event):
             at = self.queries, self.answers, orders[held]
             found[held] = np.minimum(found[held], confident_games.joint_renyi(groups, *at))
         return found
-
-    def work(self) -> float:
-        whole = confident_games.joint_work(self.groups(), self.queries)
-        return whole if whole < math.inf else sum(part.work() for part in self.parts())
-
-    def renyi_work(self) -> float:
-        return sum(part.renyi_work() for part in self.parts())
 
 
 class _Parts(Event):
@@ -731,7 +700,7 @@ def _sampled_profile(event: Sampled) -> tuple[Profile, float]:
     def profile(at: FloatArray) -> FloatArray:
         return np.minimum(parts.delta(at), by_charges(at))
 
-    return sampling.sampled_profile(profile, max(parts.top, parts.h), event.rate, event.loss)
+    return sampling.sampled_profile(profile, parts.reach, event.rate, event.loss)
 
 
 def _renyi_profile(event: Event, charges: FloatArray | None = None) -> tuple[Profile, float]:

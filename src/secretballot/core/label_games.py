@@ -54,9 +54,9 @@ BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 # multiplications that the game of one block may take, about a second; that of all labels may take
 # more, as blocks cost a little
 BLOCK_WORK, WHOLE_WORK = 2e9, 6e9
-# grid points at a time: up to three times as fast as all at once; fewer where their windows would
-# not stay in the cache, which takes four times as long
-BLOCK, LEAST_BLOCK, CACHED = 256, 32, 36_000
+# numbers handled at a time, as many as stay in the cache: up to three times as fast as all at once;
+# and the least number of grid points
+CACHED, LEAST_BLOCK = 144_000, 32
 MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the Gaussian price holds
 # below, one label is nearly the vote itself and the Gaussian price is nearly exact
 MIN_SIGMA = 0.25
@@ -65,14 +65,12 @@ LOST = 2.0**-48
 # how far above the pairs of a table a corner may lie, as a share of its gap: it costs about one per
 # cent of delta
 TOLERANCE = 1e-3
-USUAL_LENGTH = 1000  # chances; of longer tables corners alone are compared
 # nats; below, floats hold no grid that is fine enough, and a label reveals next to nothing
 LEAST_DEVIATION = 1e-6
 LONGEST_GRID = 600.0  # nats; beyond, e^x is no float, and a label is nearly the vote
 CHANCE_BITS = 53  # chances of a table are multiples of 2^-53, which floats hold exactly
 ONE = 2**CHANCE_BITS
 MAX_WEIGHTS = 10_000  # of one table; bounds what a certificate makes a reader compute
-CORNER_NUMBERS = 3e5  # handled for the divergences of one kind of label, however little its noise
 
 _Point = tuple[int, int]  # chance and gap to the next one, in units of 2^-53
 
@@ -289,30 +287,67 @@ def lowered_logarithm(logarithm: FloatArray) -> FloatArray:
     return logarithm - LOST * (1 + np.abs(logarithm))
 
 
-def _transition_stencil(
-    chances: FloatArray, log_ratios: FloatArray, grid: Grid
-) -> tuple[int, csr_array]:
-    """Return (offset, weights): row c maps V on a window starting `offset` points lower to the
-    value of the c-th pair of distributions.
+class Step:
+    """What one step of a game may be, any of n pairs of distributions: the larger values that it
+    makes of the values of its outcomes.
 
-    Chances of all outcomes, and logarithms of the neighbour's over them, have shape (outcomes, n).
+    Parameters
+    ----------
+    chances, log_ratios : ndarray of shape (outcomes, n)
+        Of the outcomes under P, and the logarithms of those under Q over them.
+    grid : Grid
+    apart : bool
+        Whether each outcome has values of its own.
     """
-    # a game that ends at a kink would show the last digit of a loss: each is taken for smaller
-    # past the grid V stays at its last value, so how far past does not matter
-    shifts = np.minimum(lowered_logarithm(log_ratios) / grid.h, grid.size)
-    offset = -math.floor(shifts.min())
-    n = chances.shape[1]
-    rows, columns, weights = [], [], []
-    for shift, chance in zip(shifts, chances, strict=True):
-        whole = np.floor(shift)
-        part = np.expm1((shift - whole) * grid.h) / math.expm1(grid.h)
-        column = offset + whole.astype(np.int64)
-        rows += 2 * [np.arange(n)]
-        columns += [column, column + 1]
-        weights += [chance * (1 - part), chance * part]
-    shape = (n, offset + math.floor(shifts.max()) + 2)
-    entries = np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))
-    return offset, csr_array(entries, shape=shape)
+
+    def __init__(
+        self, chances: FloatArray, log_ratios: FloatArray, grid: Grid, *, apart: bool = False
+    ) -> None:
+        # a game that ends at a kink would show the last digit of a loss: each is taken for smaller;
+        # past the grid a value stays at its last one, so how far past does not matter
+        shifts = np.minimum(lowered_logarithm(log_ratios) / grid.h, grid.size)
+        whole = np.floor(shifts)
+        part = np.expm1((shifts - whole) * grid.h) / math.expm1(grid.h)
+        places = whole.astype(np.int64)
+        below, self._above = max(0, -int(places.min())), max(0, int(places.max()) + 1)
+        self._beyond = np.exp(-grid.h * np.arange(below, 0, -1.0))
+        rows = places + below
+        if apart:  # the values of one outcome stand after those of the other
+            rows += np.arange(len(rows))[:, None] * (below + grid.size + self._above)
+        self._rows, columns = np.unique([rows, rows + 1], return_inverse=True)
+        weights = np.stack([chances * (1 - part), chances * part])
+        pairs = np.broadcast_to(np.arange(chances.shape[1]), weights.shape)
+        self._weights = csr_array(
+            (weights.ravel(), (pairs.ravel(), columns.ravel())),
+            shape=(chances.shape[1], len(self._rows)),
+        )
+
+    def best(self, *values: FloatArray) -> FloatArray:
+        """Return the largest mean over the outcomes of one pair at every grid point, from the
+        values of all outcomes, or of each.
+
+        Grid points go some at a time, so that what all pairs make of them stays in the processor's
+        cache; every number is that of all points at once.
+        """
+        size = len(values[0])
+        windows = sliding_window_view(np.concatenate([*map(self._padded, values)]), size)
+        best = np.empty(size)
+        block = max(LEAST_BLOCK, CACHED // sum(self._weights.shape))
+        for start in range(0, size, block):
+            part = slice(start, start + block)
+            np.max(self._weights @ windows[self._rows, part], axis=0, out=best[part])
+        return best
+
+    def _padded(self, value: FloatArray) -> FloatArray:
+        # below the grid: the chord to V(0) = 1; above it: the last value, since V decreases
+        above = np.full(self._above, value[-1])
+        return np.concatenate([1 - (1 - value[0]) * self._beyond, value, above])
+
+
+def first_value(grid: Grid) -> FloatArray:
+    """Return the value before any step, max(0, 1 - x), at every grid point."""
+    below: FloatArray = -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1))
+    return np.maximum(0.0, below)
 
 
 def law_values(
@@ -323,57 +358,18 @@ def law_values(
     outer: float = 0.0,
 ) -> list[FloatArray]:
     """Return the game's value at every grid point, rounded up, after each of some numbers of steps,
-    where a step is any of n pairs of distributions.
-
-    Parameters
-    ----------
-    chances, log_ratios : ndarray of shape (outcomes, n)
-        Of the outcomes under P, and the logarithms of those under Q over them.
-    grid : Grid
-    after : sequence of int
-        Numbers of steps, in increasing order.
-    outer : float
-        As for `VoteCurve`.
-    """
-    offset, weights = _transition_stencil(chances, log_ratios, grid)
-    reach = weights.shape[1] - offset - 1
-    used, column = np.unique(weights.indices, return_inverse=True)
-    rows: IntArray | slice = slice(None)
-    if 2 * len(used) < weights.shape[1]:
-        # some labels move the ratio far, and most of the window is read by no corner
-        rows, shape = used.astype(np.int64), (weights.shape[0], len(used))
-        weights = csr_array((weights.data, column, weights.indptr), shape=shape)
-    beyond = np.exp(-grid.h * np.arange(offset, 0, -1.0))
-    value = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
+    in increasing order; pairs are those of `Step`, `outer` is that of `VoteCurve`."""
+    step, value = Step(chances, log_ratios, grid), first_value(grid)
     played, found = 0, []
     for labels in after:
         for _ in range(labels - played):
-            # below the grid: the chord to V(0) = 1; above it: the last value, since V decreases
-            padded = np.concatenate([1 - (1 - value[0]) * beyond, value, np.full(reach, value[-1])])
-            best = _best_of_corners(weights, rows, padded, grid.size)
+            best = step.best(value)
             if outer > 0:
                 np.maximum(best, _outer_value(value, outer, grid.h), out=best)
             value = np.maximum(value, best)
         played = labels
         found.append(value)
     return found
-
-
-def _best_of_corners(
-    weights: csr_array, rows: IntArray | slice, padded: FloatArray, size: int
-) -> FloatArray:
-    """Return the largest value that any corner has at every grid point, shape (size,).
-
-    Column i of `weights` is for the values `rows[i]` places on in `padded`.
-    Grid points go some at a time, so that what all corners make of them stays in the processor's
-    cache; every number is that of all points at once.
-    """
-    windows, best = sliding_window_view(padded, size), np.empty(size)
-    block = min(BLOCK, max(LEAST_BLOCK, CACHED // weights.shape[1]))
-    for start in range(0, size, block):
-        part = slice(start, start + block)
-        np.max(weights @ windows[:, part][rows], axis=0, out=best[part])
-    return best
 
 
 def _outer_value(value: FloatArray, outer: float, h: float) -> FloatArray:
@@ -506,9 +502,7 @@ def label_renyi(chances: Chances, orders: FloatArray) -> FloatArray:
 def _label_renyi(chances: Chances, orders: tuple[float, ...]) -> FloatArray:
     a = np.array(orders)
     if isinstance(chances, TableChances):
-        # of a table of usual length no pair is left out
-        tolerance = 0.0 if len(chances.weights) <= USUAL_LENGTH else TOLERANCE
-        curve = _table_corners(chances, tolerance)
+        curve = _table_corners(chances, 0.0)  # no pair is left out
         return bernoulli(curve.p, curve.rest, curve.gap, a)
     found = np.full(len(a), math.inf)
     if chances.sigma > MAX_SIGMA:
@@ -518,14 +512,6 @@ def _label_renyi(chances: Chances, orders: tuple[float, ...]) -> FloatArray:
         held = np.full(len(a), True) if complete else a <= 1 + 4 * chances.sigma
         found[held] = bernoulli(pairs.p, pairs.rest, pairs.gap, a[held])
     return found
-
-
-def renyi_work(chances: Chances) -> float:
-    """Return about how many numbers `label_renyi` handles for all orders."""
-    if isinstance(chances, TableChances):
-        n = len(chances.weights)
-        return CORNER_NUMBERS + 3000.0 * min(n, USUAL_LENGTH) + 1000.0 * n
-    return CORNER_NUMBERS + (30 * chances.sigma if chances.sigma <= MAX_SIGMA else 0.0)
 
 
 @functools.lru_cache(maxsize=64)

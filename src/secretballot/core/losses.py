@@ -155,9 +155,9 @@ class Losses:
         return cls(h, first, chance * (1 + PROFILE_ERROR), certain)._without_ends()
 
     @property
-    def top(self) -> float:
-        """The largest finite loss, in nats."""
-        return self.h * (self.first + len(self.chance) - 1)
+    def reach(self) -> float:
+        """An epsilon above 0 from which on delta is the probability of an infinite loss."""
+        return self.h * max(1, self.first + len(self.chance) - 1)
 
     @property
     def span(self) -> float:

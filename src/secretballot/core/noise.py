@@ -18,7 +18,6 @@ import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,13 +38,7 @@ from secretballot.core.exponential import (
     drawn_index,
     drawn_range,
 )
-from secretballot.core.sampler import (
-    draws_wrong_noise,
-    first_failure,
-    has_passed,
-    identity_of,
-    remember,
-)
+from secretballot.core.sampler import draws_wrong_noise, first_failure
 from secretballot.core.types import IntArray, Noise
 
 # Noise of this scale leaves the 62-bit range, where sums with counts could wrap, with probability
@@ -61,14 +54,11 @@ _Sampler = Callable[[int], IntArray]
 
 @functools.cache  # an error is not kept: the next call tries again
 def ready_sampler() -> None:
-    """Load the sampler, draw from it, and check it on its first use on this machine.
+    """Load the sampler and check it, once in a process.
 
-    Do this before anything is paid.
-
-    In this order: the version is read and compared with the list of wrong ones, the package is
-    loaded, and the check draws from it, or a single number where a mark says that this sampler has
-    passed. After that nothing is left to be loaded when noise is drawn. What was done once in a
-    process is not done again.
+    Do this before anything is paid: the version is read and compared with the list of wrong ones,
+    the package is loaded, and the check draws from it. After that nothing is left to be loaded when
+    noise is drawn.
 
     Raises
     ------
@@ -86,7 +76,7 @@ def ready_sampler() -> None:
             f" {_INSTALL}"
         )
     try:
-        failure = _failure_of(version)
+        failure = first_failure(_draw_noise, _CHUNK)
     except Exception as error:  # whatever a broken installation raises
         raise SamplerError(
             f"OpenDP {shown(version)} cannot be loaded or does not draw ({type(error).__name__});"
@@ -102,24 +92,6 @@ _INSTALL = (
     "install a right version, as pip install --force-reinstall 'opendp>=0.14.2,<0.17' does. Nothing"
     " was drawn for a release."
 )
-
-
-def _failure_of(version: str) -> str | None:
-    """Return what is wrong with the installed sampler, None if nothing was found.
-
-    Draws at least once.
-    """
-    import opendp
-
-    identity = identity_of(version, Path(str(opendp.__file__)).parent)
-    if has_passed(identity):
-        for kind in ("laplace", "gaussian"):
-            _draw_noise(kind, 1.0, 1)
-        return None
-    failure = first_failure(_draw_noise, _CHUNK)
-    if failure is None:
-        remember(identity)
-    return failure
 
 
 @functools.lru_cache(maxsize=64)

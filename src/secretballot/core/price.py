@@ -5,8 +5,8 @@ what they leave to failures, loss distributions, and Renyi divergences. Queries 
 be chosen adaptively, and events may be interleaved in any order; parameters chosen after seeing
 outputs are the filters' business.
 
-Work is bounded before it is begun, by public numbers alone, so that events from a stranger cannot
-keep the program busy. Past each limit a larger price holds, so that more events never cost less.
+The work of one event is bounded before it is begun, by its public numbers alone, so that an event
+from a stranger cannot keep the program busy: past each limit a larger price holds.
 """
 
 import functools
@@ -42,11 +42,7 @@ from secretballot.core.renyi import ORDERS, delta_of, log_factor, lost_epsilon
 from secretballot.core.types import FloatArray
 
 SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
-MOST_KINDS = 200  # of events whose losses are folded; of more, divergences alone are added
-MOST_JOINT = 20  # kinds of events in a list that is priced with some of them whole as well
-GAME_WORK = 1.3e10  # multiplications that the games of one list may take, two whole ones
 MOST_EPSILON = 1e15  # nats; beyond, no price is looked for
-RENYI_WORK = 4e7  # numbers handled for divergences of labels, some seconds
 # places in `ORDERS` around the best, at which divergences of labels are searched; fewer where that
 # takes long
 NEAR, FEWER, LONG_SIGMA = (-4, -2, -1, 0, 1, 2, 4), (-4, 0, 4), 50.0
@@ -129,19 +125,13 @@ Kinds = tuple[tuple[Event, int], ...]
 
 
 def _readings(events: Sequence[Event]) -> list[Kinds]:
-    """Return the list with all events in parts, and the one with some of them whole, where that may
-    cost less and takes no more work than it may."""
+    """Return the list with all events in parts, and, where some may cost less whole, with these
+    whole."""
     apart = _together([part for event in events for part in event.parts()])
     if not any(event.joint for event in events):
         return [apart]
     listed = [[event] if event.joint else event.parts() for event in events]
-    whole = _together([part for parts in listed for part in parts])
-    work, renyi_work = (
-        sum(getattr(event, name)() for event, _ in whole[:MOST_JOINT])
-        for name in ("work", "renyi_work")
-    )
-    fits = len(whole) <= MOST_JOINT and work <= GAME_WORK and renyi_work <= RENYI_WORK
-    return [apart, whole] if fits else [apart]
+    return [apart, _together([part for parts in listed for part in parts])]
 
 
 def _together(events: Sequence[Event]) -> Kinds:
@@ -169,20 +159,11 @@ def _pure_loss(kinds: Kinds) -> Fraction | None:
 @functools.lru_cache(maxsize=256)
 def _total_losses(kinds: Kinds) -> tuple[Losses, ...]:
     """Return losses that dominate all events together, and those by divergences of streams and
-    draws. None where events are of too many kinds, or of tables of abstentions alone, whose losses
-    follow from their divergences."""
-    if len(kinds) > MOST_KINDS or all(isinstance(event, TableStream) for event, _ in kinds):
-        return ()
-    work, played = 0.0, []
-    # the games of the costliest labels first; the others are taken for their noisy counts
-    order = sorted(kinds, key=lambda kind: -float(kind[0].rough().renyi(ORDERS[150:151])[0]))
-    for event, count in order:
-        work += event.work()
-        played.append((event if work <= GAME_WORK else event.rough(), count))
-    found = [[(cached_losses(event), count) for event, count in played]]
-    if any(isinstance(event, BoundedRange | SparseStream) for event, _ in played):
-        found.append([(charged_losses(event), count) for event, count in played])
-    return tuple(map(fold, found))
+    draws."""
+    bounds = [cached_losses]
+    if any(isinstance(event, BoundedRange | SparseStream) for event, _ in kinds):
+        bounds.append(charged_losses)
+    return tuple(fold((bound(event), count) for event, count in kinds) for bound in bounds)
 
 
 def _divergences(
@@ -194,18 +175,16 @@ def _divergences(
     this epsilon or delta; at others they count as their noisy counts. A table has its price at its
     own order; beyond the least of them nothing is known of the list.
     """
-    apart = sum(event.renyi_work() for event, _ in kinds) <= RENYI_WORK
-    listed = kinds if apart else tuple((event.rough(), count) for event, count in kinds)
     found, likely = np.zeros(len(ORDERS)), np.zeros(len(ORDERS))
-    for event, count in listed:
+    for event, count in kinds:
         divergence = count * cached_renyi(event)
         found = found + divergence
         if isinstance(event, ClassLabels):
             divergence = event.queries * likely_renyi(event.sigma, ORDERS)
         likely = likely + divergence
-    streams = (event.stream if isinstance(event, Sampled) else event for event, _ in listed)
+    streams = (event.stream if isinstance(event, Sampled) else event for event, _ in kinds)
     few = sorted(event.order for event in streams if isinstance(event, TableStream))[:1]
-    scales = [event.sigma for event, _ in listed if isinstance(event, ClassLabels)]
+    scales = [event.sigma for event, _ in kinds if isinstance(event, ClassLabels)]
     if scales:
         last = int(np.searchsorted(ORDERS, most_order(min(scales)), side="right")) - 1
         steps = NEAR if max(scales) < LONG_SIGMA else FEWER
@@ -214,7 +193,7 @@ def _divergences(
     if not few:
         return found, ORDERS
     orders = np.array(few)
-    searched = sum((count * event.renyi(orders) for event, count in listed), np.zeros(len(few)))
+    searched = sum((count * event.renyi(orders) for event, count in kinds), np.zeros(len(few)))
     return np.append(found, searched), np.append(ORDERS, orders)
 
 
@@ -357,10 +336,14 @@ def _float_above(value: Fraction) -> float:
 
 
 def _profiles(kinds: Kinds) -> list[Profile]:
-    """Return bounds on delta at each epsilon: of all losses together, and of a sample alone read
-    off at the epsilon itself, not between places of a grid."""
+    """Return bounds on delta at each epsilon: of all losses together; none of a table of
+    abstentions alone, whose losses follow from its divergences; and of a sample alone read off at
+    the epsilon itself, too, not between places of a grid."""
+    alone = kinds[0][0] if kinds[0][1] == len(kinds) == 1 else None
+    if isinstance(alone, TableStream):
+        return []
     found: list[Profile] = [one.delta for one in _total_losses(kinds)]
-    if len(kinds) == 1 and isinstance(kinds[0][0], Sampled) and kinds[0][1] == 1:
-        profile, _ = kinds[0][0].profile()
+    if isinstance(alone, Sampled):
+        profile, _ = alone.profile()
         found.append(lambda at: np.where(at >= 0, profile(np.maximum(at, 0.0)), 1.0))
     return found

@@ -9,28 +9,11 @@ probability at most `FALSE_ALARM`, by the union bound.
 `detection_probability` bounds the power from below. Noise of 0.7 or 1.3 times the scale is refused
 with probability above 1 - 1e-5 by every sample but the last, which looks for repeated draws, and
 the noise of OpenDP 0.14.0 and 0.14.1 with probability above 1 - 1e-6; the tests hold both.
-
-Where a user's machine remembers which installed sampler has passed its check, so that each is
-checked once.
-
-A mark is a convenience, not a proof: who can write the cache folder of a user can forge one, and
-can change the sampler too. It names the version, the files of the package by size and time, the
-interpreter and the machine; whatever changes brings the check back. Where no folder can be written,
-every process checks anew.
 """
 
-import hashlib
-import json
-import os
-import platform
 import re
-import stat
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +34,7 @@ def draws_wrong_noise(version: str) -> bool:
     return found is not None and tuple(int(part or 0) for part in found.groups()) in WRONG_OPENDP
 
 
-FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once per machine and version
+FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once a process
 
 Draw = Callable[[str, float, int], IntArray]
 # what was counted, how often it came, in how many trials, its probability
@@ -195,74 +178,3 @@ def _p_value(count: NDArray[np.integer], trials: int, probability: float) -> Flo
     chance = min(probability, 1.0)
     lower, upper = bdtr(count, trials, chance), bdtrc(count - 1, trials, chance)
     return np.asarray(np.minimum(1.0, 2 * np.minimum(lower, upper)), dtype=np.float64)
-
-
-CHECK_VERSION = 1  # of the check itself: another number forgets every mark
-
-
-def identity_of(version: str, package: Path) -> str:
-    """Return what tells one installed sampler on one machine from another, as JSON.
-
-    Parameters
-    ----------
-    version : str
-        Version of the package.
-    package : Path
-        Its folder.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be listed.
-    """
-    files = sorted(path for path in (*package.iterdir(), *package.glob("lib/*")) if path.is_file())
-    stamps = [
-        (path.name, found.st_size, found.st_mtime_ns) for path in files if (found := path.stat())
-    ]
-    return json.dumps(
-        {
-            "check": CHECK_VERSION,
-            "version": version,
-            "package": str(package),
-            "files": stamps,
-            "python": [sys.implementation.name, platform.python_version(), sys.executable],
-            "machine": [platform.node(), platform.machine(), platform.system(), platform.release()],
-        }
-    )
-
-
-def has_passed(identity: str) -> bool:
-    """Return whether a sampler of this identity has passed its check before, by this user's
-    marks."""
-    try:
-        mark = _mark_file(identity)
-        found = os.lstat(mark)
-        # the folder may be one that others can write, too, and rename what this user left there
-        ours = stat.S_ISREG(found.st_mode) and (os.name == "nt" or found.st_uid == os.geteuid())
-        return ours and mark.read_text("utf-8") == identity
-    except (OSError, RuntimeError, ValueError):  # no home folder is a RuntimeError
-        return False
-
-
-def remember(identity: str) -> None:
-    """Leave a mark that a sampler of this identity has passed: a file that names it.
-
-    Where none can be written, the next process checks.
-    """
-    with suppress(OSError, RuntimeError):
-        mark = _mark_file(identity)
-        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # new, so that no link leads elsewhere
-        with open(mark, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
-            file.write(identity)
-
-
-def _mark_file(identity: str) -> Path:
-    return _cache_folder() / f"sampler-{hashlib.sha256(identity.encode()).hexdigest()}"
-
-
-def _cache_folder() -> Path:
-    """Return the user's folder for what can be made again."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
-    return base / "secretballot"

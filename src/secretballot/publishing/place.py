@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from secretballot.core.drafts import (
+from secretballot.drafts import (
     draft_folder,
     make_folder,
     sweep_drafts,

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from secretballot.core.drafts import draft_file, put_in_place, write_new
+from secretballot.drafts import draft_file, put_in_place, write_new
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.fields import certificate_bytes, certificate_in
 from secretballot.report.certificate.models import CERTIFICATE_FILE

@@ -15,7 +15,7 @@ from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.progress import Caution, Watch
+from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step
 
@@ -54,13 +54,9 @@ class AccountState:
 
     def to_json(self) -> dict[str, Any]:
         """Return the state for machines."""
-        pairs = {"budget": self.budget, "left": self.left}
-        amounts = {
-            name: None if pair is None else {"epsilon": pair.epsilon, "delta": pair.delta}
-            for name, pair in pairs.items()
-        }
-        state = {"path": str(self.path), "exists": self.exists, "own": self.own}
-        return {**state, **amounts, "releases": self.releases, "admits": self.admits}
+        budget = None if self.budget is None else self.budget.to_json()
+        left = None if self.left is None else self.left._asdict()
+        return {**vars(self), "path": str(self.path), "budget": budget, "left": left}
 
 
 def place_of_account(spec: RunSpec, folder: RunFolder) -> Path | DatabasePlace:
@@ -121,7 +117,7 @@ def question_of_total(spec: RunSpec, place: Path | DatabasePlace, own: bool) -> 
     beside = ""
     if isinstance(place, Path) and place.parent.is_dir():
         found = sorted(path.name for path in place.parent.glob("*.ledger"))[:3]
-        beside = f" ({', '.join(found)} is beside it)" if found else ""
+        beside = f" (beside it: {', '.join(found)})" if found else ""
     yield Caution(
         "total",
         f"no account exists for {shown(spec.dataset_name)} at {str(place)!r}{beside}; set the"
@@ -137,15 +133,11 @@ def state_of_account(spec: RunSpec, folder: RunFolder, unit: str) -> AccountStat
     LedgerError
         If it is that of something else, or cannot be used.
     """
-    path = place_of_account(spec, folder)
+    path, unit_of = place_of_account(spec, folder), (unit, spec.budget.relation)
     own = path == folder.ledger
-    if not Ledger.exists(path):
-        if not own:  # whose folder the run would make
-            _check_folder(path)
+    ledger = _found_ledger(path, spec.dataset_name, *unit_of, own=own)
+    if ledger is None:
         return AccountState(path, False, own, None, None, 0, True)
-    ledger = Ledger.open_existing(path)
-    _check_dataset(ledger, path, spec.dataset_name)
-    ledger.check_promise(unit, spec.budget.relation)
     left, price = ledger.remaining(), spec.price
     admits = ledger.composition != "basic" or (
         left.epsilon >= price.epsilon and left.delta >= price.delta
@@ -229,18 +221,14 @@ def open_ledger(
     ParameterError
         If it is to be made without a total, or was made with another one.
     """
-    # A link that leads nowhere is no free place: what it points to may be anybody's.
-    if not Ledger.exists(path):
-        _check_folder(path)
+    ledger = _found_ledger(path, dataset, unit, relation)
+    if ledger is None:
         if total is None:
             raise ParameterError(
                 Parameter("total"),
                 " is missing, and a new account needs the limit of all releases.",
             )
         return Ledger(path, dataset=dataset, budget=total, unit=unit, relation=relation)
-    ledger = Ledger.open_existing(path)
-    _check_dataset(ledger, path, dataset)
-    ledger.check_promise(unit, relation)
     if total is not None and ledger.budget != total:
         admitted = ledger.budget
         raise ParameterError(
@@ -252,27 +240,30 @@ def open_ledger(
     return ledger
 
 
-def _check_folder(path: Path | DatabasePlace) -> None:
-    """Refuse a new account where no file can be made."""
-    if isinstance(path, DatabasePlace):
-        return
-    if not os.access(path.parent, os.W_OK):
+def _found_ledger(
+    path: Path | DatabasePlace, dataset: str, unit: str, relation: str, *, own: bool = False
+) -> Ledger | None:
+    """Return the ledger at a place; None where there is none, and one can be made."""
+    # a link that leads nowhere is no free place: what it points to may be anybody's
+    if Ledger.exists(path):
+        ledger = Ledger.open_existing(path)
+        if ledger.dataset != dataset:
+            raise LedgerError(
+                f"The ledger {str(path)!r} is the account of the dataset {ledger.dataset!r}, and"
+                f" this run is about {dataset!r}; give the right ledger, or the dataset's name with"
+                " --dataset."
+            )
+        ledger.check_promise(unit, relation)
+        return ledger
+    # the folder of a run's own account is made by the run
+    if isinstance(path, Path) and not own and not os.access(path.parent, os.W_OK):
         missing = not os.path.lexists(path.parent)
         why = "does not exist" if missing else "may not be written into"
         raise LedgerError(
             f"No account can be made at {str(path)!r}, since its folder {why}; name another place"
             " with --ledger. Nothing was spent."
         )
-
-
-def _check_dataset(ledger: Ledger, path: Path | DatabasePlace, dataset: str) -> None:
-    """Refuse the account of another dataset."""
-    if ledger.dataset != dataset:
-        raise LedgerError(
-            f"The ledger {str(path)!r} is the account of the dataset {ledger.dataset!r}, and this"
-            f" run is about {dataset!r}; give the right ledger, or the dataset's name with"
-            " --dataset."
-        )
+    return None
 
 
 def _file_name(dataset: str) -> str:

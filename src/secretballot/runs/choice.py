@@ -1,24 +1,105 @@
-"""What a choice is made from: saved students and classes of hypotheses, by name."""
+"""The method that chooses: the best of saved students, or of a class of hypotheses by name."""
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from secretballot._validation import HYPOTHESES
 from secretballot.core.ledger import Ledger
 from secretballot.data.schema import Schema
-from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import HypothesisClass, hypotheses_by_name
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
-from secretballot.publishing.job import SavedStudent
+from secretballot.learners.training.learner import Learner
+from secretballot.publishing.job import ChosenHypothesis, SavedStudent, StudentSource
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.student.load import load_student
-from secretballot.runs.folder import file_digest
-from secretballot.runs.progress import Watch
+from secretballot.runs.folder import RunFolder, file_digest
+from secretballot.runs.method import Fitted, Method, Quote, Sizes
+from secretballot.runs.questions import Caution, Watch, cautions_of_ids
+from secretballot.runs.spec import RunSpec
+from secretballot.runs.tables import LabelledTable, RunInputs
 
 _DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
+
+
+class Choice(Method):
+    """The best of a class of hypotheses, or of saved students."""
+
+    step = "Choosing"
+
+    def __init__(self, spec: RunSpec) -> None:
+        names = spec.method.hypotheses  # type: ignore[union-attr]
+        self.hypotheses = names[0] if len(names) == 1 and names[0] in HYPOTHESES else None
+        self.candidates = () if self.hypotheses else tuple(map(Path, names))
+        if self.candidates and spec.data.schema_file is None:
+            beside = schema_beside(self.candidates)
+            data = spec.data.model_copy(update={"schema_file": beside})
+            spec = spec.model_copy(update={"data": data})
+        super().__init__(spec)
+
+    def description(self) -> dict[str, Any]:
+        """Return what shapes the result beside the settings: the digests of the files."""
+        chosen_from = self.hypotheses or [file_digest(path) for path in self.candidates]
+        return {**super().description(), "hypotheses": chosen_from}
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        if not (self.hypotheses or self.candidates):
+            raise ParameterError(
+                Parameter("hypotheses"),
+                f" is missing; name {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
+            )
+        super().check()
+        self._students = saved_students(self.candidates)
+
+    def check_inputs(self, inputs: RunInputs, watch: Watch) -> None:
+        """Refuse settings that do not go with the tables."""
+        super().check_inputs(inputs, watch)
+        if self.hypotheses is None:
+            return
+        if not isinstance(inputs.private, LabelledTable):
+            raise DataError(
+                "The private file is read from disk, block by block, since it is a folder, at a URL"
+                " or too large for memory, and a class of hypotheses is chosen from in memory; give"
+                " one smaller file, or saved students. Nothing was spent."
+            )
+        n_features = inputs.X_public.shape[1]
+        if self.hypotheses != "stumps" and n_features != 1:
+            raise DataError(
+                f"The public file makes {n_features} feature columns, and {self.hypotheses} need"
+                " exactly one; drop the others with --drop, or use --hypotheses stumps."
+            )
+
+    def questions(self, inputs: RunInputs, watch: Watch) -> Iterator[Caution]:
+        """Yield what is to be asked once the tables are known."""
+        yield from cautions_of_ids(inputs.repeating_ids)
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise."""
+        what = self.hypotheses or f"{len(self.candidates)} candidates"
+        # a record that comes or goes moves all numbers of mistakes one way, a replaced one both
+        sigma = (2 if self.spec.budget.relation == "replace-one" else 1) / self.price.epsilon
+        released, noise = f"the choice of one of {what}", f"scale {sigma:.4g} right answers"
+        return self.quoted(released, noise, sigma, sizes, can_be_planned=False)
+
+    def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release, and return what came of it; the student is fitted elsewhere."""
+        note_other_accounts(self.candidates, ledger, watch)
+        return super().fit(inputs, folder, ledger, watch)
+
+    def learner(self, inputs: RunInputs, **common: Any) -> Learner:
+        """Return the learner of these settings, and of what every learner takes."""
+        del common["delta"]  # a choice needs none
+        chosen_from = self._students or self.hypotheses
+        return SemiPrivateClassifier(chosen_from, n_cover=self.settings.n_cover, **common)
+
+    def source(self, model: Any) -> StudentSource:
+        """Return what the student is made by, of a learner that released."""
+        if self.hypotheses is not None:
+            return ChosenHypothesis(self.hypotheses)
+        return chosen_file(self.candidates, model)
 
 
 def saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
@@ -88,30 +169,22 @@ def note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watch
 
 
 def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
-    """Return the name of the chosen candidate; of a hypothesis, a cut in words, any other as JSON.
-
-    Numbers are those of the encoded column.
-    """
+    """Return the name of the chosen candidate; of a hypothesis, the cut or the interval, with six
+    digits of the encoded column."""
     if "chosen" in public:
         return str(public["chosen"])
     hypothesis = public["hypothesis"]
-    if "direction" not in hypothesis:
-        return json.dumps(hypothesis)
     column = schema.feature_names[hypothesis.get("feature", 0)]
-    sign = ">=" if hypothesis["direction"] == "up" else "<"
-    return (
-        f"{classes[1]} where {column} {sign} {hypothesis['threshold']} (encoded), else {classes[0]}"
-    )
-
-
-def class_by_name(name: str, n_features: int) -> HypothesisClass:
-    """Return the class of that name on so many columns."""
-    if name != "stumps" and n_features != 1:
-        raise DataError(
-            f"The public file makes {n_features} feature columns, and {name} need exactly one; drop"
-            " the others with --drop, or use --hypotheses stumps."
-        )
-    return hypotheses_by_name(name, n_features)
+    ends = {
+        name: f"{end:.6g}" if isinstance(end, int | float) else end
+        for name, end in hypothesis.items()
+    }
+    if "direction" in hypothesis:
+        sign = ">=" if hypothesis["direction"] == "up" else "<"
+        where = f"{column} {sign} {ends['threshold']}"
+    else:
+        where = f"{ends['lower']} <= {column} <= {ends['upper']}"
+    return f"{classes[1]} where {where} (encoded), else {classes[0]}"
 
 
 def chosen_file(paths: Sequence[Path], model: SemiPrivateClassifier) -> SavedStudent:

@@ -29,5 +29,8 @@ def demonstration_commands(out: Path) -> dict[str, list[str]]:
         "check": ["check", *tables, *target],
         "learn": ["learn", *tables, *target, *price, "--evaluate", str(files.test), "--out", study],
         "verify": ["verify", study, "--independent"],
-        "predict": ["predict", study, str(files.test), "--out", str(out / "predictions.csv")],
+        "predict": [
+            *("predict", study, str(files.test)),
+            *("--out", str(out / "predictions.csv"), "--overwrite"),
+        ],
     }

@@ -2,23 +2,18 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from secretballot._places import is_url, shown_place
-from secretballot._typing import IntArray
 from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
-from secretballot.exceptions import (
-    CertificateError,
-    DataError,
-    Parameter,
-    ParameterError,
-)
+from secretballot.data.schema import Encoding
+from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.methods import has_moments, is_by_record, is_chosen
@@ -35,10 +30,10 @@ from secretballot.report.metrics import (
 )
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
 from secretballot.runs.folder import SPEC_FILE
-from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, RunSpec
+from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, DataSpec, RunSpec
 from secretballot.runs.student_file import StudentFile, read_student_file, release_of
 from secretballot.runs.table_match import TableCells, misfits
-from secretballot.runs.tables import RunTables, declared_names, targets_of
+from secretballot.runs.tables import declared_names, targets_of
 
 ROLE = "labelled file"
 
@@ -111,14 +106,7 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        parts = {"accuracy": self.accuracy, "balanced_accuracy": self.balanced_accuracy}
-        return {
-            "release": str(self.release),
-            **{
-                name: {"difference": part.difference, "interval": vars(part.interval)}
-                for name, part in parts.items()
-            },
-        }
+        return {**asdict(self), "release": str(self.release)}
 
 
 @dataclass(frozen=True)
@@ -176,8 +164,8 @@ def evaluate(
     """
     if not releases or (len(releases) < 2 and table is None):
         raise ParameterError("Name a release and a public labelled table, or two releases.")
-    found = [_verified_release(path) for path in releases]
-    cautions = [_promises_caution(found)]
+    found = [verified_release(path) for path in releases]
+    cautions: list[str | None] = [_promises_caution(found)]
     if table is None:
         return _evaluation(found, (), cautions)
     frame = read_table(table, role=ROLE)
@@ -189,18 +177,24 @@ def evaluate(
             f" is missing, and the schema.json of {str(releases[0])!r} names none; name the column"
             " with the class or the number.",
         )
-    cautions += [
-        _caution_of_private_rows(path, student, table, frame)
-        for path, student in zip(releases, students, strict=True)
-    ]
-    cautions += dict.fromkeys(_caution_of_columns(student, frame) for student in students)
-    if not found[0].certificate["released"]["classes"]:
+    read = [student.encoding(frame, role=ROLE) for student in students]
+    for path, student, encoding in zip(releases, students, read, strict=True):
+        cautions.append(_caution_of_private_rows(path, student, table, encoding))
+        worst = misfits(student.schema, TableCells.of(frame, encoding))[:1]
+        cautions += [
+            f"Column {shown(one.name)} of the {ROLE}: {one.words}." for one in worst if one.stops
+        ]
+    classes = found[0].certificate["released"]["classes"]
+    if not classes:
         if len(found) > 1:
             raise ParameterError(
                 "Of numbers, or of several labels, one release is evaluated at a time; leave the"
                 " others out."
             )
-        metrics = _metrics_of_table(found[0], students[0], frame, target)
+        bounds = found[0].certificate["public"].get("bounds")
+        data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
+        truth = targets_of(data, frame, declared_names(data, students[0].schema), role=ROLE)
+        metrics = metrics_of_table_student(students[0].model, read[0].matrix, truth)
         return _evaluation([replace(found[0], metrics=metrics)], (), cautions)
     if len(target) > 1:
         raise ParameterError(
@@ -208,21 +202,21 @@ def evaluate(
             f" is {shown(','.join(target))}, and the releases are of one class; name its column.",
         )
     _check_classes(found)
-    classes = found[0].certificate["released"]["classes"]
     truth = class_indices(frame, target[0], classes, role=ROLE)
-    measured = [_metrics_and_answers(student, frame, truth, classes) for student in students]
-    found = [
-        replace(one, metrics=metrics) for one, (metrics, _) in zip(found, measured, strict=True)
-    ]
+    right = []
+    for number, (student, encoding) in enumerate(zip(students, read, strict=True)):
+        X = encoding.matrix
+        right.append(answers_of_student(student.model, X, classes) == truth)
+        measured = metrics_of_student(student.model, X, truth, classes)
+        found[number] = replace(found[number], metrics=measured)
     # all are compared with the first, on the same rows
-    first = measured[0][1] == truth
     differences = tuple(
         Difference(
             path,
-            paired_difference(answers == truth, first),
-            paired_balanced_difference(answers == truth, first, truth),
+            paired_difference(one, right[0]),
+            paired_balanced_difference(one, right[0], truth),
         )
-        for path, (_, answers) in zip(releases[1:], measured[1:], strict=True)
+        for path, one in zip(releases[1:], right[1:], strict=True)
     )
     return _evaluation(found, differences, cautions)
 
@@ -232,7 +226,7 @@ def _evaluation(
     differences: tuple[Difference, ...],
     cautions: Sequence[str | None],
 ) -> Evaluation:
-    caution = " ".join(one for one in cautions if one is not None)
+    caution = " ".join(dict.fromkeys(one for one in cautions if one is not None))
     return Evaluation(tuple(releases), differences, caution or None)
 
 
@@ -247,7 +241,7 @@ def is_table(place: str) -> bool:
 
 
 def _caution_of_private_rows(
-    path: Path, student: StudentFile, table: Path | str, frame: pd.DataFrame
+    path: Path, student: StudentFile, table: Path | str, encoding: Encoding
 ) -> str | None:
     """Refuse a table with rows of the private file, where the vault beside the release says which
     it is.
@@ -258,8 +252,7 @@ def _caution_of_private_rows(
     vault = Path(os.path.realpath(release_of(path))).parent / "vault"
     if not (vault / "run.json").is_file():
         return None
-    student.check_columns(frame, role=ROLE)
-    rows, role = PrivateRows([student.schema.encode(frame, role=ROLE)]), "private file"
+    rows, role = PrivateRows([encoding.matrix]), "private file"
     data = RunSpec.read(vault / SPEC_FILE).data
     if isinstance(data.private, Path) and not os.path.lexists(data.private):
         return (
@@ -278,30 +271,22 @@ def _caution_of_private_rows(
     return None
 
 
-def _metrics_of_table(
-    release: EvaluatedRelease, student: StudentFile, frame: pd.DataFrame, target: Sequence[str]
-) -> TableMetrics:
-    """Return the metrics of a student of a number, or of several labels."""
-    student.check_columns(frame, role=ROLE)
-    X = student.schema.encode(frame, role=ROLE)
-    bounds = release.certificate["public"].get("bounds")
-    place = Path(release.path)
-    tables = RunTables(
-        place, place, target[0], bounds=bounds, labels=() if bounds else tuple(target)
-    )
-    names = declared_names(tables, student.schema)
-    truth = targets_of(tables, frame, names, role=ROLE, private=False)
-    return metrics_of_table_student(student.model, X, truth)
+def verified_release(path: Path) -> EvaluatedRelease:
+    """Return what a release, or the folder of a run, promises.
 
-
-def _verified_release(path: Path) -> EvaluatedRelease:
+    Raises
+    ------
+    DataError
+        If there is none.
+    CertificateError
+        If it does not verify: what it says of itself is then worthless.
+    """
     folder = release_of(path)
     if not (folder / CERTIFICATE_FILE).is_file():
         raise DataError(
             f"{str(path)!r} holds no {CERTIFICATE_FILE}; give the folder of a release or of a"
             " finished run."
         )
-    # verified before anything of it is read: a false certificate says nothing
     failed = [check for check in verify_certificate(folder).checks if not check.ok]
     if failed:
         raise CertificateError(
@@ -324,27 +309,6 @@ def _check_classes(releases: Sequence[EvaluatedRelease]) -> None:
                 f" {str(releases[0].path)!r}; compare students of the same classes, or leave"
                 " the table out."
             )
-
-
-def _metrics_and_answers(
-    student: StudentFile, frame: pd.DataFrame, truth: IntArray, classes: Sequence[Any]
-) -> tuple[Metrics, IntArray]:
-    """Return the metrics and the answers of a student."""
-    student.check_columns(frame, role=ROLE)
-    X = student.schema.encode(frame, role=ROLE)
-    return (
-        metrics_of_student(student.model, X, truth, classes),
-        answers_of_student(student.model, X, classes),
-    )
-
-
-def _caution_of_columns(student: StudentFile, frame: pd.DataFrame) -> str | None:
-    """Return why a student does not know what most cells of a column say, where that is so."""
-    found = misfits(student.schema, TableCells.of(frame, student.schema.encoding(frame, role=ROLE)))
-    for worst in found[:1]:
-        if worst.stops:
-            return f"Column {shown(worst.name)} of the {ROLE}: {worst.words}."
-    return None
 
 
 def _promises_caution(releases: Sequence[EvaluatedRelease]) -> str | None:

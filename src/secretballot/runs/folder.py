@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot.core.drafts import sweep_drafts, try_lock
 from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
+from secretballot.drafts import sweep_drafts, try_lock
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
@@ -312,13 +312,11 @@ class RunFolder:
         try:
             if os.path.lexists(self.ledger) and Ledger.open_existing(self.ledger).releases():
                 return False  # whoever paid from it: another run may have been given this ledger
-            return self._in_use is None or not self._is_known_to(self._in_use)
+            # an entry under the key of this run, or one made of it
+            entries = () if self._in_use is None else self._in_use.history()
+            return not any(entry.request.startswith(self.request) for entry in entries)
         except LedgerError:
             return False
-
-    def _is_known_to(self, ledger: Ledger) -> bool:
-        """Return whether a ledger has an entry under the key of this run, or one made of it."""
-        return any(entry.request.startswith(self.request) for entry in ledger.history())
 
 
 def begun_description(root: str | os.PathLike[str]) -> dict[str, Any]:

@@ -1,46 +1,80 @@
-"""From public numbers and files to a plan, as `secretballot plan` does; from a plan to a run."""
+"""From public numbers and files to a plan, as `secretballot plan` does; and plans on disk: settings
+that `learn --config` reads, the plan as text and its pictures.
 
+Nothing here is secret: a plan is made of public numbers and stand-in data.
+"""
+
+import json
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from secretballot._naming import integers_or_words, name_columns, named
+from secretballot._naming import integers_or_words, named
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
+from secretballot.data.cells import is_missing, texts_of
+from secretballot.data.frames import check_named, class_indices
+from secretballot.data.reading import as_texts, estimated_rows, read_table, table_blocks
 from secretballot.data.schema import Schema
+from secretballot.drafts import (
+    draft_folder,
+    is_draft_of,
+    make_folder,
+    sweep_drafts,
+    sync_folder,
+    sync_tree,
+)
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
-from secretballot.planning.plan.model import Plan, Task, check_weighted_names
-from secretballot.planning.plan.rare_text import no_figure_parts
+from secretballot.planning.plan.model import Plan, Task
+from secretballot.planning.plan.pictures import draw_plan_pictures
+from secretballot.planning.plan.text import no_figure_parts, plan_text
 from secretballot.planning.plan.wording import share_range
 from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
 from secretballot.planning.planner import plan as plan_votes
 from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.planning.simulation.curve import LearningCurve
-from secretballot.runs.basis import basis_of_schema
-from secretballot.runs.caution import cautions_of_price
-from secretballot.runs.methods import Sizes, method_of
+from secretballot.report.extras import MissingExtraError
+from secretballot.report.wording import count_text
+from secretballot.runs.folder import check_outside_of_runs
+from secretballot.runs.method import Quote, Sizes
+from secretballot.runs.methods import basis_of_schema, by_class, method_of
 from secretballot.runs.moments_forecast import forecast_moments
-from secretballot.runs.plan_files import (
-    SCHEMA_FILE,
-    check_plan_folder,
-    schema_bytes,
-    write_plan,
-    write_plan_files,
+from secretballot.runs.questions import Watch, cautions_of_price
+from secretballot.runs.spec import (
+    DataSpec,
+    PateSpec,
+    RunSpec,
+    Sources,
+    groups,
+    toml_text,
 )
-from secretballot.runs.progress import Watch
-from secretballot.runs.quote import Quote
-from secretballot.runs.spec import MomentsSpec, PateSpec, RunSpec, Sources
-from secretballot.runs.stand_in_table import StandInTable, read_stand_in
-from secretballot.runs.tables import RunTables, check_classes, public_table
+from secretballot.runs.tables import (
+    LabelledTable,
+    check_classes,
+    public_table,
+    refuse_nowhere,
+    schema_of,
+)
 from secretballot.students.names import student_by_name
+
+PLAN_FILE, JSON_FILE, TEXT_FILE = "plan.toml", "plan.json", "plan.txt"
+SCHEMA_FILE = "plan.schema.json"
+DRAFT = "plan"
+_NEXT = f"next         secretballot learn PRIVATE PUBLIC --config {PLAN_FILE}\n"
+STAND_IN = "stand-in file"
+MOST_ROWS = 500_000  # of a larger stand-in so many, about, are drawn
+LEAST_OF_A_CLASS = 2  # rows, on average; with fewer, labels are a column of numbers
 
 
 @dataclass(frozen=True)
@@ -55,11 +89,14 @@ class Planned:
         What a run of these settings would release, where no number of records was stated.
     plan : Plan or None
         What to choose and to expect, where one was.
+    given : dict
+        What was given of the run to come beside its method: target, columns, account.
     """
 
     schema: Schema | None
     quote: Quote | None
     plan: Plan | None
+    given: dict[str, Any] = field(default_factory=dict)
 
 
 def run_plan(
@@ -104,30 +141,44 @@ def run_plan(
     if like is not None and curve is not None:
         raise ParameterError("like and curve both say how teachers learn; give one of the two.")
     n_public, schema = _public_points(spec, watch)
-    declared = spec.data.classes
-    classes: tuple[Any, ...] | int | None = declared
-    if declared is not None and len(declared) == 1 and isinstance(declared[0], int):
-        classes = declared[0]
-    if isinstance(classes, tuple):
-        check_classes(classes)
-    elif classes is not None and check_count("classes", classes, minimum=2) > MOST_CLASSES:
-        raise ParameterError(
-            Parameter("classes"),
-            f" is {classes}; plans are made for at most {MOST_CLASSES:,} classes.",
-        )
+    names, n_classes = _declared_classes(spec.data)
     if spec.data.n_records is None:
-        n_classes = 2 if classes is None else _number_of(classes) or 2
         n_columns = 1 if schema is None else len(schema.feature_names)
-        quoted = method_of(spec).quote(Sizes(n_public, n_classes, n_columns))
-        asked = tuple(cautions_of_price(spec.price, None))
+        quoted = method_of(spec).quote(Sizes(n_public, n_classes or 2, n_columns))
+        asked = (*cautions_of_price(spec.price, None), *quoted.cautions)
         if out is not None and schema is not None:
-            write_plan_files(out, {SCHEMA_FILE: schema_bytes(schema)})
+            _write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
         return Planned(schema, replace(quoted, cautions=asked), None)
-    made = _plan_of_spec(sources, spec, n_public, classes, like, curve, watch)
+    made = _plan_of_spec(sources, spec, n_public, names, n_classes, like, curve, watch)
+    given = _given_of_run(sources, spec)
     if out is not None:
         watch.step("Writing the plan")
-        write_plan(made, out, schema, watch)
-    return Planned(schema, None, made)
+        write_plan(made, out, schema, watch, given=given)
+    return Planned(schema, None, made, given)
+
+
+def _given_of_run(sources: Sources, spec: RunSpec) -> dict[str, Any]:
+    """Return what was given of the run to come beside its method: target, columns, account."""
+    return {
+        name: value
+        for name, value in spec.identity().items()
+        if name in sources.given and name != "classes" and groups()[name] != "method"
+    }
+
+
+def _declared_classes(data: DataSpec) -> tuple[tuple[Any, ...] | None, int | None]:
+    """Return the classes by name, where they are declared so, and how many there are."""
+    if data.classes is None:
+        return None, None
+    if len(data.classes) > 1 or not isinstance(data.classes[0], int):
+        return check_classes(data.classes), len(data.classes)
+    number = check_count("classes", data.classes[0], minimum=2)
+    if number > MOST_CLASSES:
+        raise ParameterError(
+            Parameter("classes"),
+            f" is {number}; plans are made for at most {MOST_CLASSES:,} classes.",
+        )
+    return None, number
 
 
 def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
@@ -139,60 +190,39 @@ def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
         )
     if str(public).isdigit() and not Path(public).exists():
         return check_count("public", int(str(public))), None
-    tables = RunTables(
-        public,
-        public,
-        spec.data.target[0] if spec.data.target else "",
-        unit=spec.data.unit,
-        schema=spec.data.schema_file,
-        drop=spec.data.drop,
-        labels=spec.data.target if len(spec.data.target) > 1 else (),
-    )
-    schema, frame, nowhere = public_table(tables, watch)
-    if nowhere:
-        raise DataError(
-            f"The public file lacks {name_columns(nowhere)}, to be dropped; spell columns as the"
-            " file does."
-        )
-    if spec.data.classes is not None and len(spec.data.classes) > 1:
-        schema = replace(schema, classes=check_classes(spec.data.classes))
-    return len(frame), schema
+    schema, frame, nowhere = public_table(spec.data, watch)
+    refuse_nowhere(nowhere, "no column of the public file")
+    names = _declared_classes(spec.data)[0]
+    return len(frame), schema if names is None else replace(schema, classes=names)
 
 
 def _plan_of_spec(
     sources: Sources,
     spec: RunSpec,
     n_public: int,
-    classes: tuple[Any, ...] | int | None,
+    names: tuple[Any, ...] | None,
+    n_classes: int | None,
     like: Path | str | None,
     curve: Mapping[int, float] | None,
     watch: Watch,
 ) -> Plan:
     """Return the plan of a run with a stated number of records."""
-    method, given = spec.method, sources.given
-    stand_in, n_classes, basis = None, _number_of(classes), None
-    names: tuple[Any, ...] | None = classes if isinstance(classes, tuple) else None
+    method: Any = spec.method
+    stand_in, basis, mechanism = None, None, None
     if like is not None:
         if not spec.data.target:
             raise ParameterError(
                 Parameter("target"), " is missing; name the column of the stand-in with the class."
             )
         watch.step("Reading the table")
-        place = StandInTable(like, spec.data.target[0], spec.data.schema_file, spec.data.drop)
-        table, names, schema = read_stand_in(place, classes, watch)
-        stand_in, n_classes = (table.X, table.targets), len(names)
-        basis = basis_of_schema(schema)
+        table, names, schema = read_stand_in(like, spec.data, names, n_classes, watch)
+        stand_in, n_classes, basis = (table.X, table.targets), len(names), basis_of_schema(schema)
     elif n_classes is None:
         raise ParameterError(
             Parameter("classes"), " is missing; list the classes, or say how many there are."
         )
-    mechanism, rate = None, getattr(method, "positive_rate", None)
-    if isinstance(method, PateSpec) and "mechanism" in given:
+    if isinstance(method, PateSpec) and "mechanism" in sources.given:
         mechanism = noise_of(named("mechanism", method.mechanism, OF_CLASSES)[0])
-    weight: Any = None
-    if isinstance(method, MomentsSpec) and method.class_weight != "none":
-        auto = None if rate is None else "balanced"
-        weight = auto if method.class_weight == "auto" else method.class_weight
     watch.step("Evaluating settings")
     made = plan(
         spec.data.n_records or 1,
@@ -205,8 +235,8 @@ def _plan_of_spec(
         teacher=str(getattr(method, "teacher", None) or "logistic"),
         student=str(getattr(method, "student", "auto")),
         mechanism=mechanism,
-        positive_rate=rate,
-        class_weight=weight,
+        positive_rate=getattr(method, "positive_rate", None),
+        class_weight=getattr(method, "weights", None),
         basis=basis,
         seed=method.random_state,
         progress=watch.progress,
@@ -300,118 +330,91 @@ def plan(
     Takes no private data and spends nothing. Give no private rows as `like`: the plan would tell of
     them.
     """
-    if positive_rate is not None or class_weight is not None:
-        n_found = 2 if n_classes is None else n_classes
-        if like is not None:
-            X, index, n_found = checked_stand_in(like, n_classes)
-            names, like = names or _names_of(like[1], n_found), (X, index)
-        elif isinstance(class_weight, Mapping) and n_classes is None:
-            n_found = max(2, len(class_weight))
-        check_instance("budget", budget, PrivacyBudget)
-        task = Task(
-            n_records,
-            n_public,
-            n_found,
-            budget.epsilon,
-            budget.delta,
-            teacher,
-            student,
-            positive_rate,
-            class_weight,
-        )
+    check_instance("budget", budget, PrivacyBudget)
+    rare = positive_rate is not None or class_weight is not None
+    X, index, found = None, None, n_classes
+    if like is not None and (rare or curve is None):
+        X, index, found = checked_stand_in(like, n_classes)
+        names = names or _names_of(like[1], found)
+    if found is None and isinstance(class_weight, Mapping):
+        found = max(2, len(class_weight))
+    price, learners = (budget.epsilon, budget.delta), (teacher, student)
+    sizes = n_records, n_public, found or 2
+    task = Task(*sizes, *price, *learners, positive_rate, class_weight)
+    made, problem = None, None
+    if rare:
         _refuse_voting_settings(teacher, curve, n_teachers, mechanism)
-        return _plan_of_rare_classes(task, like, names, basis, seed, progress, say)
-    common: dict[str, Any] = {
-        "budget": budget,
-        "n_classes": n_classes,
-        "like": like,
-        "curve": curve,
-        "n_teachers": n_teachers,
-        "teacher": teacher,
-        "student": student,
-        "mechanism": mechanism,
-        "seed": seed,
-    }
-    problem, made = None, None
-    try:
-        made = plan_votes(n_records, n_public, **common, progress=progress)
-    except ImpossibleTaskError as error:
-        problem = error
+        made = _plan_without_votes(task, index, seed)
+    else:
+        try:
+            made = plan_votes(
+                n_records,
+                n_public,
+                budget=budget,
+                n_classes=n_classes,
+                like=like,
+                curve=curve,
+                n_teachers=n_teachers,
+                teacher=teacher,
+                student=student,
+                mechanism=mechanism,
+                seed=seed,
+                progress=progress,
+            )
+        except ImpossibleTaskError as error:
+            problem = error
     # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    asked_for = n_teachers is not None or mechanism is not None
-    only_votes = like is None or asked_for or not budget.delta > 0
-    if only_votes and problem is not None:
-        raise problem
-    if only_votes and made is not None:
+    only_votes = n_teachers is not None or mechanism is not None or not budget.delta > 0
+    if index is None or (only_votes and not rare):
+        if made is None:
+            assert problem is not None
+            raise problem
         return made
     if say is not None:
         say("Trying record moments")
-    X, y, classes = checked_stand_in(like, n_classes)
-    task = Task(n_records, n_public, classes, budget.epsilon, budget.delta, teacher, student)
-    moments = forecast_moments(task, X, y, basis=basis, seed=seed, progress=progress)
+    classes = tuple(range(task.n_classes)) if names is None else tuple(names)
+    weights = checked_weights(by_class(task.class_weight, classes), classes)
+    moments = forecast_moments(
+        task, X, index, class_weights=weights, basis=basis, seed=seed, progress=progress
+    )
     if made is not None:
         return replace(made, moments=moments)
-    reached = share_range(moments.student_accuracy)
     no_figure: tuple[str | Parameter, ...] = ()
     if moments.rare_share is not None:
-        no_figure = (" ", *no_figure_parts(moments.rare_share, classes))
+        no_figure = (" ", *no_figure_parts(moments.rare_share, task.n_classes))
+    reached = share_range(moments.student_accuracy)
     raise ImpossibleTaskError(
         f"{problem} Record moments would reach {reached} (record-moments).", *no_figure
     )
 
 
-def _plan_of_rare_classes(
-    task: Task,
-    like: tuple[Any, IntArray] | None,
-    names: Sequence[Any] | None,
-    basis: Basis | None,
-    seed: int,
-    progress: Callable[[int, int], None] | None,
-    say: Callable[[str], None] | None,
-) -> Plan:
-    """Return a plan of record moments alone, by a stand-in where there is one."""
+def _plan_without_votes(task: Task, index: IntArray | None, seed: int) -> Plan:
+    """Return a plan of record moments alone, whose forecast is still to come; `index` are the
+    classes of a stand-in, of shape (n_rows,)."""
     student_by_name(task.student)
     if not task.delta > 0:
         raise ParameterError(
             Parameter("delta"),
             " is 0, and the noise of record moments needs more; give one, such as 1e-6.",
         )
-    if names is not None:
-        check_weighted_names(task.class_weight, names)
     # what always answering one class reaches: by chance, by the stated rate, or by the stand-in
-    constant, moments = 1 / task.n_classes, None
-    if task.positive_rate is not None:
-        constant = max(task.positive_rate, 1 - task.positive_rate)
+    constant, rate = 1 / task.n_classes, task.positive_rate
     assumptions = ["One record is one unit, under add-remove."]
-    if like is not None:
-        if say is not None:
-            say("Trying record moments")
-        X, y = like
-        if task.positive_rate is None:
-            constant = float(np.bincount(y).max() / len(y))
-        numbers = tuple(range(task.n_classes)) if names is None else names
-        weights = checked_weights(_by_class(task.class_weight, numbers), tuple(numbers))
-        moments = forecast_moments(
-            task, X, y, class_weights=weights, basis=basis, seed=seed, progress=progress
-        )
+    if index is not None:
+        constant = float(np.bincount(index).max() / len(index))
         assumptions.append(
             "Private records and public points are distributed like the rows of the stand-in of"
             " each class."
         )
-        if task.positive_rate is not None:
+    if rate is not None:
+        constant = max(rate, 1 - rate)
+        if index is not None:
             assumptions.append(
-                f"Among records and public points {100 * task.positive_rate:g} % are of the second"
-                " class, and so are they of the rows that were drawn of the stand-in."
+                f"Among records and public points {100 * rate:g} % are of the second class, and so"
+                " are they of the rows that were drawn of the stand-in."
             )
-    source = "guess" if like is None else "stand-in"
-    return Plan(task, source, tuple(assumptions), None, (), constant, (), (), seed, moments)
-
-
-def _by_class(weight: Any, classes: Sequence[Any]) -> Any:
-    """Return weights by the classes themselves, where they are given by name."""
-    if not isinstance(weight, Mapping):
-        return weight
-    return {one: weight[str(one)] for one in classes if str(one) in weight}
+    source = "guess" if index is None else "stand-in"
+    return Plan(task, source, tuple(assumptions), None, (), constant, (), (), seed)
 
 
 def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
@@ -442,56 +445,242 @@ def _refuse_voting_settings(
             )
 
 
-def _number_of(classes: tuple[Any, ...] | int | None) -> int | None:
-    return len(classes) if isinstance(classes, tuple) else classes
-
-
-def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
+def classifier_by_plan(plan: Plan) -> PATEClassifier:
     """Return the learner that a plan recommends, not yet fitted.
 
     Parameters
     ----------
     plan : Plan
-    **more
-        Parameters of `PATEClassifier` that a plan leaves open, such as `ledger` or
-        `random_state`; `teacher` and `student` where others than the plan's shall learn.
 
     Returns
     -------
     PATEClassifier
-        With a strategy where the plan asks in rounds.
+        With a strategy where the plan asks in rounds. What a plan leaves open, such as `ledger`
+        and `random_state`, is set by `set_params`.
 
     Raises
     ------
     ParameterError
-        If a parameter is given that the plan has set, or is unknown.
+        If the plan has no setting of votes.
 
     Privacy
     -------
     Unit, relation, sensitivity, price : as for `PATEClassifier`, at the budget of the plan.
     """
     check_instance("plan", plan, Plan, hint="give one that secretballot.plan made")
-    # A parameter that the plan has set may not be given again, even with the same value: whoever
-    # changes one later would believe in a forecast that is about another.
     task, setting = plan.task, plan.votes.setting
-    planned: dict[str, Any] = {
-        "n_teachers": setting.n_teachers,
-        "epsilon": task.epsilon,
-        "delta": task.delta,
-        "mechanism": setting.named,
-        "n_queries": setting.n_queries,
-        "strategy": setting.strategy,
+    return PATEClassifier(
+        task.teacher,
+        task.student,
+        epsilon=task.epsilon,
+        delta=task.delta,
+        n_teachers=setting.n_teachers,
+        mechanism=setting.named,
+        n_queries=setting.n_queries,
+        strategy=setting.strategy,
+    )
+
+
+def read_stand_in(
+    place: Path | str,
+    data: DataSpec,
+    names: tuple[Any, ...] | None,
+    n_classes: int | None,
+    watch: Watch,
+) -> tuple[LabelledTable, tuple[Any, ...], Schema]:
+    """Read and encode a labelled public table; return it with its classes and its schema.
+
+    Parameters
+    ----------
+    place : Path, or str where it is a URL
+    data : DataSpec
+        Its target, schema file and columns to drop are those of the table.
+    names : tuple or None
+        Declared classes; by default those of the schema, or of the file.
+    n_classes : int or None
+        How many there are.
+    watch : Watch
+        Told of columns that are no features.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or does not fit the schema or the classes.
+    ParameterError
+        If the classes are not two or more different ones.
+    """
+    frame, target = _rows_of_stand_in(place, watch), data.target[0]
+    refuse_nowhere(
+        [name for name in data.drop if name not in frame.columns], f"no column of the {STAND_IN}"
+    )
+    check_named(frame, target, "its label column with --target", role=STAND_IN)
+    schema, features = schema_of(data, frame, STAND_IN, watch)
+    names = names or (schema.classes if n_classes is None else None)
+    classes = check_classes(names) if names else _classes_of(frame, target, n_classes)
+    index = class_indices(frame, target, classes, role=STAND_IN)
+    return LabelledTable(schema.encode(features, role=STAND_IN), index), classes, schema
+
+
+def _rows_of_stand_in(place: Path | str, watch: Watch) -> pd.DataFrame:
+    """Return the rows of a public table, of a large one a part that is drawn at random."""
+    expected = estimated_rows(place, role=STAND_IN)
+    if expected <= MOST_ROWS:
+        return read_table(place, role=STAND_IN)
+    # by a public seed: the table is public, and so is what is drawn of it
+    rng, kept = np.random.default_rng(0), []
+    for frame in table_blocks(place, role=STAND_IN):
+        kept.append(frame[rng.random(len(frame)) < MOST_ROWS / expected])
+    watch.note(
+        f"The {STAND_IN} has about {expected:,} rows, of which {sum(map(len, kept)):,} were drawn"
+        " at random.",
+        private=False,
+    )
+    return as_texts(kept)
+
+
+def _classes_of(frame: pd.DataFrame, target: str, expected: int | None) -> tuple[Any, ...]:
+    """Return the classes, which may be read off a public file, sorted."""
+    # too many distinct labels, or too few rows of each, are a column of numbers taken for classes
+    found = sorted({text for text in texts_of(frame[target]) if not is_missing(text)})
+    most = min(MOST_CLASSES, len(frame) // LEAST_OF_A_CLASS)
+    if not 2 <= len(found) <= most:
+        raise DataError(
+            f"The {STAND_IN} has {count_text(len(found), 'different label')} in column {target!r}"
+            f" of {count_text(len(frame), 'row')}; name the column of classes with --target, of"
+            f" which there are 2 to {MOST_CLASSES:,}, with {LEAST_OF_A_CLASS} rows of each or more."
+        )
+    if expected not in (None, len(found)):
+        raise DataError(
+            f"The {STAND_IN} has {len(found)} classes in column {target!r}, not {expected}; list"
+            " them by name with --classes, also those that the file lacks."
+        )
+    return tuple(found)
+
+
+def check_plan_folder(folder: Path, settings: str | None = None) -> None:
+    """Refuse a folder in which a plan has no place, before planning and again with the plan.
+
+    Parameters
+    ----------
+    folder : Path
+    settings : str, optional
+        What is to be written to its plan.toml; another plan in the folder is then refused.
+
+    Raises
+    ------
+    DataError
+        If the folder is no folder, holds something else than this plan, or lies in the vault or the
+        release of a run.
+    """
+    check_outside_of_runs(folder)
+    place = Path(os.path.abspath(folder))
+    if not os.path.lexists(place):
+        return
+    if not place.is_dir():
+        raise DataError(f"{str(folder)!r} is a file; give a folder with --out.")
+    if not (place / PLAN_FILE).is_file():
+        # what a killed command left half written is no obstacle to the same command
+        if not all(is_draft_of(path.name, DRAFT) for path in place.iterdir()):
+            raise DataError(
+                f"The folder {str(folder)!r} holds something else than a plan; give a new one with"
+                " --out."
+            )
+    elif settings is not None and (place / PLAN_FILE).read_bytes() != settings.encode():
+        raise DataError(
+            f"The folder {str(folder)!r} holds another plan; give a new one with --out."
+        )
+
+
+def write_plan(
+    plan: Plan,
+    folder: Path,
+    schema: Schema | None = None,
+    watch: Watch | None = None,
+    *,
+    given: Mapping[str, Any] | None = None,
+) -> list[Path]:
+    """Write a plan as settings of a run, as JSON, as text and in pictures, each file complete or
+    not at all.
+
+    Pictures need an optional package; without it they are left out, and the watch is told.
+
+    Parameters
+    ----------
+    plan : Plan
+    folder : Path
+        New, empty, or holding the same plan.
+    schema : Schema, optional
+        Columns of the public table, to be edited.
+    watch : Watch, optional
+    given : mapping, optional
+        Further settings of the run to come, by their names.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    DataError
+        If the folder is refused (`check_plan_folder`) or cannot be written.
+    """
+    settings = plan_toml(plan, given)
+    check_plan_folder(folder, settings)
+    # first, so that from the moment when anything is in the folder it is the folder of this plan
+    contents = {
+        PLAN_FILE: settings.encode(),
+        JSON_FILE: _json(plan.to_json()),
+        TEXT_FILE: f"{plan_text(plan)}{_NEXT}".encode(),
     }
-    twice = sorted({*planned} & set(more))
-    if twice:
-        raise ParameterError(
-            f"{', '.join(twice)} follows from the plan; leave it out, or make the learner without"
-            " one."
-        )
-    learners = {"teacher": task.teacher, "student": task.student}
-    unknown = sorted(set(more) - set(PATEClassifier._get_param_names()))
-    if unknown:
-        raise ParameterError(
-            f"{', '.join(unknown)} is no parameter of PATEClassifier; see its documentation."
-        )
-    return PATEClassifier(**{**planned, **learners, **more})
+    if schema is not None:
+        contents[SCHEMA_FILE] = _json(schema.to_edit())
+    try:
+        for name, picture in draw_plan_pictures(plan).items():
+            contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}
+    except MissingExtraError as error:
+        (watch or Watch()).note(f"The pictures of the plan are left out: {error}", private=False)
+    _write_files(folder, contents)
+    return [folder / name for name in contents]
+
+
+def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
+    """Return a plan as settings of a run that bind, beside others that were given, and its
+    forecast."""
+    tables: dict[str, dict[str, Any]] = {}
+    for name, value in {**(given or {}), **plan.settings()}.items():
+        key = "name" if name == "method" else name
+        tables.setdefault(groups()[name], {})[key] = value
+    return toml_text({**tables, "forecast": plan.forecast()})
+
+
+def _write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files aside, all of them, and then rename them into the folder."""
+    # A full disk thus leaves the folder as it was; a new folder is removed again.
+    is_new, problem = not folder.exists(), ""
+    try:
+        make_folder(folder)
+        sweep_drafts(folder, DRAFT)
+        with draft_folder(folder, DRAFT) as drafts:
+            for name, content in contents.items():
+                (drafts / name).write_bytes(content)
+            sync_tree(drafts)
+            for name in contents:
+                (drafts / name).replace(folder / name)
+            sync_folder(folder)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if not problem:
+        return
+    if is_new:
+        with suppress(OSError):
+            folder.rmdir()
+    raise DataError(
+        f"The plan cannot be written to {str(folder)!r} ({problem}); make room, or give another"
+        " folder with --out."
+    )
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return text.encode("utf-8", "surrogatepass")

@@ -1,29 +1,26 @@
 """What a published student says of the rows of a table: block by block, from file to file."""
 
-import csv
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from secretballot._typing import FloatArray
-from secretballot.core.drafts import draft_file, put_in_place
 from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.columns import TextColumn
 from secretballot.data.near_misses import near_numbers
 from secretballot.data.reading import table_blocks
+from secretballot.drafts import draft_file, put_in_place
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 from secretballot.runs.student_file import StudentFile, read_student_file
 from secretballot.runs.table_match import TableCells, misfits
 
@@ -44,53 +41,16 @@ _SPELLINGS = {
 }
 
 
-@dataclass(frozen=True)
-class PredictRun:
-    """Which student reads which table.
-
-    Attributes
-    ----------
-    student : Path
-        A release folder, the folder of a run, or a student.onnx.
-    table : Path
-        Raw rows, CSV or Parquet, with the columns of the public file of the release.
-    out : Path or None
-        CSV, or Parquet by its suffix; None writes CSV to standard output.
-    schema : Path or None
-        None takes the schema.json beside the student.
-    overwrite : bool
-        Whether a file in that place may be replaced.
-    """
-
-    student: Path
-    table: Path
-    out: Path | None = None
-    schema: Path | None = None
-    overwrite: bool = False
-
-
-@dataclass(frozen=True)
-class PredictOutcome:
-    """What was predicted.
-
-    Attributes
-    ----------
-    rows : int
-    unknown : dict of str to int
-        For each column of categories, cells that say something the schema does not list.
-    unreadable : dict of str to int
-        For each column of numbers, cells that say something and are no numbers.
-    out : Path or None
-    """
-
-    rows: int
-    unknown: dict[str, int]
-    unreadable: dict[str, int]
-    out: Path | None
-
-
-def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
-    """Write what a published student says of every row of a table.
+def run_predict(
+    student: Path,
+    table: Path,
+    out: Path | None = None,
+    *,
+    schema: Path | None = None,
+    overwrite: bool = False,
+    reporter: Watch | None = None,
+) -> int:
+    """Write what a published student says of every row of a table, and return how many there are.
 
     The columns are ``row``, from 0; ``label`` (``prediction`` of a student of numbers, and
     ``label[NAME]``, 0 or 1, for each of several labels); and ``probability[CLASS]`` of each class,
@@ -100,8 +60,17 @@ def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
 
     Parameters
     ----------
-    run : PredictRun
-    watch : Watch, optional
+    student : Path
+        A release folder, the folder of a run, or a student.onnx.
+    table : Path
+        Raw rows, CSV or Parquet, with the columns of the public file of the release.
+    out : Path, optional
+        CSV, or Parquet by its suffix; by default CSV to standard output.
+    schema : Path, optional
+        By default the schema.json beside the student.
+    overwrite : bool
+        Whether a file in that place may be replaced.
+    reporter : Watch, optional
         Told what was counted as missing or as "other".
 
     Raises
@@ -112,33 +81,29 @@ def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
     MissingExtraError
         If Parquet needs a package that is not installed.
     """
-    watch = watch or Watch()
-    found = read_student_file(run.student, schema=run.schema)
-    if run.out is not None:
-        _check_place(run.out, run)
+    watch, rows = reporter or Watch(), 0
+    found = read_student_file(student, schema=schema)
+    if out is not None:
+        _check_place(out, {"table": table, "student": student, "schema": schema}, overwrite)
     watch.step("Predicting")
-    unknown: Counter[str] = Counter()
-    unreadable: Counter[str] = Counter()
-    rows = 0
-    with _block_writer(run.out) as write:
-        for frame in table_blocks(run.table, role=ROLE):
-            if not rows:
-                found.check_columns(frame, role=ROLE)
-                _note_surplus(found, frame, watch)
-            encoding = found.schema.encoding(frame, role=ROLE)
+    unknown, unreadable = Counter[str](), Counter[str]()
+    with _block_writer(out) as write:
+        for frame in table_blocks(table, role=ROLE):
+            encoding = found.encoding(frame, role=ROLE)
             unread = {name: int(which.size) for name, which in encoding.unreadable.items()}
             if not rows:
+                _note_surplus(found, frame, watch)
                 _refuse_other_types(found, frame, unread)
                 # the first rows speak for the rest, and a person sees it before the table ends
                 for one in misfits(found.schema, TableCells.of(frame, encoding)):
                     if one.stops:
                         watch.note(f"Column {one.name!r}: {one.words}.", private=False)
-            write(_said_of(found.model, encoding.matrix, rows))
+            write(_predicted(found.model, encoding.matrix, rows))
             unreadable.update(unread)
             unknown.update({name: int(which.size) for name, which in encoding.unseen.items()})
             rows += len(frame)
     _note_cells(found, unknown, unreadable, watch)
-    return PredictOutcome(rows, dict(+unknown), dict(+unreadable), run.out)
+    return rows
 
 
 _DATABASE = b"SQLite format 3\0"  # how a ledger's file begins
@@ -155,28 +120,27 @@ def _is_database(place: Path) -> bool:
         ) from None
 
 
-def _check_place(out: Path, run: PredictRun) -> None:
+def _check_place(out: Path, read: Mapping[str, Path | None], overwrite: bool) -> None:
     """Refuse a place that would put predictions over what they are made of, or into a run."""
-    if out.is_dir():
-        raise DataError(f"{str(out)!r} is a folder; give a file with --out.")
+    # a device or a link would be replaced by the file, and so would an account
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        raise DataError(f"{str(out)!r} is no regular file; give another place with --out.")
     if not out.parent.is_dir():
         raise DataError(
             f"There is no folder {str(out.parent)!r} for the predictions; make it, or give another"
             " place with --out."
         )
-    # a device or a link would be replaced by the file, and so would an account
-    if out.is_symlink() or (out.exists() and not out.is_file()):
-        raise DataError(f"{str(out)!r} is no regular file; give another place with --out.")
-    if out.exists() and not run.overwrite:
+    check_outside_of_runs(out.parent)
+    if not out.exists():
+        return
+    if not overwrite:
         raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite.")
-    if out.exists() and _is_database(out):
+    if _is_database(out):
         raise DataError(f"{str(out)!r} is a database, such as a ledger; give another file.")
-    read = {"table": run.table, "student": run.student, "schema": run.schema}
     for name, place in read.items():
         # a table that is not there is refused where it is read
-        if place is not None and out.exists() and Path(place).exists() and out.samefile(place):
+        if place is not None and Path(place).exists() and out.samefile(place):
             raise DataError(f"{str(out)!r} is the {name} itself; give another file with --out.")
-    check_outside_of_runs(out.parent)
 
 
 def _note_surplus(found: StudentFile, frame: pd.DataFrame, watch: Watch) -> None:
@@ -232,46 +196,29 @@ def _note_cells(
             )
 
 
-def _said_of(model: Any, X: FloatArray, first: int) -> dict[str, NDArray[Any]]:
-    """Return the columns of a block of predictions."""
-    columns: dict[str, NDArray[Any]] = {"row": np.arange(first, first + len(X))}
-    labels = np.asarray(model.predict(X))
-    names = getattr(model, "labels", None)
+def _predicted(model: Any, X: FloatArray, first: int) -> pd.DataFrame:
+    """Return a block of predictions."""
+    labels, names = np.asarray(model.predict(X)), getattr(model, "labels", None)
+    found = pd.DataFrame({"row": np.arange(first, first + len(X))})
     if labels.ndim == 2 and names is not None:
-        return columns | _several_labels(model, X, labels, [str(name) for name in names])
-    if labels.ndim != 1:
+        names = list(map(str, names))
+        found[[f"label[{name}]" for name in names]] = labels
+    elif labels.ndim == 1:
+        names = getattr(model, "classes_", None)
+        found["prediction" if names is None else "label"] = labels
+    else:
         raise DataError(
             f"The student predicts {labels.shape[-1]} labels for each row, and a table of"
             " predictions has one; use it in Python."
         )
-    classes = getattr(model, "classes_", None)
-    columns["prediction" if classes is None else "label"] = labels
-    if classes is not None and hasattr(model, "predict_proba"):
+    if names is not None and hasattr(model, "predict_proba"):
         shares = np.asarray(model.predict_proba(X), dtype=np.float64)
-        for place, name in enumerate(np.asarray(classes).tolist()):
-            columns[f"probability[{name}]"] = shares[:, place]
-    return columns
-
-
-def _several_labels(
-    model: Any, X: FloatArray, labels: NDArray[Any], names: list[str]
-) -> dict[str, NDArray[Any]]:
-    """Return a column of 0 and 1 for each label, and its probability where there are any."""
-    columns = {f"label[{name}]": labels[:, place] for place, name in enumerate(names)}
-    if not hasattr(model, "predict_proba"):
-        return columns
-    shares = np.asarray(model.predict_proba(X), dtype=np.float64)
-    return columns | {f"probability[{name}]": shares[:, k] for k, name in enumerate(names)}
-
-
-class Write(Protocol):
-    """Writes a block of rows."""
-
-    def __call__(self, columns: dict[str, NDArray[Any]]) -> None: ...
+        found[[f"probability[{name}]" for name in np.asarray(names).tolist()]] = shares
+    return found
 
 
 @contextmanager
-def _block_writer(out: Path | None) -> Iterator[Write]:
+def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Give what writes blocks, to a file that appears complete or not at all, or to standard
     output."""
     if out is None:
@@ -295,28 +242,17 @@ def _block_writer(out: Path | None) -> Iterator[Write]:
         )
 
 
-def _csv_writer(put: Callable[[str], object]) -> Write:
+def _csv_writer(put: Callable[[str], object]) -> Callable[[pd.DataFrame], None]:
     """Return what writes blocks as CSV, with one header."""
 
-    class Sink:
-        write = staticmethod(put)
-
-    rows = csv.writer(Sink(), lineterminator="\n")
-    begun = False
-
-    def write(columns: dict[str, NDArray[Any]]) -> None:
-        nonlocal begun
-        if not begun:
-            rows.writerow(columns)
-            begun = True
-        # of Python's own types: the shortest text that gives the same number again
-        rows.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+    def write(block: pd.DataFrame) -> None:
+        put(block.to_csv(index=False, header=bool(block["row"].iloc[0] == 0), lineterminator="\n"))
 
     return write
 
 
 @contextmanager
-def _parquet_writer(file: Any) -> Iterator[Write]:
+def _parquet_writer(file: Any) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Give what writes blocks as Parquet."""
     arrow, parquet = (
         require_extra("pyarrow", "parquet"),
@@ -324,12 +260,11 @@ def _parquet_writer(file: Any) -> Iterator[Write]:
     )
     writer: Any = None
 
-    def write(columns: dict[str, NDArray[Any]]) -> None:
+    def write(block: pd.DataFrame) -> None:
         nonlocal writer
-        block = arrow.table({name: values.tolist() for name, values in columns.items()})
-        if writer is None:
-            writer = parquet.ParquetWriter(file, block.schema)
-        writer.write_table(block)
+        table = arrow.Table.from_pandas(block, preserve_index=False).replace_schema_metadata()
+        writer = writer or parquet.ParquetWriter(file, table.schema)
+        writer.write_table(table)
 
     try:
         yield write

@@ -11,27 +11,21 @@ from typing import Any
 from secretballot._validation import shown
 from secretballot.accounting import teacher_shape
 from secretballot.accounting.recipes import Terms
-from secretballot.core.drafts import release_above, write_file
 from secretballot.data.columns import VectorColumn
-from secretballot.data.schema import Schema
+from secretballot.drafts import release_above, write_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.pate.mechanisms import choose_terms
 from secretballot.learners.training.account import refuse_beyond
-from secretballot.learners.training.trained import TrainedTeachers, train_teachers
+from secretballot.learners.training.trained import train_teachers
 from secretballot.named_learners import teacher_by_name
-from secretballot.runs.account import named_account, open_ledger, question_of_total
-from secretballot.runs.caution import (
-    cautions_of_noise,
-    cautions_of_price,
-    check_confirmed,
-    settle_questions,
-)
+from secretballot.runs.account import named_account, open_ledger
 from secretballot.runs.folder import check_outside_of_runs
-from secretballot.runs.methods import Method, worker_processes
-from secretballot.runs.progress import Watch
+from secretballot.runs.method import Quote, Sizes, worker_processes
+from secretballot.runs.methods import VoteMethod
+from secretballot.runs.questions import Watch, check_confirmed, settle_questions
 from secretballot.runs.spec import RunSpec
-from secretballot.runs.tables import LabelledTable, RunInputs, read_inputs
+from secretballot.runs.tables import LabelledTable, RunInputs
 from secretballot.vault import make_vault
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -96,24 +90,13 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
     Messages : for the curator alone; the schema and the settings hold public words.
     """
     watch = watch or Watch()
-    method = Stream(spec)
+    method, account = Stream(spec), named_account(spec)
     method.check()
-    price, given, out = spec.price, method.settings, spec.output.out
-    watch.step("Reading tables")
-    inputs = read_inputs(method.tables, watch)
-    private = _in_memory(inputs)
-    schema = _schema_of_points(inputs.schema)
-    terms = method.terms_of(len(inputs.classes))
-    account = named_account(spec)
-    questions = [
-        *cautions_of_price(price, None),
-        *question_of_total(spec, account, own=False),
-        *method.questions(inputs),
-        *cautions_of_noise(terms),
-    ]
-    total = settle_questions(questions, spec.execution.confirm, watch)
+    inputs, quoted = method.quoted_inputs(account, watch, None, own=False)
+    total = settle_questions(quoted.cautions, spec.execution.confirm, watch)
     spec = method.spec = spec if total is None else spec.with_total(total)
     # before the long training: a ledger that does not admit the price says so now
+    given, out, terms = method.settings, spec.output.out, method.terms(len(inputs.classes))
     ledger = open_ledger(
         account,
         dataset=spec.dataset_name,
@@ -121,9 +104,21 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
         unit=inputs.unit,
         relation=spec.budget.relation,
     )
-    refuse_beyond(ledger, price, given.stream)
+    refuse_beyond(ledger, spec.price, given.stream)
     watch.step("Training teachers")
-    teachers = _trained_teachers(method, inputs, private, watch)
+    make_vault(method.vault)
+    execution = spec.execution
+    teachers = train_teachers(
+        given.teacher,
+        **inputs.for_fit,
+        n_teachers=given.n_teachers,
+        relation=spec.budget.relation,
+        vault=method.vault,
+        n_jobs=worker_processes(execution.n_jobs, execution.executor),
+        executor=execution.executor,
+        random_state=given.random_state,
+        progress=watch.progress,
+    )
     session = LabelingSession(
         teachers,
         terms.mechanism,
@@ -134,7 +129,7 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
         purpose=spec.about.purpose or "queries online",
     )
     schema_file = out / f"{method.name}-schema.json"
-    _write_public(schema_file, json.dumps(schema.to_json(), indent=1) + "\n")
+    _write_public(schema_file, json.dumps(inputs.schema.to_json(), indent=1) + "\n")
     table = _table_of_settings(method, schema_file)
     settings = out / _SETTINGS
     listed = not os.path.lexists(settings)
@@ -155,7 +150,7 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
     )
 
 
-class Stream(Method):
+class Stream(VoteMethod):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     step = "Training teachers"
@@ -191,50 +186,29 @@ class Stream(Method):
         """Return the number of teachers."""
         return int(self.settings.n_teachers)
 
-    def terms_of(self, n_classes: int) -> Terms:
+    def check_inputs(self, inputs: RunInputs, watch: Watch) -> None:
+        """Refuse tables from which no session can be made."""
+        if not isinstance(inputs.private, LabelledTable):
+            raise DataError(
+                "The private table is too large to train the teachers of a session from memory;"
+                " give fewer columns or rows, or a machine with more memory. Nothing was spent."
+            )
+        if any(isinstance(column, VectorColumn) for column in inputs.schema.columns):
+            raise DataError(
+                "The tables have a column of vectors, which cannot be asked by column over HTTP"
+                " yet; leave it out with --drop, or prepare the session in Python. Nothing was"
+                " spent."
+            )
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what may be asked, at which noise."""
+        return self.quoted_votes(self.terms(sizes.n_classes), sizes)
+
+    def terms(self, n_classes: int) -> Terms:
         """Return mechanism and noise of the answers."""
         given = self.settings
         pool = teacher_shape(given.n_queries, n_classes, given.n_teachers)
-        return choose_terms(given.mechanism, self.spec.price, pool, n_queries=given.n_queries)
-
-
-def _in_memory(inputs: RunInputs) -> LabelledTable:
-    if not isinstance(inputs.private, LabelledTable):
-        raise DataError(
-            "The private table is too large to train the teachers of a session from memory; give"
-            " fewer columns or rows, or a machine with more memory. Nothing was spent."
-        )
-    return inputs.private
-
-
-def _schema_of_points(schema: Schema) -> Schema:
-    if any(isinstance(column, VectorColumn) for column in schema.columns):
-        raise DataError(
-            "The tables have a column of vectors, which cannot be asked by column over HTTP yet;"
-            " leave it out with --drop, or prepare the session in Python. Nothing was spent."
-        )
-    return schema
-
-
-def _trained_teachers(
-    method: Stream, inputs: RunInputs, private: LabelledTable, watch: Watch
-) -> TrainedTeachers:
-    make_vault(method.vault)
-    given: dict[str, Any] = inputs.for_fit
-    execution = method.spec.execution
-    return train_teachers(
-        method.settings.teacher,
-        given.pop("X"),
-        given.pop("y"),
-        **given,
-        n_teachers=method.settings.n_teachers,
-        relation=method.spec.budget.relation,
-        vault=method.vault,
-        n_jobs=worker_processes(execution.n_jobs, execution.executor),
-        executor=execution.executor,
-        random_state=method.settings.random_state,
-        progress=watch.progress,
-    )
+        return choose_terms(given.mechanism, self.price, pool, n_queries=given.n_queries)
 
 
 def _table_of_settings(method: Stream, schema: Path) -> str:

@@ -6,37 +6,30 @@ ledger, and what was paid for is not paid again.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import shown
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
-from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
-from secretballot.released import ReleasedLabels, ReleasedTable
-from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.released import ReleasedLabels
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
-from secretballot.runs.account import (
-    ledger_of_run,
-    place_of_account,
-    question_of_total,
-    state_of_account,
-)
-from secretballot.runs.caution import cautions_of_price, check_confirmed, settle_questions
+from secretballot.runs.account import ledger_of_run, place_of_account, state_of_account
 from secretballot.runs.choice import chosen_words
+from secretballot.runs.evaluate import evaluate, verified_release
 from secretballot.runs.folder import SPEC_FILE, RunFolder
-from secretballot.runs.methods import Fitted, Method, VoteInputs, method_of
-from secretballot.runs.moments_spread import MomentsSpread
-from secretballot.runs.progress import Caution, Watch
-from secretballot.runs.quote import Quote
+from secretballot.runs.method import Fitted, Method, Quote
+from secretballot.runs.methods import VoteInputs, method_of
+from secretballot.runs.questions import (
+    Watch,
+    check_confirmed,
+    settle_questions,
+)
 from secretballot.runs.spec import RunSpec
 from secretballot.vault import write_secret
 
@@ -50,7 +43,7 @@ class Outcome:
     method : str
     certificate : dict
     metrics : Metrics, TableMetrics or None
-        How good the student is on the rows of the evaluation table; None of a run that is repeated.
+        How good the student is on the rows of the evaluation table.
     queries, answered : int
         Public points asked, or labelled, and answered; 0 where sums alone were released.
     release, vault : Path
@@ -60,8 +53,6 @@ class Outcome:
         Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
-    spread : MomentsSpread or None
-        How far the run might have come out otherwise, where record moments of few records say so.
     chosen : str or None
         Candidate, or hypothesis in words, of a choice.
     candidates : int or None
@@ -92,7 +83,6 @@ class Outcome:
     files: tuple[str, ...]
     account: Path | DatabasePlace
     resumed: bool
-    spread: MomentsSpread | None = None
     chosen: str | None = None
     candidates: int | None = None
 
@@ -136,21 +126,16 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
     watch = reporter or Watch()
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
     method, folder = _checked(spec)
-    spec = method.spec
     if folder.finished:
-        return _outcome_again(spec, folder, watch)
+        return _outcome_again(method.spec, folder, watch)
     with folder:
-        watch.step("Reading tables")
-        inputs = method.read(watch, folder.vault)
-        method.check_inputs(inputs, watch)
-        total = settle_questions(
-            _questions(method, inputs, folder, watch), spec.execution.confirm, watch
-        )
+        inputs, quoted = _quoted(method, folder, watch, folder.vault)
+        total = settle_questions(quoted.cautions, spec.execution.confirm, watch)
         if total is not None:
-            spec = method.spec = spec.with_total(total)
+            method.spec = method.spec.with_total(total)
+        spec = method.spec
         # of an estimate that sets the queries the learner looks at the account before it trains
-        priced = getattr(method, "_estimate", None) is None
-        ledger = ledger_of_run(spec, folder, inputs.unit, watch, priced=priced)
+        ledger = ledger_of_run(spec, folder, inputs.unit, watch, priced=method.priced)
         _note_missing_words(spec, watch)
         # all that a person needs to repeat the run, and what `evaluate` asks where its records lie
         write_secret(folder.vault / SPEC_FILE, spec.to_toml(absolute=True).encode())
@@ -160,22 +145,8 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
             folder.release, _job(method, inputs, fitted), damaged=folder.damaged, say=watch.step
         )
         forget_table(folder.vault)
-    queries, answered = _counts(fitted)
-    return Outcome(
-        method=spec.method.name,
-        certificate=made.certificate,
-        metrics=_measured(made, inputs, watch),
-        queries=queries,
-        answered=answered,
-        release=folder.release,
-        vault=folder.vault,
-        files=tuple(made.files),
-        account=place_of_account(spec, folder),
-        resumed=folder.resumed,
-        spread=fitted.spread,
-        chosen=fitted.chosen,
-        candidates=fitted.n_candidates,
-    )
+    metrics = _measured(made, inputs, watch)
+    return _outcome(spec, folder, made.certificate, metrics, resumed=folder.resumed)
 
 
 def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
@@ -189,13 +160,8 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
     """
     watch = reporter or Watch()
     method, folder = _checked(spec)
-    inputs = method.read(watch, None)
-    method.check_inputs(inputs, watch)
-    return replace(
-        method.quote(method.sizes(inputs)),
-        cautions=tuple(dict.fromkeys(_questions(method, inputs, folder, watch))),
-        account=state_of_account(method.spec, folder, inputs.unit),
-    )
+    inputs, quoted = _quoted(method, folder, watch, None)
+    return replace(quoted, account=state_of_account(method.spec, folder, inputs.unit))
 
 
 def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
@@ -208,13 +174,12 @@ def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
     return method, RunFolder(spec.output.out, json.loads(json.dumps(described, default=str)))
 
 
-def _questions(method: Method, inputs: Any, folder: RunFolder, watch: Watch) -> Iterator[Caution]:
-    """Yield all that is to be asked before anything is spent."""
-    spec = method.spec
-    yield from cautions_of_price(spec.price, spec.data.n_records)
-    place = place_of_account(spec, folder)
-    yield from question_of_total(spec, place, own=place == folder.ledger)
-    yield from method.questions(inputs, watch)
+def _quoted(
+    method: Method, folder: RunFolder, watch: Watch, vault: Path | None
+) -> tuple[Any, Quote]:
+    """Return the tables, and the quote with all that is to be asked."""
+    place = place_of_account(method.spec, folder)
+    return method.quoted_inputs(place, watch, vault, own=place == folder.ledger)
 
 
 def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
@@ -239,15 +204,6 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
         raw_rows=inputs.raw_rows,
         test=inputs.test_rows if spec.output.publish_metrics else None,
     )
-
-
-def _counts(fitted: Fitted) -> tuple[int, int]:
-    released = fitted.released
-    if isinstance(released, ReleasedTable):
-        return len(released.rows), len(released.rows)
-    if not isinstance(released, ReleasedLabels):
-        return 0, 0
-    return len(released.queries), int(released.answered.sum())
 
 
 def _measured(made: ReleaseFolder, inputs: Any, watch: Watch) -> Metrics | TableMetrics | None:
@@ -283,28 +239,15 @@ def _note_missing_words(spec: RunSpec, watch: Watch) -> None:
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
-    """Return what is in the release of a finished run, and say that nothing was done; the student
-    is not measured again.
+    """Return what is in the release of a finished run, and say that nothing was done.
 
     Raises
     ------
     CertificateError
         If the release is damaged.
     """
-    # The file is as anybody may have changed it since, so it is checked like a stranger's.
-    certificate = read_certificate(folder.release / "certificate.json")
-    if not verify_certificate(certificate).ok:
-        raise CertificateError(
-            f"{shown(folder.release)} is damaged; see what `secretballot verify` says of it."
-        )
-    released, public = certificate["released"], certificate["public"]
-    queries, answered = released["queries"], released["answered"]
-    if "rows" in released:  # the answers of a table stand on the certificate
-        queries = answered = len(released["rows"])
-    chosen = None
-    if "n_candidates" in public:
-        schema = Schema.read(folder.release / "schema.json")
-        chosen = chosen_words(public, schema, released["classes"])
+    # the file is as anybody may have changed it since, so it is checked like a stranger's
+    certificate = verified_release(folder.root).certificate
     watch.note(
         "This very run is finished already: nothing was done and nothing was spent. For another"
         " one, give another folder.",
@@ -312,17 +255,40 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     )
     # a crash may have come between the release and this
     forget_table(folder.vault)
+    metrics, table = None, spec.output.evaluate
+    if table is not None and (folder.release / "student.onnx").is_file():
+        metrics = evaluate([folder.root], table, spec.data.target).releases[0].metrics
+    return _outcome(spec, folder, certificate, metrics, resumed=False)
+
+
+def _outcome(
+    spec: RunSpec,
+    folder: RunFolder,
+    certificate: dict[str, Any],
+    metrics: Metrics | TableMetrics | None,
+    *,
+    resumed: bool,
+) -> Outcome:
+    """Return what a finished run came to, by its certificate."""
+    released, public = certificate["released"], certificate["public"]
+    queries, answered = released["queries"], released["answered"]
+    if "rows" in released:  # the answers of a table stand on the certificate
+        queries = answered = len(released["rows"])
+    chosen, candidates = None, public.get("n_candidates")
+    if candidates is not None:
+        schema = Schema.read(folder.release / "schema.json")
+        chosen = chosen_words(public, schema, released["classes"])
     return Outcome(
         method=spec.method.name,
         certificate=certificate,
-        metrics=None,
+        metrics=metrics,
         queries=queries,
         answered=answered,
         release=folder.release,
         vault=folder.vault,
         files=tuple(sorted(found.name for found in folder.release.iterdir())),
         account=place_of_account(spec, folder),
-        resumed=False,
+        resumed=resumed,
         chosen=chosen,
-        candidates=public.get("n_candidates"),
+        candidates=candidates,
     )

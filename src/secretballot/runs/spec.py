@@ -6,11 +6,10 @@ work is done, and what was confirmed) or *place* (where files and accounts lie).
 """
 
 import csv
-import difflib
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
@@ -26,7 +25,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from secretballot._naming import integers_or_words
+from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import Abstentions, HeaderLine, Relation, VotesKind, name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
@@ -45,6 +44,7 @@ OWN = "own"
 DEFAULT_OUT = Path("secretballot-out")
 LARGEST = 1 << 20  # bytes of a file of settings
 _LONGEST = 500  # characters of a text about a release
+_ALIKE = 0.4  # of the pairs of letters, from which a name may be meant by another
 _LEARNERS = (
     "logistic, tree, forest, boosting, naive-bayes, knn, each with settings where wanted"
     " (tree:max_depth=3), or module:Class"
@@ -164,14 +164,14 @@ Queries = Annotated[Count | str, BeforeValidator(_number_or_name)]
 def setting(
     default: Any,
     text: str,
-    *,
-    mark: Mark = "identity",
     metavar: str = "NAME",
     panel: str | None = None,
+    *,
+    mark: Mark = "identity",
     **more: Any,
 ) -> Any:
-    """Return a field: its default, what it means, its mark, how its value is called in a help text,
-    and the panel of the help that shows it; None leaves it to files and ``--set``."""
+    """Return a field: its default, what it means, how its value is called in a help text, the panel
+    of the help that shows it, None for files and ``--set`` alone, and its mark."""
     extra: dict[str, Any] = {"mark": mark, "metavar": metavar, "panel": panel}
     return Field(default, description=text, json_schema_extra=extra, **more)
 
@@ -205,46 +205,41 @@ class DataSpec(Part):
     """Which tables a run reads, and which of their columns have a duty."""
 
     private: Place | None = setting(
-        None, "Private labelled table.", mark="place", metavar="PRIVATE", repr=False
+        None, "Private labelled table.", "PRIVATE", mark="place", repr=False
     )
-    public: Place | None = setting(
-        None, "Public table without labels.", mark="place", metavar="PUBLIC"
-    )
+    public: Place | None = setting(None, "Public table without labels.", "PUBLIC", mark="place")
     target: Words = setting(
-        (), "Column to learn; several are yes-or-no labels.", metavar="COL[,COL...]", panel=DATA
+        (), "Column to learn; several are yes-or-no labels.", "COL[,COL...]", DATA
     )
     classes: Classes | None = setting(
         None,
         "All classes, from public knowledge; the last of two is the positive one.",
-        metavar="A,B",
-        panel=DATA,
+        "A,B",
+        DATA,
     )
     bounds: Pair | None = setting(
-        None, "The target is a number within these public bounds.", metavar="LOW,HIGH", panel=DATA
+        None, "The target is a number within these public bounds.", "LOW,HIGH", DATA
     )
     unit: str | None = setting(
-        None,
-        "Protect all rows of one id together, such as a patient's.",
-        metavar="COL",
-        panel=DATA,
+        None, "Protect all rows of one id together, such as a patient's.", "COL", DATA
     )
-    drop: Words = setting((), "Columns to ignore.", metavar="A,B", panel=DATA)
+    drop: Words = setting((), "Columns to ignore.", "A,B", DATA)
     schema_file: LocalPath | None = setting(
         None,
         "Column types, as `plan` writes them; by default those of PUBLIC.",
+        "FILE",
+        DATA,
         mark="place",
-        metavar="FILE",
-        panel=DATA,
         alias="schema",
     )
     accept_unseen: Words = setting(
         (),
         "Columns to go on with though most of their cells do not fit the public ones.",
+        "A,B",
         mark="execution",
-        metavar="A,B",
     )
     n_records: Count | None = setting(
-        None, "Public statement of the number of private records.", metavar="N"
+        None, "Public statement of the number of private records.", "N"
     )
 
     @model_validator(mode="after")
@@ -268,21 +263,20 @@ class DataSpec(Part):
             return "number"
         return "labels" if len(self.target) > 1 else "class"
 
+    @property
+    def aside(self) -> list[str]:
+        """Columns that are never features, whichever file has them."""
+        return [name for name in (*self.target, self.unit, *self.drop) if name is not None]
+
 
 class BudgetSpec(Part):
     """What a release costs, and the account that pays."""
 
     epsilon: Number | None = setting(
-        None,
-        "Price of this release; 1 is usual, above 4 is weak.",
-        metavar="E",
-        panel=PRIVACY,
+        None, "Price of this release; 1 is usual, above 4 is weak.", "E", PRIVACY
     )
     delta: Number | None = setting(
-        None,
-        "Far below one over the number of units, such as 1e-6.",
-        metavar="D",
-        panel=PRIVACY,
+        None, "Far below one over the number of units, such as 1e-6.", "D", PRIVACY
     )
     relation: Relation = setting(
         "add-remove", "The change that is protected: a unit more or less, or a record replaced."
@@ -290,17 +284,17 @@ class BudgetSpec(Part):
     total: Pair | None = setting(
         None,
         "Limit of all releases; needed once, when the account is opened.",
+        "E,D",
+        PRIVACY,
         mark="execution",
-        metavar="E,D",
-        panel=PRIVACY,
     )
     ledger: Account | None = setting(
         None,
         "Account: a file, a folder, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else"
         " PRIVATE.ledger.",
+        "PLACE",
+        PRIVACY,
         mark="place",
-        metavar="PLACE",
-        panel=PRIVACY,
     )
     dataset: str | None = setting(
         None, "Public name of the private data; by default that of its file.", panel=PRIVACY
@@ -311,7 +305,7 @@ class MethodSpec(Part):
     """What all methods have."""
 
     random_state: Seed = setting(
-        0, "Seed of fits and of the choice of public points; never of the noise.", metavar="N"
+        0, "Seed of fits and of the choice of public points; never of the noise.", "N"
     )
 
 
@@ -329,12 +323,19 @@ class MomentsSpec(StudentSpec):
         "auto",
         "none, balanced or A:W,B:W: what decisions count each class for; auto balances where"
         " positive_rate is given.",
-        metavar="HOW",
-        panel=METHOD,
+        "HOW",
+        METHOD,
     )
     positive_rate: Number | None = setting(
         None, "Public share of the last of two classes; a rare one is looked for.", gt=0, lt=1
     )
+
+    @property
+    def weights(self) -> str | dict[str, float] | None:
+        """What decisions count each class for; None where all count alike."""
+        if self.class_weight == "auto":
+            return None if self.positive_rate is None else "balanced"
+        return None if self.class_weight == "none" else self.class_weight
 
 
 class PateSpec(StudentSpec):
@@ -345,8 +346,8 @@ class PateSpec(StudentSpec):
     n_teachers: Count | None = setting(
         None,
         "PATE: number of teachers; by default 250, or by the stated number of records.",
-        metavar="K",
-        panel=METHOD,
+        "K",
+        METHOD,
     )
     mechanism: str = setting(
         "auto",
@@ -354,9 +355,7 @@ class PateSpec(StudentSpec):
         " abstention-table, confident, interactive; of numbers mean or quantile; of several labels"
         " also sets.",
     )
-    n_queries: Queries | None = setting(
-        None, "Public points to label, or estimate:epsilon=E.", metavar="L"
-    )
+    n_queries: Queries | None = setting(None, "Public points to label, or estimate:epsilon=E.", "L")
     strategy: str = setting(
         "passive",
         "Which public points: passive, or in rounds disagreement, margin, entropy, committee,"
@@ -370,9 +369,9 @@ class RecordVotesSpec(StudentSpec):
 
     name: Literal["record-votes"] = "record-votes"
     votes_per_record: Count | None = setting(
-        None, "Public points that a record votes for; by default one in a hundred.", metavar="K"
+        None, "Public points that a record votes for; by default one in a hundred.", "K"
     )
-    n_queries: Count | None = setting(None, "Public points that take votes.", metavar="L")
+    n_queries: Count | None = setting(None, "Public points that take votes.", "L")
 
 
 class ChoiceSpec(MethodSpec):
@@ -380,10 +379,10 @@ class ChoiceSpec(MethodSpec):
 
     name: Literal["semi-private"] = "semi-private"
     hypotheses: Words = setting(
-        (), "stumps, thresholds or intervals; or student.onnx files to choose from.", metavar="A,B"
+        (), "stumps, thresholds or intervals; or student.onnx files to choose from.", "A,B"
     )
     n_cover: Count | None = setting(
-        None, "Public points that make a class finite; by default all.", metavar="N"
+        None, "Public points that make a class finite; by default all.", "N"
     )
 
 
@@ -398,7 +397,7 @@ class VotesSpec(MethodSpec):
         None, "Whether the first line of a CSV file names its columns: yes or no.", panel=DATA
     )
     n_teachers: Count | None = setting(
-        None, "Number of teachers, where the file does not say it.", metavar="K", panel=METHOD
+        None, "Number of teachers, where the file does not say it.", "K", METHOD
     )
     mechanism: str = setting(
         "labels",
@@ -407,7 +406,7 @@ class VotesSpec(MethodSpec):
         panel=METHOD,
     )
     n_queries: Count | None = setting(
-        None, "Rows to label; by default as many as the price allows.", metavar="L", panel=METHOD
+        None, "Rows to label; by default as many as the price allows.", "L", METHOD
     )
 
 
@@ -416,9 +415,9 @@ class StreamSpec(MethodSpec):
 
     name: Literal["stream"] = "stream"
     stream: str = setting("session", "Name of the stream, in addresses.", panel=METHOD)
-    n_queries: Count = setting(..., "Queries that may be asked.", metavar="L", panel=METHOD)
+    n_queries: Count = setting(..., "Queries that may be asked.", "L", METHOD)
     teacher: str = setting("logistic", f"Teacher: {_LEARNERS}.", panel=METHOD)
-    n_teachers: Count = setting(250, "Number of teachers.", metavar="K", panel=METHOD)
+    n_teachers: Count = setting(250, "Number of teachers.", "K", METHOD)
     mechanism: Literal["labels", "counts"] = setting(
         "labels", "What an answer holds: labels or counts.", panel=METHOD
     )
@@ -436,58 +435,43 @@ METHOD_SPECS: dict[str, type[MethodSpec]] = {
 class OutputSpec(Part):
     """What is written, and where."""
 
-    out: LocalPath = setting(
-        DEFAULT_OUT, "Folder of the run.", mark="place", metavar="DIR", panel=RUN
-    )
+    out: LocalPath = setting(DEFAULT_OUT, "Folder of the run.", "DIR", RUN, mark="place")
     evaluate: Place | None = setting(
-        None,
-        "Public labelled table to measure the model on.",
-        mark="place",
-        metavar="FILE",
-        panel=DATA,
+        None, "Public labelled table to measure the model on.", "FILE", DATA, mark="place"
     )
     publish_metrics: bool = setting(
-        False, "Write these figures into the release.", mark="execution", metavar="true"
+        False, "Write these figures into the release.", "true", mark="execution"
     )
     exclude: Words = setting(
-        (),
-        "Parts of the release to leave out: report, student.",
-        mark="execution",
-        metavar="PARTS",
+        (), "Parts of the release to leave out: report, student.", "PARTS", mark="execution"
     )
 
 
 class ExecutionSpec(Part):
     """How the work is done."""
 
-    n_jobs: Count = setting(1, "Worker processes of the teachers.", mark="execution", metavar="N")
+    n_jobs: Count = setting(1, "Worker processes of the teachers.", "N", mark="execution")
     executor: str = setting(
         "local",
         "Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT.",
+        "WHERE",
         mark="execution",
-        metavar="WHERE",
     )
     send_shards: bool = setting(
-        False, "Send rows that lie on disk to the workers.", mark="execution", metavar="true"
+        False, "Send rows that lie on disk to the workers.", "true", mark="execution"
     )
     confirm: Words = setting(
-        (),
-        "Answer questions beforehand, such as epsilon,records.",
-        mark="execution",
-        metavar="NAMES",
-        panel=RUN,
+        (), "Answer questions beforehand, such as epsilon,records.", "NAMES", RUN, mark="execution"
     )
 
 
 class AboutSpec(Part):
     """What a reader of the release learns from the curator; all of it public."""
 
-    title: Line | None = setting(None, "What people call the data.", metavar="TEXT")
-    purpose: Line | None = setting(None, "Why the release is made.", metavar="TEXT")
-    controller: Line | None = setting(
-        None, "Person or body that answers for the data.", metavar="TEXT"
-    )
-    contact: Line | None = setting(None, "How to reach somebody.", metavar="TEXT")
+    title: Line | None = setting(None, "What people call the data.", "TEXT")
+    purpose: Line | None = setting(None, "Why the release is made.", "TEXT")
+    controller: Line | None = setting(None, "Person or body that answers for the data.", "TEXT")
+    contact: Line | None = setting(None, "How to reach somebody.", "TEXT")
 
     @property
     def on_certificate(self) -> dict[str, str]:
@@ -534,7 +518,8 @@ class RunSpec(Part):
     def _price_is_complete(self) -> Self:
         budget = self.budget
         for name in ("epsilon", "delta"):
-            if getattr(budget, name) is None and not self._is_pure(name):
+            pure = name == "delta" and self.method.name == CHOICE
+            if getattr(budget, name) is None and not pure:
                 raise ParameterError(
                     Parameter(name),
                     " is missing; give the price of the release, such as epsilon 1 and delta 1e-6.",
@@ -546,9 +531,6 @@ class RunSpec(Part):
             )
         _ = self.price, self.total  # made for their errors
         return self
-
-    def _is_pure(self, name: str) -> bool:
-        return name == "delta" and self.method.name == CHOICE
 
     @classmethod
     def read(cls, *files: str | os.PathLike[str], **fields: Any) -> Self:
@@ -621,25 +603,15 @@ class RunSpec(Part):
     def to_toml(self, *, absolute: bool = False) -> str:
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
-        lines = []
+        tables: dict[str, dict[str, Any]] = {}
         for group, part in self:
-            if group == "forecast":
-                continue
-            given = {}
-            for name, field in type(part).model_fields.items():
+            for name, field in type(part).model_fields.items() if group != "forecast" else ():
                 value, extra = getattr(part, name), field.json_schema_extra
                 if name == "name" or value != field.default:
                     if isinstance(extra, dict) and extra["mark"] == "place":
                         value = _written_place(value, absolute=absolute)
-                    given[field.alias or name] = value
-            if given:
-                values = _plain(given).items()
-                lines += [
-                    f"[{group}]",
-                    *(f"{key} = {toml_value(value)}" for key, value in values),
-                    "",
-                ]
-        return "\n".join(lines)
+                    tables.setdefault(group, {})[field.alias or name] = value
+        return toml_text({group: _plain(given) for group, given in tables.items()})
 
     def _leaves(self) -> Iterator[tuple[Part, str, str, str]]:
         for group, part in self:
@@ -692,10 +664,12 @@ class Sources:
         self.add(fields or {})
 
     def add(self, fields: Mapping[str, Any]) -> None:
-        """Add settings, which may not contradict a plan."""
+        """Add settings, which may not contradict a plan; ``NAME:key=value`` names a method and sets
+        more."""
+        if ":" in str(fields.get("method", "")):
+            fields = _of_method(fields)
+        _refuse_unknown([name for name in fields if name not in groups()])
         for name, value in fields.items():
-            if name not in groups():
-                raise ParameterError(f"There is no setting {shown(name)}{_nearest(name)}")
             if name in self._planned and not _same(name, value, self._planned[name]):
                 raise ParameterError(
                     name_part(name),
@@ -709,6 +683,7 @@ class Sources:
         is_plan = isinstance(document.get("forecast"), dict)
         forecast = document.pop("forecast") if is_plan else None
         fields: dict[str, Any] = {}
+        unknown = []
         for group, values in document.items():
             if group not in RunSpec.model_fields or not isinstance(values, dict):
                 raise DataError(
@@ -718,11 +693,9 @@ class Sources:
             for key, value in values.items():
                 name = "method" if (group, key) == ("method", "name") else key
                 if groups().get(name) != group:
-                    raise ParameterError(
-                        f"{str(file)!r} sets {shown(f'{group}.{key}')}, which is no setting"
-                        f"{_nearest(key)}"
-                    )
+                    unknown.append(f"{group}.{key}")
                 fields[name] = value
+        _refuse_unknown(unknown, f" in {str(file)!r}")
         self.add(fields)
         if is_plan:
             self.forecast, self._planned = forecast, self._planned | fields
@@ -786,29 +759,63 @@ class Sources:
             return str(begun), "the run in this folder was begun so"
         if planned is not None:
             return str(planned), "the plan has it"
-        own = {name: methods_of(name) for name in self.given if groups()[name] == "method"}
-        fitting = [
-            one for one in METHODS if all(one in methods for methods in own.values() if methods)
-        ]
-        telling = min(own, key=lambda name: len(own[name]), default=None)
-        if own and not fitting:
-            first, second = next(
-                (a, b) for a in own for b in own if own[a] and not set(own[a]) & set(own[b])
-            )
-            raise ParameterError(
-                name_part(first),
-                f" belongs to {' and '.join(own[first])}, and ",
-                name_part(second),
-                f" to {' and '.join(own[second])}; drop one.",
-            )
-        if telling is not None and MOMENTS not in fitting:
-            return fitting[0], f"{telling} is a setting of {fitting[0]}"
-        return MOMENTS, "the default for tables"
+        own = {name: methods_of(name) for name in self.given if methods_of(name)}
+        if all(MOMENTS in methods for methods in own.values()):
+            return MOMENTS, "the default for tables"
+        # a setting that this method has not is refused with the others of that kind
+        fitting = [one for one in METHODS if all(one in methods for methods in own.values())]
+        telling = min(own, key=lambda name: len(own[name]))
+        method = (fitting or own[telling])[0]
+        return method, f"{telling} is a setting of {method}"
 
 
-def _nearest(name: str) -> str:
-    near = difflib.get_close_matches(name, groups(), 1)
-    return f"; did you mean {near[0]}?" if near else "."
+#: Settings inside of another one, as in ``mechanism=sparse-vector:max_abstentions=3``.
+_WITHIN = {
+    "max_abstentions": "mechanism",
+    "threshold": "mechanism",
+    "max_answers": "mechanism",
+    "rank": "mechanism",
+    "most_named": "mechanism",
+    "round_size": "strategy",
+}
+
+
+def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with the settings that stand behind the name of the method."""
+    known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
+    name, more = named("method", fields["method"], known)
+    for key in more.keys() & fields.keys():
+        raise ParameterError(
+            Parameter("method"), f" sets {key}, which is given once more; drop one of the two."
+        )
+    return {**more, **fields, "method": name}
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that is most like one that is none: it ends with it, or has most pairs
+    of letters in common; None if none is alike."""
+
+    def likeness(other: str) -> float:
+        pairs, others = ({one[i : i + 2] for i in range(len(one) - 1)} for one in (name, other))
+        common = 2 * len(pairs & others) / max(1, len(pairs) + len(others))
+        return 1.0 if other.endswith(f"_{name}") or other == name else common
+
+    best = max(sorted(known), key=likeness, default=None)
+    return best if best is not None and likeness(best) > _ALIKE else None
+
+
+def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
+    """Refuse names that are no settings, all at once, each with the one that was meant."""
+    found = []
+    for name in names:
+        meant = nearest(name.rpartition(".")[2], groups().keys() | _WITHIN)
+        if meant in _WITHIN:
+            meant = f"{_WITHIN[meant]}=NAME:{meant}=VALUE"
+        elif "." in name and meant is not None:
+            meant = f"{groups()[meant]}.{meant}"
+        found.append(shown(name) + (f" (did you mean {meant}?)" if meant else ""))
+    if found:
+        raise ParameterError(f"There is no setting {' and no setting '.join(found)}{where}.")
 
 
 def _same(name: str, one: Any, other: Any) -> bool:
@@ -871,6 +878,7 @@ def _refusal(problem: Any) -> SecretBallotError:
         "tuple_type": "a list",
     }
     rule = rules.get(kind, "a value of another kind")
+    given = _text(given) if isinstance(given, tuple) else given
     return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")
 
 
@@ -887,6 +895,14 @@ def _written_place(place: Any, *, absolute: bool) -> str:
         if is_url(place)
         else str(place.absolute() if absolute and isinstance(place, Path) else place)
     )
+
+
+def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return tables of JSON values as a file of TOML."""
+    lines = []
+    for name, values in tables.items():
+        lines += [f"[{name}]", *(f"{key} = {toml_value(one)}" for key, one in values.items()), ""]
+    return "\n".join(lines)
 
 
 def toml_value(value: Any) -> str:

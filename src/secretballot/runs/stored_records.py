@@ -24,7 +24,7 @@ from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 from secretballot.runs.table_match import TableCells, misfits, settle_misfits
 
 ROLE = "private file"
@@ -270,7 +270,7 @@ def store_table(
         # a watch that nobody listens to: what is noted of private cells goes nowhere
         settle_misfits(found, Watch(), role=ROLE, accepted=accept_unseen, private=True)
 
-    read = read_to_disk(spec, Path(vault), check, settle, progress or _say_nothing)
+    read = read_to_disk(spec, Path(vault), check, settle, progress or (lambda rows: None))
     assert read.table is not None
     return read.table
 
@@ -290,7 +290,3 @@ class _UnitCount:
         """Return the number of different units, about."""
         empty = _PLACES - int(np.count_nonzero(self._marked))
         return round(-_PLACES * math.log(max(1, empty) / _PLACES))
-
-
-def _say_nothing(rows: int) -> None:
-    """Say nothing."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from secretballot._naming import name_columns
 from secretballot._typing import FloatArray
-from secretballot.data.schema import Schema
+from secretballot.data.schema import Encoding, Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import OnnxStudent, load_student
@@ -39,17 +39,17 @@ class StudentFile:
     model: OnnxStudent
     schema: Schema
 
-    def check_columns(self, frame: pd.DataFrame, *, role: str) -> None:
-        """Refuse a table without the columns that the student reads.
+    def encoding(self, frame: pd.DataFrame, *, role: str) -> Encoding:
+        """Return a table as the student reads it.
 
         Raises
         ------
         DataError
-            Naming those that are missing.
+            If columns that the student reads are missing.
         """
         missing = [name for name in self.schema.names if name not in frame.columns]
         if not missing:
-            return
+            return self.schema.encoding(frame, role=role)
         if len(missing) == len(self.schema.names):
             raise DataError(
                 f"The {role} has none of the {len(missing)} columns that the student reads"

@@ -16,7 +16,7 @@ from secretballot.data.columns import CategoricalColumn, Column, HashedTextColum
 from secretballot.data.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
 from secretballot.data.schema import Encoding, Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.runs.progress import Watch
+from secretballot.runs.questions import Watch
 
 #: A run stops where more than this share of what a column says is nowhere in its encoding: the
 #: column then tells the model of fewer records than it leaves out.

@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import check_choice, check_count, check_name, shown
-from secretballot.core.drafts import wait_for_lock
 from secretballot.core.noise import entropy_bytes
+from secretballot.drafts import wait_for_lock
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.vault import make_vault, read_secret, write_secret
 

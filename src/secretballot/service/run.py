@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from secretballot.core.drafts import draft_folder, hold_draft, sweep_drafts
+from secretballot.drafts import draft_folder, hold_draft, sweep_drafts
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.service.json_logs import event

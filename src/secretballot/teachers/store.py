@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._json_files import json_fields
-from secretballot.core.drafts import sweep_drafts
+from secretballot.drafts import sweep_drafts
 from secretballot.vault import make_vault, read_secret, write_secret
 
 _FORMAT = "secretballot/teachers"

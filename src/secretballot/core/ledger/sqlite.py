@@ -12,6 +12,7 @@ had (mode "persist"), and `claim_room` makes it large enough.
 import os
 import sqlite3
 import stat
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -19,7 +20,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from secretballot.core.drafts import draft_file, release_above, sweep_drafts, sync_folder
 from secretballot.core.errors import LedgerError, UnknownEndError
 from secretballot.core.ledger import rows
 
@@ -134,8 +134,8 @@ def _create_file(path: Path, account: rows.Account) -> None:
     why, journal = "", _journal_of(path)
     if not path.parent.is_dir():
         why = f"the folder {path.parent} does not exist; make it, or give another path"
-    elif (released := release_above(path.parent)) is not None:
-        why = f"it would lie in the release {released}, which is published; give a path outside"
+    elif any((above / "certificate.json").exists() for above in path.resolve().parents):
+        why = "it would lie in a release, which is published; give a path outside"
     # A new account where an old one was lost would grant its whole budget again. A ledger leaves
     # its journal beside it; seen in this order, nobody who is creating deceives us.
     elif journal.exists() and not path.exists():
@@ -145,17 +145,26 @@ def _create_file(path: Path, account: rows.Account) -> None:
         )
     if why:
         raise LedgerError(f"No ledger can be made at {path}: {why}.")
-    sweep_drafts(path.parent, path.name)
-    with draft_file(path) as (_, draft):
+    with closing(connect(None)) as connection:
+        create_tables(connection, account)
+        content = connection.serialize()
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # of mode 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        # a link takes the name at once or not at all: two processes make no two ledgers
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.unlink(draft)
+    if os.name != "nt":  # Windows keeps names by itself
+        folder = os.open(path.parent, os.O_RDONLY)
         try:
-            with closing(connect(draft)) as connection:
-                create_tables(connection, account)
-            # a link takes the name at once or not at all: two processes make no two ledgers
-            with suppress(FileExistsError):
-                os.link(draft, path)
+            os.fsync(folder)
         finally:
-            _journal_of(draft).unlink(missing_ok=True)
-    sync_folder(path.parent)
+            os.close(folder)
 
 
 def _journal_of(path: Path) -> Path:
@@ -350,7 +359,7 @@ class SqliteStore:
         if isinstance(error, UnicodeDecodeError):  # its message would quote the bytes
             words, detail = "holds bytes that are no text; restore it from a copy", "UTF-8"
         elif isinstance(error, OSError):
-            words = "could not be made or reached; check the folder and its disk"
+            words = "could not be made or reached; check the disk, its free space and its quota"
             detail = error.strerror or type(error).__name__
         else:
             usual = "cannot be trusted any further; check the file"

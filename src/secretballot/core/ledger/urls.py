@@ -85,7 +85,7 @@ class DatabasePlace:
         # where a stroke of a password is not written by its number, pieces of it come to stand
         # where the host, the port or the database should, and would be shown
         if "@" in database or "/" in database or authority.count("@") > 1:
-            raise _url_refusal("it has an @ or a / too many")
+            raise _url_refusal("it has too many @ or /")
         login, at, hosts = authority.rpartition("@")
         words = _words_of_query(query)
         user, colon, password = login.partition(":")
@@ -166,7 +166,7 @@ def _shown_host(host: str) -> str:
 def _url_refusal(why: str) -> ParameterError:
     """Return the refusal of a URL; it quotes nothing, as any piece may be one of a password."""
     return ParameterError(
-        Parameter("path"),
+        Parameter("ledger"),
         f" is the URL of a PostgreSQL database that cannot be read: {why}; write"
         " postgresql://USER@HOST:PORT/DATABASE?schema=NAME, and in a password %40 %3A %2F %3F %23"
         " for @ : / ? #.",

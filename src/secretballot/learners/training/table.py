@@ -22,6 +22,7 @@ from secretballot.learners.training.inputs import (
     n_columns,
     with_public_types,
 )
+from secretballot.learners.training.private_cells import refuse_unlike_cells
 from secretballot.learners.training.private_rows import refuse_private_points
 from secretballot.learners.training.shards import (
     assign_shards,
@@ -326,7 +327,8 @@ def private_table(
             refuse_private_points(X, X_public, same=True)
         rows = as_matrix("X", X)
         check_same_columns(rows, points)
-        rows = with_public_types(rows, points)
+        given, rows = rows, with_public_types(rows, points)
+        refuse_unlike_cells(given, rows, points)
         table = Table(rows, target.read(y, n_rows(rows)), units, unit_name)
     return table, with_public_types(points, points)
 

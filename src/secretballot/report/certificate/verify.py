@@ -277,8 +277,8 @@ def _check_fields(read: _Read) -> str:
         raise CertificateError("The field composition.reservation is 0: nothing was reserved.")
     optional = ("plan", "choices", "files", "about")
     found = [name for name in optional if name in read.certificate.model_fields_set]
-    also = f"; so {'is' if len(found) == 1 else 'are'} {' and '.join(found)}" if found else ""
-    return f"All required fields are there and in range{also}."
+    more = f" and the optional {' and '.join(found)}" if found else ""
+    return f"All required fields{more} are present and in range."
 
 
 def _check_price(read: _Read) -> str:

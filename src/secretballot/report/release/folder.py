@@ -133,7 +133,7 @@ def write_files(
     elif isinstance(released, ReleasedLabels):
         _write_labels(written, released)
     written.files[CERTIFICATE_FILE] = (
-        "what was promised and done; `secretballot verify .` checks it"
+        "guarantee, price and digests; secretballot verify . checks it"
     )
     if schema is not None:
         written.write(

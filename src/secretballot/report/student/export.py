@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from secretballot._rows import take_rows
 from secretballot._typing import BoolArray
-from secretballot.core.drafts import write_file
+from secretballot.drafts import write_file
 from secretballot.exceptions import DataError
 from secretballot.report.student.bases_graph import holds_texts
 from secretballot.report.student.graph import DOUBLE, INTEGER, TEXT, Graph

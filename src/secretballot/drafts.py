@@ -316,8 +316,6 @@ def _remove_if_dead(path: Path) -> None:
             if stat.S_ISDIR(kind):
                 shutil.rmtree(path, ignore_errors=True)
             else:
-                # SQLite keeps one beside its drafts
-                path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
                 path.unlink()
         finally:
             os.close(handle)

@@ -1,23 +1,24 @@
-"""Settings that can be, and hardly ever should be: the run stops and asks before anything is spent.
+"""What a run says to the curator while it works, and what it asks before anything is spent.
 
-What is asked follows from public numbers, but for questions about how many records there are, about
-targets that are no numbers and about ids that repeat, which are for the curator alone. What is
-released does not depend on the answers: a run that goes on after a question is the run that nobody
-was asked about.
+Nothing of it is published. What is asked follows from public numbers, but for questions about how
+many records there are, about targets that are no numbers and about ids that repeat, which are for
+the curator alone. What is released does not depend on the answers: a run that goes on after a
+question is the run that nobody was asked about.
 """
 
 import math
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from secretballot._validation import shown
+from secretballot._validation import plain_line, shown
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning, check_useful
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.stream_recipes import answer_chance, largest_distance
 from secretballot.core.mechanisms import AbstentionTable, SparseVector, teachers_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.runs.progress import Caution, Watch
 
 #: What a run may ask about, by the name under which it is answered beforehand.
 CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise", "target", "unit")
@@ -31,6 +32,91 @@ _LARGE_DELTA = 1e-3
 _NOISE_PER_RECORDS = 25
 #: A sparse vector that answers a unanimous vote less often than this hardly answers any.
 _RARELY = 0.5
+
+
+@dataclass(frozen=True)
+class Note:
+    """One sentence for the curator.
+
+    Attributes
+    ----------
+    text : str
+        The sentence; it may name columns, counts and row numbers, never a private value.
+    private : bool
+        Whether it depends on private data, so that it must not be published.
+    """
+
+    text: str
+    private: bool
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One sentence about a setting that can be, and hardly ever should be.
+
+    Attributes
+    ----------
+    name : str
+        Under which it is answered beforehand.
+    text : str
+        The sentence; it names no private value.
+    private : bool
+        Whether that it is asked depends on private data, so that it must not be published.
+    """
+
+    name: str
+    text: str
+    private: bool = False
+
+
+@dataclass
+class Watch:
+    """Who is told what a run does; by default nobody.
+
+    Attributes
+    ----------
+    step : callable of str
+        Told what comes next.
+    progress : callable of (int, int)
+        Told how many parts of it are done, and of how many.
+    tell : callable of Note
+        Told each note at once.
+    ask : callable of a list of Caution
+        Returns the answers to those questions that somebody answered: the total of a new account as
+        ``E,D``, and anything to go on after another one.
+    notes : list of Note
+        All notes so far.
+    """
+
+    step: Callable[[str], None] = lambda text: None
+    progress: Callable[[int, int], None] = lambda done, total: None
+    tell: Callable[[Note], None] = lambda note: None
+    ask: Callable[[list[Caution]], Mapping[Caution, str]] = lambda questions: {}
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, text: str, *, private: bool) -> None:
+        """Keep a note, on one line, and pass it on; the same one is said once."""
+        # names in it may come from anybody's file, so control characters are written out
+        note = Note(plain_line(text), private)
+        if note not in self.notes:
+            self.notes.append(note)
+            self.tell(note)
+
+
+@contextmanager
+def public_warnings_noted(watch: Watch) -> Iterator[None]:
+    """Pass on, as notes, those warnings of what is done inside that follow from public numbers.
+
+    All others are dropped: a foreign learner's warning may quote private cells.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", WeakSignalWarning)
+        yield
+    # a learner that sets filters of its own, as some libraries do, has its warnings caught as well
+    public = [one for one in caught if issubclass(one.category, WeakSignalWarning)]
+    for text in dict.fromkeys(str(warning.message) for warning in public):
+        watch.note(text, private=False)
 
 
 def check_confirmed(confirm: Collection[str]) -> None:
@@ -52,11 +138,12 @@ def cautions_of_price(budget: PrivacyBudget, records: int | None) -> Iterator[Ca
     """Yield what is to be asked about a price, and about the stated number of records."""
     epsilon, delta = budget.epsilon, budget.delta
     if epsilon > _LARGE_EPSILON:
+        exponent = math.floor(epsilon / math.log(10))
         yield Caution(
             "epsilon",
             f"epsilon {epsilon:g} protects hardly anything: whether a record was there may change"
-            f" the odds of any outcome by a factor of {_power_of_ten(epsilon)}; 1 is usual, above"
-            f" {_LARGE_EPSILON:g} is a formality.",
+            f" the odds of any outcome by a factor of 10 to the power of {exponent}; 1 is usual,"
+            f" above {_LARGE_EPSILON:g} is a formality.",
         )
     if records is not None and delta * records >= 1:
         yield Caution(
@@ -142,18 +229,15 @@ def settle_questions(
     ParameterError
         If one was not; nothing was spent. The message lists all of them and is for the curator.
     """
-    open_ones, total = [], None
-    for question in dict.fromkeys(questions):
-        if question.name == "total":
-            total = watch.ask_total(question)
-            if total is None:
-                open_ones.append(question)
-        elif question.name in confirm or watch.ask(question):
+    asked = list(dict.fromkeys(questions))
+    unconfirmed = [one for one in asked if one.name == "total" or one.name not in confirm]
+    answers = watch.ask(unconfirmed) if unconfirmed else {}
+    open_ones = [one for one in unconfirmed if one not in answers]
+    for question in asked:
+        if question.name != "total" and question not in open_ones:
             watch.note(question.text, private=question.private)
-        else:
-            open_ones.append(question)
     if not open_ones:
-        return total
+        return next((text for one, text in answers.items() if one.name == "total"), None)
     count = len(open_ones)
     parts: list[str | Parameter] = [
         f"{count} {'question' if count == 1 else 'questions'} before anything is spent:"
@@ -195,9 +279,3 @@ def _few_records_words(budget: PrivacyBudget, who: str) -> str:
         f" of epsilon {budget.epsilon:g} and delta {budget.delta:g} is hardly better than always"
         " naming the largest class; use more records, or a larger epsilon."
     )
-
-
-def _power_of_ten(epsilon: float) -> str:
-    """Return exp(epsilon) in words that fit any epsilon."""
-    exponent = math.floor(epsilon / math.log(10))
-    return f"10 to the power of {exponent}"

@@ -1,0 +1,374 @@
+"""What every method of a run does: check settings and tables, ask, quote and fit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from secretballot.accounting import PrivacyBudget
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.urls import DatabasePlace
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
+from secretballot.learners.training.learner import Learner
+from secretballot.publishing.job import AskedInRounds, NamedStudent, StudentSource
+from secretballot.released import ReleasedLabels, ReleasedSums
+from secretballot.runs.account import AccountState, question_of_total
+from secretballot.runs.folder import RunFolder
+from secretballot.runs.questions import (
+    Caution,
+    Watch,
+    cautions_of_ids,
+    cautions_of_price,
+    cautions_of_records,
+    note_careless_delta,
+    public_warnings_noted,
+)
+from secretballot.runs.spec import MOMENTS, PATE, RunSpec
+from secretballot.runs.student_file import check_converts
+from secretballot.runs.tables import (
+    RunInputs,
+    cautions_of_targets,
+    check_files,
+    refuse_swapped,
+    table_digests,
+)
+from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.votes import checked_labels, checked_range
+
+#: Share by which a number of rows may differ before a forecast is off by more than its range.
+_FAR = 0.1
+KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
+#: Mechanisms of teachers that take a delta of 0, by the target.
+_PURE = {"class": "laplace", "number": "quantile"}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Public numbers that noise and queries follow from.
+
+    Attributes
+    ----------
+    n_public, n_classes, n_columns : int
+        Public points; classes; columns of the tables once encoded.
+    """
+
+    n_public: int
+    n_classes: int = 2
+    n_columns: int = 1
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a run would cost and ask, and what is to be expected of it.
+
+    Attributes
+    ----------
+    method : str
+    epsilon, delta : float
+        Price.
+    relation : str
+    released, noise : str
+        What would leave, and at which noise, in words; no noise of a quantile, which is drawn.
+    sigma : float
+        Scale of the noise: of votes in votes, of sums in multiples of what one record can move. The
+        standard deviation, and of the Laplace noise of a sparse vector its own scale; of a table of
+        abstentions the votes over which their chance falls by a factor of e, and of a table of
+        chances the Gaussian noise that tells as much of an even vote.
+    n_public : int
+        Public points.
+    queries : int or None
+        Of them asked; None where no single points are.
+    teachers : int or None
+    expect : tuple of str
+        How often answers come out right, or are given, and how far counts are off.
+    can_be_planned : bool
+        Whether a plan forecasts such runs.
+    cautions : tuple of Caution
+        What the run would ask.
+    account : AccountState or None
+        What would pay; None where no files are known.
+    """
+
+    method: str
+    epsilon: float
+    delta: float
+    relation: str
+    released: str
+    noise: str
+    sigma: float
+    n_public: int
+    queries: int | None = None
+    teachers: int | None = None
+    expect: tuple[str, ...] = ()
+    can_be_planned: bool = True
+    cautions: tuple[Caution, ...] = ()
+    account: AccountState | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the quote for machines; questions that depend on private data are left out."""
+        asks = [
+            {"name": caution.name, "text": caution.text}
+            for caution in self.cautions
+            if not caution.private
+        ]
+        account = None if self.account is None else self.account.to_json()
+        found = {**vars(self), "public": self.n_public, "asks": asks, "account": account}
+        left_out = ("n_public", "can_be_planned", "cautions")
+        return {name: value for name, value in found.items() if name not in left_out}
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a method released, and what the files of the release are made of.
+
+    Attributes
+    ----------
+    released : ReleasedLabels or ReleasedSums
+    student : StudentSource or None
+    asked : AskedInRounds or None
+    """
+
+    released: ReleasedLabels | ReleasedSums
+    student: StudentSource | None
+    asked: AskedInRounds | None = None
+
+
+class Method:
+    """A method of learning from tables, by the settings of a run."""
+
+    step: ClassVar[str]
+    targets: ClassVar[tuple[str, ...]] = ("class",)
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+
+    @property
+    def settings(self) -> Any:
+        """The settings of this method."""
+        return self.spec.method
+
+    @property
+    def price(self) -> PrivacyBudget:
+        """The price of the release."""
+        return self.spec.price
+
+    @property
+    def kind(self) -> str:
+        """What the target is."""
+        return self.spec.data.kind
+
+    @property
+    def abstentions(self) -> str:
+        """What a student makes of queries without an answer."""
+        return "drop"
+
+    @property
+    def priced(self) -> bool:
+        """Whether no estimate comes first, which is paid for by a part of the price."""
+        return True
+
+    def description(self) -> dict[str, Any]:
+        """Return what shapes the result beside the settings: the digests of the files."""
+        return table_digests(self.spec)
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        data, output, execution = self.spec.data, self.spec.output, self.spec.execution
+        workers = worker_processes(execution.n_jobs, execution.executor)
+        check_engine(execution.executor, workers, send_shards=execution.send_shards)
+        if self.kind not in self.targets:
+            raise ParameterError(
+                Parameter("method"),
+                f" is {self.settings.name}, which learns classes, and the target is"
+                f" {KINDS[self.kind]}; use {MOMENTS} or {PATE}.",
+            )
+        if self.kind == "number":
+            checked_range(data.bounds)
+        elif self.kind == "labels":
+            checked_labels(data.target)
+        if self.spec.budget.relation == "replace-one" and data.unit is not None:
+            raise ParameterError(
+                Parameter("unit"),
+                " goes with relation add-remove only; leave one of the two out.",
+            )
+        if output.publish_metrics and output.evaluate is None:
+            raise ParameterError(
+                "There are no metrics to publish; name public labelled records with ",
+                Parameter("evaluate"),
+                ".",
+            )
+        check_files(self.spec)
+        refuse_swapped(self.spec)
+
+    def read(self, watch: Watch, vault: Path | None) -> Any:
+        """Return the tables, read and checked."""
+        return RunInputs(self.spec, watch, vault)
+
+    def check_inputs(self, inputs: Any, watch: Watch) -> None:
+        """Refuse settings that do not go with the tables."""
+        spec, stated = self.spec, self.spec.data.n_records
+        asked, n_public = getattr(self.settings, "n_queries", None), len(inputs.X_public)
+        if isinstance(asked, int) and asked > n_public:
+            raise ParameterError(
+                Parameter("n_queries"),
+                f" is {asked}, more than the {n_public} rows of the public file; ask for fewer.",
+            )
+        # public and exact under replace-one alone; elsewhere it refuses nothing
+        if spec.budget.relation == "replace-one" and stated not in (None, inputs.n_private):
+            raise DataError(
+                "The private file has another number of rows than was stated, and under"
+                " replace-one that number is public and exact; state the right one."
+            )
+        _note_forecast(spec, inputs, watch)
+        if stated is None:
+            note_careless_delta(spec.price, inputs.n_units, watch)
+        check_converts(
+            getattr(self.settings, "student", "auto"),
+            inputs.X_public,
+            inputs.schema,
+            classes={"class": inputs.classes, "labels": (0, 1)}.get(self.kind, ()),
+            without=spec.output.exclude,
+        )
+
+    def questions(self, inputs: Any, watch: Watch) -> Iterator[Caution]:
+        """Yield what is to be asked once the tables are known."""
+        yield from cautions_of_records(
+            self.price, self.spec.data.n_records, inputs.n_units, self.n_teachers(inputs)
+        )
+        yield from cautions_of_ids(inputs.repeating_ids)
+        yield from cautions_of_targets(self.spec.data, inputs, watch)
+
+    def n_teachers(self, inputs: Any) -> int | None:
+        """Return the number of teachers, None of a method without any."""
+        return None
+
+    def sizes(self, inputs: Any) -> Sizes:
+        """Return the public sizes of tables."""
+        n_public, n_columns = inputs.X_public.shape
+        return Sizes(n_public, len(inputs.classes) or 2, n_columns)
+
+    def quoted_inputs(
+        self, account: Path | DatabasePlace, watch: Watch, vault: Path | None, *, own: bool
+    ) -> tuple[Any, Quote]:
+        """Return the tables, read and checked, and the quote with all that is to be asked before
+        anything is spent, from an account of the run alone or another one."""
+        spec = self.spec
+        watch.step("Reading tables")
+        inputs = self.read(watch, vault)
+        self.check_inputs(inputs, watch)
+        quoted = self.quote(self.sizes(inputs))
+        asked = [
+            *cautions_of_price(spec.price, spec.data.n_records),
+            *question_of_total(spec, account, own=own),
+            *self.questions(inputs, watch),
+            *quoted.cautions,
+        ]
+        return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)))
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise; refuse settings
+        of which nothing comes."""
+        raise NotImplementedError
+
+    def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release, and return what came of it; the student is fitted where no private data ever
+        was."""
+        model = self.learner(inputs, **self.of_learner(ledger))
+        # the folder's key goes with it, so that a run that is taken up again is not paid twice
+        named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
+        with public_warnings_noted(watch):
+            model.fit_labels(**inputs.for_fit, **named, **self.of_work(folder, watch))
+        coverage = getattr(model, "coverage_", None)
+        if coverage is not None and coverage.is_poor:
+            watch.note(coverage.warning, private=False)
+        return Fitted(model.released_, self.source(model))
+
+    def of_learner(self, ledger: Ledger) -> dict[str, Any]:
+        """Return what every learner takes."""
+        return {
+            "epsilon": self.price.epsilon,
+            "delta": self.price.delta,
+            "relation": self.spec.budget.relation,
+            "ledger": ledger,
+            "random_state": self.settings.random_state,
+        }
+
+    @property
+    def engine(self) -> dict[str, Any]:
+        """Where a fit does its work."""
+        given = self.spec.execution
+        return {"executor": given.executor, "send_shards": given.send_shards}
+
+    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+        """Return how a fit does its work."""
+        return {}
+
+    def learner(self, inputs: Any, **common: Any) -> Learner:
+        """Return the learner of these settings, and of what every learner takes."""
+        raise NotImplementedError
+
+    def source(self, model: Learner) -> StudentSource:
+        """Return what the student is made by, of a learner that released."""
+        return NamedStudent(self.settings.student)
+
+    def quoted(self, released: str, noise: str, sigma: float, sizes: Sizes, **more: Any) -> Quote:
+        """Return a quote of this method and price."""
+        return Quote(
+            self.settings.name,
+            self.price.epsilon,
+            self.price.delta,
+            self.spec.budget.relation,
+            released,
+            noise,
+            sigma,
+            sizes.n_public,
+            **more,
+        )
+
+    def needs_delta(self) -> None:
+        """Refuse a delta of 0."""
+        if not self.price.delta > 0:
+            pure: list[str | Argument] = []
+            if self.kind in _PURE:
+                pure = ["; for a delta of 0: ", Argument("method", PATE), " "]
+                pure.append(Argument("mechanism", _PURE[self.kind]))
+            raise ParameterError(
+                Parameter("delta"),
+                f" is {self.price.delta:g}, and method {self.settings.name} needs more, such as"
+                " 1e-6",
+                *pure,
+                ".",
+            )
+
+
+def _note_forecast(spec: RunSpec, inputs: Any, watch: Watch) -> None:
+    """Say so where the tables are not of the sizes that the plan was made for; of the private one
+    to the curator alone."""
+    if spec.forecast is None:
+        return
+    n_public, planned = len(inputs.X_public), spec.forecast.n_public
+    n_classes, expected = len(inputs.classes), spec.forecast.n_classes
+    if n_classes and expected not in (None, n_classes):
+        raise DataError(
+            f"The plan is about {expected} classes and the run has {n_classes}; plan again, or"
+            " declare the right ones."
+        )
+    if n_public != planned:
+        watch.note(
+            f"The plan was made for {planned} public points and the public file has {n_public}, so"
+            " its forecast may be off.",
+            private=False,
+        )
+    stated = spec.data.n_records
+    if stated is not None and not abs(inputs.n_private - stated) <= _FAR * stated:
+        watch.note(
+            f"The private file has {'fewer' if inputs.n_private < stated else 'more'} rows, by over"
+            f" a tenth, than the {stated} that the plan was made for, so its forecast is off; plan"
+            " again by a number that you may state in public.",
+            private=True,
+        )
+
+
+def worker_processes(n_jobs: int, executor: str) -> int | None:
+    """Return the worker processes of a run: none are asked for where a cluster does the work."""
+    return None if n_jobs == 1 and executor != LOCAL else n_jobs
