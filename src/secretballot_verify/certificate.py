@@ -289,7 +289,8 @@ TABLES = ("votes-of-labels", "votes-of-numbers")
 _SUMMED: dict[str, Any] = {
     "residual_units": a_list(a_count(1, 2**20)),
     "mark_weight": is_count,
-    **dict.fromkeys(("marks", "weights", "scales"), _IS_LIST),
+    **dict.fromkeys(("marks", "weights"), _IS_LIST),
+    "scales": a_list(a_list(a_count(1, 2**18))),
     "expected_uncovered": a_number(0, 1),
     "n_records": or_none(_AT_LEAST_ONE),
     "basis": lambda value: is_object(value) and is_sentence(value.get("name")),

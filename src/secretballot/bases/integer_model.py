@@ -207,8 +207,10 @@ def model_of_stages(
     """
     model = kind(weights[0])
     for stage, own in enumerate(weights[1:], 1):
-        goes_on = len(levels) and covered_only[stage] == covered_only[stage - 1]
-        model = kind(own, Smoothed.of(model, pool, levels, stage) if goes_on else None)
+        goes_on = covered_only[stage] == covered_only[stage - 1]
+        # numbers are not smoothed, and a basis without cells has nothing to smooth by
+        smooths = goes_on and len(levels) and kind is not IntegerLine
+        model = kind(own, Smoothed.of(model, pool, levels, stage) if smooths else None)
     return model
 
 
