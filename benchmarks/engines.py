@@ -66,7 +66,7 @@ def forests(engine: str, workers: int) -> None:
             **how,
         )
         trained = time.perf_counter()
-        counts = ensemble.vote_counts(points, n_jobs=how.get("n_jobs"))
+        counts = ensemble.vote_counts(points)
         voted = time.perf_counter()
         show("forests", engine, workers, trained - began, voted - trained, counts)
 
@@ -95,7 +95,7 @@ def questions(engine: str, workers: int, n_teachers: int, n_points: int) -> None
             **how,
         )
         trained = time.perf_counter()
-        counts = ensemble.vote_counts(points, n_jobs=how.get("n_jobs"))
+        counts = ensemble.vote_counts(points)
         voted = time.perf_counter()
         ledger = sb.Ledger.in_memory(dataset="many", budget=budget)
         mechanism = sb.accounting.noisy_votes(budget, counts.shape)

@@ -2,7 +2,7 @@
 loop.
 
 The loop runs twice: with BLAS threads left alone, as it would be written, and with one BLAS thread.
-Shards of 146 rows and 105 features are cut from a9a. Rounds are interleaved and the median is
+Shards of 146 rows and 105 features are cut from Adult. Rounds are interleaved and the median is
 printed; the votes must agree.
 
 What unpinned threads cost depends on who else computes: they wait for each other in every small
@@ -31,17 +31,18 @@ def main() -> None:
         }
         os.execve(sys.executable, [sys.executable, *sys.argv], environment)
     import numpy as np
-    import scipy.sparse as sp
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
-    from secretballot.data import a9a
+    from secretballot.data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, Schema, adult
     from secretballot.teachers import TeacherEnsemble
 
-    split = a9a()
-    X = sp.vstack([split.X_train, split.X_test]).tocsc()
-    common = np.sort(np.argsort(X.getnnz(axis=0))[-FEATURES:])
-    X, y = X[:, common].toarray(), np.concatenate([split.y_train, split.y_test])
+    people = adult()
+    schema = Schema.from_json(ADULT_SCHEMA, public=people.test)
+    X = np.concatenate([schema.encode(part) for part in people])
+    common = np.sort(np.argsort(np.count_nonzero(X, axis=0))[-FEATURES:])
+    targets = np.concatenate([part[ADULT_TARGET] for part in people])
+    X, y = X[:, common], (targets == ADULT_CLASSES[1]).astype(np.int64)
     n_private = N_TEACHERS * SHARD_ROWS
     X_private, y_private, X_public = (
         X[:n_private],
@@ -74,7 +75,7 @@ def main() -> None:
             n_jobs=n_jobs,
         )
         fitted = time.perf_counter()
-        return fitted, ensemble.vote_counts(X_public, n_jobs=n_jobs)._unseal()[0]
+        return fitted, ensemble.vote_counts(X_public)._unseal()[0]
 
     ways: dict[str, Callable[[], tuple[float, object]]] = {
         "plain loop, BLAS threads left alone": loop,

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from secretballot.exceptions import ParameterError
-from secretballot.named_learners import TEACHER_NAMES
+from secretballot.named_learners import CLASSIFIERS
 from secretballot.teachers import TeacherEnsemble, teacher_by_name
 
 
-@pytest.mark.parametrize("name", TEACHER_NAMES)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_named_learner_learns_on_a_shard_of_146_records(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(292, 5))
@@ -25,6 +25,7 @@ def test_named_learner_learns_on_a_shard_of_146_records(name):
         ("svm", "must be one of logistic, tree"),
         ("", "must be one of"),
         (None, "must be one of"),
+        (["tree"], "must be one of"),
         ("nowhere.module:Class", r"ModuleNotFoundError"),
         ("sklearn.dummy:Nothing", "AttributeError"),
         ("sklearn.pipeline:Pipeline", "TypeError"),

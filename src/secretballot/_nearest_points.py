@@ -6,7 +6,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 
 # Every sum of products of coordinates stays below this, and so every score below 2^52: exact in
 # floating point, in whatever order a library adds.
@@ -30,8 +30,6 @@ class NearestPoints:
 
     Raises
     ------
-    DataError
-        If the points are no table of integers.
     ParameterError
         If there are fewer than `k` points.
 
@@ -50,15 +48,14 @@ class NearestPoints:
     """
 
     def __init__(self, points: IntArray, k: int) -> None:
-        table = _integer_table("points", points)
-        self.n_points, self.n_coordinates = table.shape
+        self.n_points, self.n_coordinates = points.shape
         self.k = check_count("k", k)
         if not self.k <= self.n_points:
             raise ParameterError(
                 f"{self.k} nearest points are wanted, and there are {self.n_points}; ask for fewer."
             )
         self._largest = math.isqrt(_LARGEST_SUM // self.n_coordinates)
-        exact = self._exact_floats(table)
+        exact = self._exact_floats(points)
         self._columns = np.ascontiguousarray(exact.T)
         self._squares = np.einsum("ij,ij->i", exact, exact)
 
@@ -75,24 +72,13 @@ class NearestPoints:
         Returns
         -------
         ndarray of int64, shape (n_records, k)
-
-        Raises
-        ------
-        DataError
-            If the records are no table of integers with these coordinates; no value is named.
         """
-        table = _integer_table("records", records)
-        if table.shape[1] != self.n_coordinates:
-            raise DataError(
-                f"The records have {table.shape[1]} coordinates and the points"
-                f" {self.n_coordinates}; they must have the same."
-            )
         size = max(1, _BLOCK_CELLS // self.n_points)
         blocks = [
             self._of_block(
-                table[at : at + size], None if without is None else without[at : at + size]
+                records[at : at + size], None if without is None else without[at : at + size]
             )
-            for at in range(0, len(table), size)
+            for at in range(0, len(records), size)
         ]
         return np.concatenate(blocks) if blocks else np.empty((0, self.k), dtype=np.int64)
 
@@ -114,13 +100,3 @@ class NearestPoints:
 
     def _exact_floats(self, table: IntArray) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
         return np.clip(table, -self._largest, self._largest).astype(np.float64)
-
-
-def _integer_table(name: str, values: IntArray) -> IntArray:
-    table = np.asarray(values)
-    if table.dtype.kind not in "iu" or table.ndim != 2 or not table.shape[1]:
-        raise DataError(
-            f"{name} have dtype {table.dtype} and shape {table.shape}; give integers of shape"
-            " (rows, coordinates)."
-        )
-    return table

@@ -44,9 +44,9 @@ def public_seed(random_state: Any, step: str) -> int:
 
     Parameters
     ----------
-    random_state : int, RandomState or None
-        None and numpy's global generator stand for fresh entropy of the system: the state of the
-        global generator may depend on what was done with private records.
+    random_state : int or None
+        None stands for fresh entropy of the system: the state of numpy's global generator may
+        depend on what was done with private records.
     step : str
         Names the step, so that no two of them use the same numbers.
 
@@ -55,19 +55,11 @@ def public_seed(random_state: Any, step: str) -> int:
     ParameterError
         If it is none of these.
     """
-    if random_state is None or random_state is np.random or random_state is _numpy_global():
+    if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
-    name = zlib.crc32(step.encode())
-    if isinstance(random_state, np.random.RandomState):
-        return seed_of(int(random_state.randint(2**31)), name)
-    if isinstance(random_state, np.random.Generator):
-        return seed_of(int(random_state.integers(2**31)), name)
-    if (
-        isinstance(random_state, int | np.integer)
-        and not isinstance(random_state, bool)
-        and random_state >= 0
-    ):
-        return seed_of(int(random_state), name)
+    is_integer = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if is_integer and random_state >= 0:
+        return seed_of(int(random_state), zlib.crc32(step.encode()))
     raise ParameterError(
         Parameter("random_state"),
         f" is {shown(random_state)}; it must be None or an integer of at least 0.",

@@ -36,39 +36,28 @@ MOST_ROWS = 25_000 * 2**16
 
 # The words that settings may have, each list once: as a type, of which the command line makes its
 # options, and as a tuple, which guards compare with.
-MechanismName = Literal[
-    "gaussian",
-    "vote-table",
-    "sparse-vector",
-    "abstention-table",
-    "laplace",
-    "confident",
-    "interactive",
-]
 ReleaseKind = Literal["labels", "counts"]
 Abstentions = Literal["drop", "random", "majority"]
 StrategyName = Literal[
     "passive", "disagreement", "margin", "entropy", "committee", "k-center", "cluster"
 ]
-HypothesesName = Literal["stumps", "thresholds", "intervals"]
 VotesKind = Literal["votes", "counts"]
 HeaderLine = Literal["yes", "no"]
 RecordChange = Literal["drop", "add", "add-missing", "replace"]
-LearnMethod = Literal["auto", "moments", "votes", "record-votes"]
-AnswerStatistic = Literal["mean", "quantile"]
-LabelBallot = Literal["labels", "sets"]
 
-MECHANISMS: tuple[MechanismName, ...] = get_args(MechanismName)
 RELEASES: tuple[ReleaseKind, ...] = get_args(ReleaseKind)
 ABSTENTIONS: tuple[Abstentions, ...] = get_args(Abstentions)
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
-HYPOTHESES: tuple[HypothesesName, ...] = get_args(HypothesesName)
 VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
 HEADER_LINES: tuple[HeaderLine, ...] = get_args(HeaderLine)
 RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
-LEARN_METHODS: tuple[LearnMethod, ...] = get_args(LearnMethod)
-STATISTICS: tuple[AnswerStatistic, ...] = get_args(AnswerStatistic)
-BALLOTS: tuple[LabelBallot, ...] = get_args(LabelBallot)
+MECHANISMS = (
+    *("gaussian", "vote-table", "sparse-vector", "abstention-table"),
+    *("laplace", "confident", "interactive"),
+)
+HYPOTHESES = ("stumps", "thresholds", "intervals")
+STATISTICS = ("mean", "quantile")
+BALLOTS = ("labels", "sets")
 
 MOST_CLASSES_SHOWN = 20
 FARTHEST = 40  # standard deviations and votes; noise lies beyond with chances below 1e-24

@@ -12,6 +12,7 @@ import contextlib
 import io
 import logging
 import pickle
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,38 +50,13 @@ _RESOURCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
 )
 # Libraries raise RuntimeError and others of their own for the same; the names of these classes, or
 # their messages, say so. A device that failed once fails at everything after.
-_RESOURCE_WORDS = (
-    "acceleratorerror",
-    "bad alloc",
-    "bad_alloc",
-    "can't allocate",
-    "can't start new",
-    "cannot allocate",
-    "cannot schedule new futures",
-    "cublas_status",
-    "cuda driver",
-    "cuda error",
-    "cuda_error",
-    "cudaerror",
-    "cudnn_status",
-    "cufft_",
-    "curand_status",
-    "cusolver_status",
-    "cusparse_status",
-    "failed to allocate",
-    "hip error",
-    "memoryerror",
-    "mps backend",
-    "nccl error",
-    "no cuda gpus",
-    "no space left",
-    "not enough memory",
-    "out of memory",
-    "resource temporarily unavailable",
-    "resource_exhausted",
-    "too many open files",
-    "unable to allocate",
-    "xlaruntimeerror",
+_RESOURCE_WORDS = re.compile(
+    "bad[ _]alloc|memoryerror|(not enough|out of) memory"
+    "|(can't|cannot|unable to|failed to) allocate|can't start new|cannot schedule new futures"
+    "|no space left|too many open files"
+    "|resource temporarily unavailable|resource_exhausted"
+    "|acceleratorerror|cuda[ _]?(driver|error)|no cuda gpus|cu(blas|dnn|rand|solver|sparse)_status"
+    "|cufft_|(hip|nccl) error|mps backend|xlaruntimeerror"
 )
 _EXACT = ("secretballot.bases.", "secretballot.hypotheses.")
 _LONGEST_READ = 10_000  # characters of a foreign message that are searched
@@ -106,7 +82,7 @@ def resource_failure(error: BaseException, outside: BaseException | None = None)
         for kinds, words in _RESOURCES:
             if isinstance(one, kinds):
                 return words
-        if any(word in _error_message(one) for word in _RESOURCE_WORDS):
+        if _RESOURCE_WORDS.search(_error_message(one)):
             return _OTHER_RESOURCE
         members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
         waiting += [

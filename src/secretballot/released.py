@@ -69,7 +69,63 @@ def _checked_certificate(certificate: object) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedLabels:
+class _Document:
+    """What is released, as a dataclass of JSON values; two are equal when all their fields are."""
+
+    FORMAT: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the release as a dict of JSON values, which `from_json` reads back."""
+        values = {entry.name: _plain(getattr(self, entry.name)) for entry in fields(self)}
+        return {"format": self.FORMAT, "version": _VERSION, **values}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Return the release that `to_json` wrote.
+
+        Raises
+        ------
+        DataError
+            If the document is of another format or version, lacks a field or carries an unknown
+            one.
+        """
+        header = {"format": cls.FORMAT, "version": _VERSION}
+        if not isinstance(document, Mapping) or not header.items() <= document.items():
+            raise DataError(
+                f"the document is not of the format {cls.FORMAT}, version {_VERSION}; give what"
+                " to_json() wrote."
+            )
+        given = {name: value for name, value in document.items() if name not in header}
+        odd = given.keys() ^ {entry.name for entry in fields(cls)}
+        if odd:
+            raise DataError(f"the document misses or adds fields: {', '.join(sorted(odd))}.")
+        return cls(**given)
+
+    def __eq__(self, other: object) -> bool:
+        # as text: 1, 1.0 and True are equal but not the same class
+        return isinstance(other, type(self)) and self._text() == other._text()
+
+    def _text(self) -> str:
+        return json.dumps(self.to_json(), sort_keys=True)
+
+    __hash__ = None  # type: ignore[assignment]  # equal by value, and the certificate is a dict
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, because numpy's own pickles forget that an array was read-only.
+        return type(self), tuple(getattr(self, entry.name) for entry in fields(self))
+
+
+def _plain(value: Any) -> Any:
+    """Return a field as JSON has it."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return _checked_certificate(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedLabels(_Document):
     """Hold the outcome of one release: public by construction, safe to store, print and publish.
 
     Arrays are copied on entry and read-only afterwards; two releases are equal when all their
@@ -144,7 +200,10 @@ class ReleasedLabels:
             )
         if self.noisy_counts is not None:
             set_field(self, "sigma", check_positive("sigma", self.sigma))
-            set_field(self, "noisy_counts", _read_only_integers("noisy_counts", self.noisy_counts))
+            counts = _read_only_integers("noisy_counts", self.noisy_counts)
+            if not counts.size and len(self.classes) > 2:  # JSON's empty list has no columns
+                counts = counts.reshape(0, len(self.classes))
+            set_field(self, "noisy_counts", counts)
             self._check_counts()
 
     def _check_rows(self) -> None:
@@ -211,64 +270,6 @@ class ReleasedLabels:
         values: NDArray[Any] = self.class_values[self.labels[self.answered]]
         return values
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the release as a dict of JSON values, which `from_json` reads back."""
-        return {
-            "format": self.FORMAT,
-            "version": _VERSION,
-            "queries": self.queries.tolist(),
-            "labels": self.labels.tolist(),
-            "classes": list(self.classes),
-            "n_teachers": self.n_teachers,
-            "sigma": self.sigma,
-            "noisy_counts": None if self.noisy_counts is None else self.noisy_counts.tolist(),
-            "certificate": _checked_certificate(self.certificate),
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "ReleasedLabels":
-        """Return the release that `to_json` wrote.
-
-        Raises
-        ------
-        DataError
-            If the document is of another format or version, lacks a field or carries an unknown
-            one.
-        """
-        if not isinstance(document, Mapping) or document.get("format") != cls.FORMAT:
-            raise DataError(
-                f"the document is not of the format {cls.FORMAT}; give what to_json() wrote."
-            )
-        _check_version(document)
-        names = {entry.name for entry in fields(cls)}
-        given = set(document) - {"format", "version"}
-        if given != names:
-            raise DataError(
-                f"the document misses or adds fields: {', '.join(sorted(given ^ names))}."
-            )
-        shape = (len(document["queries"]), len(document["classes"]))
-        values = {name: document[name] for name in names}
-        # an empty list has lost its shape
-        # an empty list has lost how many columns the counts had
-        if values["noisy_counts"] == [] and not shape[0]:
-            values["noisy_counts"] = np.empty((0,) if shape[1] == 2 else shape, dtype=np.int64)
-        return cls(**values)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ReleasedLabels):
-            return NotImplemented
-        return self.to_json() == other.to_json() and self._class_types() == other._class_types()
-
-    def _class_types(self) -> list[type]:
-        # 1, 1.0 and True are equal but not the same class
-        return [type(value) for value in self.classes]
-
-    __hash__ = None  # type: ignore[assignment]  # equal by value, and the certificate is a dict
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Through the constructor, because numpy's own pickles forget that an array was read-only.
-        return type(self), tuple(getattr(self, entry.name) for entry in fields(self))
-
     def __repr__(self) -> str:
         kind = "labels" if self.noisy_counts is None else f"noisy counts, sigma={self.sigma:.6g}"
         answered = int(self.answered.sum())
@@ -279,7 +280,7 @@ class ReleasedLabels:
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedSums:
+class ReleasedSums(_Document):
     """Hold noisy sums over records that no labels go with: public, safe to store and print.
 
     Sums and model stand on the certificate.
@@ -306,37 +307,6 @@ class ReleasedSums:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "certificate", _checked_certificate(self.certificate))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the release as a dict of JSON values, which `from_json` reads back."""
-        return {
-            "format": self.FORMAT,
-            "version": _VERSION,
-            "certificate": _checked_certificate(self.certificate),
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Return the release that `to_json` wrote.
-
-        Raises
-        ------
-        DataError
-            If the document is of another format or version, lacks a field or carries an unknown
-            one.
-        """
-        known = isinstance(document, Mapping) and document.get("format") == cls.FORMAT
-        if not known or set(document) != {"format", "version", "certificate"}:
-            raise DataError(
-                f"the document is not of the format {cls.FORMAT}; give what to_json() wrote."
-            )
-        _check_version(document)
-        return cls(document["certificate"])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]  # equal by value, and the certificate is a dict
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(certificate=...)"
@@ -427,13 +397,6 @@ def _labels_of_sets(n_labels: int) -> IntArray:
     (2^n_labels, n_labels)."""
     numbers = np.arange(2**n_labels)
     return (numbers[:, np.newaxis] >> np.arange(n_labels)) & 1
-
-
-def _check_version(document: Mapping[str, Any]) -> None:
-    if document.get("version") != _VERSION:
-        raise DataError(
-            f"the document has version {document.get('version')!r}; this package reads {_VERSION}."
-        )
 
 
 def labels_in(

@@ -70,7 +70,7 @@ def test_dates_are_found_in_every_usual_style(
 ) -> None:
     found = inferred(cells)
     assert isinstance(found.column, DateColumn)
-    assert (found.column.style, found.column.parts) == (style, parts)
+    assert (found.column.format, found.column.parts) == (style, parts)
     assert found.doubt == (style == "compact")
 
 
@@ -97,7 +97,7 @@ def test_truth_values_are_one_kind_whatever_wrote_them() -> None:
         found = inferred(cells)
         assert isinstance(found.column, BooleanColumn), cells
     cells_of_all = pd.Series([True, "true", "TRUE", "False", "tRuE", "yes"], dtype=object)
-    out, odd = encoded(BooleanColumn("a"), cells_of_all)
+    out, odd = encoded(BooleanColumn(name="a"), cells_of_all)
     assert out.argmax(axis=1).tolist() == [1, 1, 1, 0, 2, 2]
     assert odd.strange.tolist() == [4, 5]
     assert isinstance(inferred(["yes", "no"]).column, CategoricalColumn)
@@ -164,7 +164,7 @@ def test_numbers_with_a_decimal_comma_are_read_and_doubtful_ones_are_declared() 
     found = inferred([*cells, "1.234,5"], "weight")
     column = found.column
     assert isinstance(column, NumericColumn)
-    assert column.decimal_comma
+    assert column.decimal == ","
     assert column.numbers(pd.Series(["59,5", "59.5", "1.234,5", "1,2,3", "x"])).tolist()[:3] == [
         59.5,
         59.5,
@@ -183,6 +183,9 @@ def test_few_words_among_numbers_mean_that_nothing_is_known() -> None:
     few = inferred([*cells[: N * 9 // 10], *["k.A.", "-"] * (N // 20)], "crp")
     assert isinstance(few.column, NumericColumn)
     assert "'-', 'k.A.' count as missing" in few.reason
+    commas = [cell.replace(".", ",") for cell in cells]
+    german = inferred([*commas[: N * 9 // 10], *["k.A.", "-"] * (N // 20)], "crp")
+    assert german.reason.endswith("decimal comma; '-', 'k.A.' count as missing")
     many = inferred([*cells[: N * 9 // 10], *map("word{}".format, range(N // 10))], "crp")
     assert not isinstance(many.column, NumericColumn)
 

@@ -135,8 +135,10 @@ def test_a_declared_schema_is_completed_from_the_public_file() -> None:
     age = schema.columns[0]
     assert isinstance(age, NumericColumn)
     assert (age.median, age.center, age.scale, age.indicator) == (30, 30, 10, True)
-    assert schema.columns[1] == CategoricalColumn("state", ("NY", "TX"))
-    assert schema.columns[2] == CategoricalColumn("size", ("1.5", "2.5", "3.5", "4.5"))
+    assert schema.columns[1] == CategoricalColumn(name="state", categories=("NY", "TX"))
+    assert schema.columns[2] == CategoricalColumn(
+        name="size", categories=("1.5", "2.5", "3.5", "4.5")
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from secretballot.data import stored as stored_table
 from secretballot.data.stored import (
     StoredShards,
     StoredTable,
+    TableAbout,
     TableWriter,
     dealt_shards,
     forget_shards,
@@ -55,7 +56,11 @@ def stored(vault: Path, *, unit: str | None = None, serial: str = "s") -> Stored
     for start in range(0, N, 64):
         part = slice(start, start + 64)
         writer.add(cells()[part], CLASSES[part], None if unit is None else UNITS[part])
-    return writer.finish("identity", serial, n_units=90, columns=("a", "b"))
+    return writer.finish(about(serial))
+
+
+def about(serial: str) -> TableAbout:
+    return TableAbout(identity="identity", serial=serial, n_units=90, columns=("a", "b"))
 
 
 def by_place(units: object, first: int, count: int) -> np.ndarray:
@@ -138,7 +143,7 @@ def test_a_table_is_not_read_where_another_one_was_stored(tmp_path: Path) -> Non
     with (tmp_path / "table" / "rows").open("ab") as file:
         file.write(bytes(first.row_type.itemsize))
     with pytest.raises(DataError, match="Something else has written to"):
-        writer.finish("identity", "three", n_units=90, columns=("a", "b"))
+        writer.finish(about("three"))
 
 
 def test_a_link_in_the_place_of_a_table_goes_and_not_what_it_leads_to(tmp_path: Path) -> None:
@@ -233,10 +238,10 @@ def test_shards_are_taken_up_again_only_if_they_are_the_same(tmp_path: Path) -> 
     assert deal("three", rule="record") == "three"
     assert deal("four", rule="record", k=K + 1) == "four"
     assert deal("five", rule="record", k=K + 1, of=stored(tmp_path, serial="t")) == "five"
-    about = tmp_path / "shards" / "about.json"
-    fields = json.loads(about.read_text())
+    place = tmp_path / "shards" / "about.json"
+    fields = json.loads(place.read_text())
     for sizes in ([-1] * (K + 1), ["1"] * (K + 1), [1]):
-        about.write_text(json.dumps({**fields, "sizes": sizes}))
+        place.write_text(json.dumps({**fields, "sizes": sizes}))
         again = stored(tmp_path, serial="t")
         assert deal("six", rule="record", k=K + 1, of=again) == "six"
         forget_shards(tmp_path)

@@ -2,7 +2,6 @@
 
 import io
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -240,41 +239,11 @@ def test_a_table_at_a_url_says_what_the_file_says(tmp_path: Path, remote: str, k
     assert source.single == (kind != "folder")
 
 
-def test_a_dataset_of_pyarrow_is_a_table(tmp_path: Path) -> None:
-    from pyarrow import dataset
-
-    folder = hive_folder(tmp_path / "all", rows())
-    found = source_of(dataset.dataset(folder, partitioning="hive"))
-    assert len(found.files) == 3
-    blocks = list(table_blocks(dataset.dataset(folder, partitioning="hive")))
-    assert {str(text) for block in blocks for text in block["ward"]} == {"north", "south", "03"}
-    with pytest.raises(DataError, match="is a list; give a path"):
-        source_of([1])
-    # all files in one folder say as much as those in several
-    (one,) = source_of(dataset.dataset(next(folder.rglob("*.parquet")), format="parquet")).files
-    assert one.keys == {}
-    for ward in ("ward=north", "ward=south"):
-        shutil.rmtree(folder / ward)
-    (alone,) = source_of(dataset.dataset(folder, partitioning="hive")).files
-    assert alone.keys == {"ward": "03"}
-    (folder / "ward=03" / "more.parquet").write_bytes(
-        (folder / "ward=03/part.parquet").read_bytes()
-    )
-    found = source_of(dataset.dataset(folder, partitioning="hive"))
-    assert [file.keys for file in found.files] == [{"ward": "03"}] * 2
-
-
-def test_rows_that_a_dataset_filters_out_are_not_read(tmp_path: Path) -> None:
-    from pyarrow import compute, dataset
-
-    rows().to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="a dataset with a filter, and all rows"):
-        source_of(dataset.dataset(tmp_path).filter(compute.field("age") > 50))
-
-
 def test_what_is_at_no_url_is_told_in_one_sentence_without_credentials(remote: str) -> None:
     with pytest.raises(DataError, match="does not exist; check the address"):
         read_table(f"{remote}/nowhere.csv")
+    with pytest.raises(DataError, match="is no path; give the path or the URL"):
+        source_of([1])
     with pytest.raises(DataError, match="no installed file system knows"):
         read_table("nosuch://bucket/a.csv")
     address = f"s3://key:{SECRET}@127.0.0.1:1/bucket/a.csv?token={SECRET}"

@@ -67,11 +67,11 @@ def test_weights_are_those_of_scikit_learn() -> None:
 
 
 def test_hashed_words_need_no_public_table_and_are_the_same_everywhere() -> None:
-    column = HashedTextColumn("note", 1024)
+    column = HashedTextColumn(name="note")
     # BLAKE2b of eight bytes, big-endian, modulo the width: promised, since students rest on it
     assert column.places_of("Pain, pain!") == {789}
     assert column.places_of("knee pain") == {789, 155}
-    both = HashedTextColumn("note", 1024, bigrams=True)
+    both = HashedTextColumn(name="note", bigrams=True)
     assert both.places_of("knee pain") == {789, 155, 768}
     assert both.places_of("pain knee") != both.places_of("knee pain")
     assert schema_of(HASHED, public=None) == schema_of(HASHED)

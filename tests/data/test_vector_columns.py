@@ -110,7 +110,7 @@ def test_csv_and_parquet_and_python_say_the_same(tmp_path: Path) -> None:
     ids=str,
 )
 def test_an_odd_cell_changes_no_other(odd: Any) -> None:
-    column = VectorColumn("scan", (0.0,) * WIDTH)
+    column = VectorColumn(name="scan", center=(0.0,) * WIDTH, scale=1.0)
     cells = column_of(list(VECTORS))
     plain, _ = column.compact(cells)
     cells[3] = odd

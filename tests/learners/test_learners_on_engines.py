@@ -110,7 +110,9 @@ EVERY = (pate, moments, active, label_private, trained, stability, agnostic, uni
 @pytest.mark.parametrize("fit", EVERY)
 def test_the_engine_is_the_one_that_is_asked(fit: Any) -> None:
     pytest.importorskip("distributed", reason="the extra secretballot[dask]")
-    with pytest.raises(ParameterError, match="executor is 'dask', and no client of Dask runs"):
+    with pytest.raises(
+        ParameterError, match="executor is 'dask', and no client or scheduler of Dask answers"
+    ):
         fit("dask")
 
 

@@ -31,7 +31,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from secretballot.bases import GraphBasis, KernelBasis, TableBasis
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
-from secretballot.named_learners import REGRESSOR_NAMES, TEACHER_NAMES, regressor_by_name
+from secretballot.named_learners import CLASSIFIERS, REGRESSORS, teacher_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.report.student.export import converted_student
 from secretballot.students import (
@@ -49,7 +49,7 @@ from secretballot.students import (
 from secretballot.students.names import student_by_name
 
 POINTS = np.random.default_rng(1).normal(size=(150, 4)).astype(np.float32).astype(float)
-NAMES = ("auto", "boosted", *TEACHER_NAMES)
+NAMES = ("auto", "boosted", *CLASSIFIERS)
 
 
 def released(
@@ -150,7 +150,7 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
 
 def of_tables() -> Iterator[tuple[str, Any, np.ndarray]]:
     """Yield students of numbers, and of several labels."""
-    named = [regressor_by_name(name) for name in REGRESSOR_NAMES]
+    named = [teacher_by_name(name, 0) for name in REGRESSORS]
     others = (
         ExtraTreesRegressor(),
         LinearRegression(),

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from secretballot.report.release.usage import ONNX_OF_RAW_COLUMNS, Usage, comple
 from secretballot.report.student.export import converted_student, dump_student
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, encoded_width, refuse_long_vocabularies
-from secretballot.runs.tables import raw_rows_of
+from secretballot.runs.tables import RunInputs
 from secretballot.students import MomentsStudent, NoisyCountsClassifier
 
 
@@ -190,6 +191,11 @@ def kinds_table(rows: int, seed: int) -> pd.DataFrame:
     odd += ["1.1.2020 7:5", "2020-01-02T03:04:05.678", "1/2-2020", "1.13.2020", "1.1.2020 13:00 pm"]
     frame.loc[: len(odd) - 1, "day"] = odd
     return frame
+
+
+def raw_rows_of(schema: Schema, public: pd.DataFrame) -> Any:
+    """Return the raw rows of a run with this public table."""
+    return RunInputs.raw_rows.fget(SimpleNamespace(schema=schema, public=public))
 
 
 KINDS_PUBLIC = kinds_table(600, 5)

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import secretballot as sb
 from secretballot.exceptions import ParameterError
-from secretballot.named_learners import TEACHER_NAMES
+from secretballot.named_learners import CLASSIFIERS
 from secretballot.students.names import student_by_name
 from secretballot.students.trial import Teaching, try_student
 from strict_learners import LearnsAndNeverPredicts, NeverLearns, NumbersAlone, WantsCompany
@@ -31,7 +31,7 @@ class Noting(LogisticRegression):
         return super().fit(X, y)
 
 
-@pytest.mark.parametrize("name", ["boosted", *TEACHER_NAMES])
+@pytest.mark.parametrize("name", ["boosted", *CLASSIFIERS])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_named_students_pass(name: str, n_classes: int) -> None:
     try_student(student_by_name(name), X, Teaching(NAMES[:n_classes], 100))

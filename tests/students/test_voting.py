@@ -22,20 +22,8 @@ def _rings(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return X, np.minimum((np.abs(X).max(axis=1) * classes).astype(int), classes - 1)
 
 
-TIES = (
-    "stumps that cut equally well are told apart by the last digit of sums, as in scikit-learn's"
-    " own AdaBoost"
-)
-
-
-def _expected_failures(estimator: VotingStudent) -> dict[str, str]:
-    kinds = ("dense", "sparse") if estimator.base is None else ()
-    return {f"check_sample_weight_equivalence_on_{kind}_data": TIES for kind in kinds}
-
-
 @parametrize_with_checks(
-    [VotingStudent(n_rounds=10, random_state=0), VotingStudent(GaussianNB(), 5)],
-    expected_failed_checks=_expected_failures,
+    [VotingStudent(n_rounds=10, random_state=0), VotingStudent(GaussianNB(), 5)]
 )
 def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -45,11 +33,8 @@ def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any) -> 
 @pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=2), GaussianNB()], ids=str)
 def test_votes_as_adaboost_does(classes: int, base: Any) -> None:
     X, y = _rings(400, classes)
-    weights = np.random.default_rng(1).uniform(0.1, 2, 400)
-    student = VotingStudent(base, 20, random_state=0).fit(X, y, sample_weight=weights)
-    peer = AdaBoostClassifier(base, n_estimators=20, random_state=0).fit(
-        X, y, sample_weight=weights
-    )
+    student = VotingStudent(base, 20, random_state=0).fit(X, y)
+    peer = AdaBoostClassifier(base, n_estimators=20, random_state=0).fit(X, y)
     points = np.random.default_rng(2).uniform(-1, 1, (500, 2))
     assert len(student.hypotheses_) == len(peer.estimators_) <= 20
     assert (student.weights_ > 0).all()
@@ -70,15 +55,6 @@ def test_a_vote_knows_what_no_stump_knows() -> None:
     )
     assert one == alone < 0.8
     assert many > 0.99
-
-
-def test_confidences_outvote_unsure_labels() -> None:
-    X = np.repeat(np.arange(10.0)[:, None], 2, axis=0)
-    right, wrong = (X[::2, 0] >= 5).astype(int), (X[1::2, 0] < 5).astype(int)
-    y, confidence = np.ravel(np.column_stack([right, wrong])), np.tile([0.9, 0.6], 10)
-    assert np.array_equal(
-        VotingStudent(n_rounds=5).fit(X, y, sample_weight=confidence).predict(X[::2]), right
-    )
 
 
 def test_a_hypothesis_without_error_is_not_outvoted() -> None:

@@ -139,7 +139,7 @@ def test_few_shards_are_read_ahead_of_those_that_are_trained():
 
 def test_no_client_of_dask_in_this_process():
     pytest.importorskip("distributed", reason="the extra secretballot[dask]")
-    with pytest.raises(ParameterError, match="no client of Dask runs in this program"):
+    with pytest.raises(ParameterError, match="no client or scheduler of Dask answers"):
         fitted(DecisionTreeClassifier(), engine="dask")
 
 

@@ -40,7 +40,7 @@ def one_by_one(ensemble, X):
 def assert_same_votes(ensemble, X, *, stacked=True):
     shape = getattr(X, "shape", None)
     assert shape is not None
-    stacks = LinearStack.gather(dict(enumerate(ensemble._teachers)), X, ensemble.n_classes)
+    stacks = LinearStack.gather(dict(enumerate(ensemble._teachers)), X, ensemble.n_classes, {})
     assert bool(stacks) == stacked
     np.testing.assert_array_equal(ensemble.vote_counts(X)._unseal()[0], one_by_one(ensemble, X))
 
@@ -65,9 +65,6 @@ LINEAR = [
     SGDClassifier(),
     SGDClassifier(fit_intercept=False),
     LinearSVC(fit_intercept=False),
-    make_pipeline(StandardScaler(), LogisticRegression()),
-    make_pipeline(StandardScaler(with_std=False), RidgeClassifier()),
-    make_pipeline("passthrough", LinearSVC()),
 ]
 
 
@@ -80,40 +77,18 @@ def test_stacked_votes_equal_the_teachers_own(learner, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("scaled", [False, True])
-def test_sparse_and_single_precision_points_get_the_teachers_own_votes(n_classes, scaled):
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csr_array])
+def test_sparse_points_get_the_teachers_own_votes(form, n_classes):
     X, y, points = sample(n_classes)
     X, points = X * (X > 3), points * (points > 3)
-    learner = (
-        make_pipeline(StandardScaler(with_mean=False), LinearSVC())
-        if scaled
-        else LogisticRegression()
-    )
-    for form in (
-        sp.csr_matrix,
-        sp.csr_array,
-        np.float32,
-        lambda table: (10 * table).astype(np.int16),
-    ):
-        assert_same_votes(ensemble_of(learner, form(X), y, n_classes), form(points))
-
-
-def test_frames_get_the_teachers_own_votes():
-    X, y, points = sample(2)
-    frame, public = (pd.DataFrame(table, columns=list("abcdef")) for table in (X, points))
-    frame["f"], public["f"] = frame["f"] > 3, public["f"] > 3
-    ensemble = ensemble_of(make_pipeline(StandardScaler(), LogisticRegression()), frame, y, 2)
-    assert_same_votes(ensemble, public)
-    # refused by name: all vote the fixed class
-    assert_same_votes(ensemble, public[list("bacdef")], stacked=False)
-    assert_same_votes(ensemble, public.astype({"a": "Float64"}), stacked=False)
+    assert_same_votes(ensemble_of(LogisticRegression(), form(X), y, n_classes), form(points))
 
 
 def test_teachers_with_fewer_classes_vote_for_those():
     X, y, points = sample(4)
     y = np.where(np.arange(360) % K < 6, y, np.where(y > 1, 3, 1))
     ensemble = ensemble_of(LogisticRegression(), X, y, 4)
-    stacks = LinearStack.gather(dict(enumerate(ensemble._teachers)), points, 4)
+    stacks = LinearStack.gather(dict(enumerate(ensemble._teachers)), points, 4, {})
     assert sorted(len(stack.models) for stack in stacks) == [6, 6]
     assert_same_votes(ensemble, points)
 
@@ -122,12 +97,13 @@ def test_teachers_with_fewer_classes_vote_for_those():
     ("learner", "points"),
     [
         (OwnLogistic(), np.ones((5, 6))),
-        (make_pipeline(StandardScaler(), StandardScaler(), LogisticRegression()), np.ones((5, 6))),
+        (make_pipeline(StandardScaler(), LogisticRegression()), np.ones((5, 6))),
         (LogisticRegression(), np.ones((5, 7))),
         (LogisticRegression(), np.ones((5, 6), dtype=object)),
-        (make_pipeline(StandardScaler(), LogisticRegression()), sp.csr_matrix(np.ones((5, 6)))),
+        (LogisticRegression(), np.ones((5, 6), dtype=np.float32)),
+        (LogisticRegression(), pd.DataFrame(np.ones((5, 6)))),
     ],
-    ids=["subclass", "two scalers", "other width", "objects", "centred sparse"],
+    ids=["subclass", "pipeline", "other width", "objects", "single precision", "frame"],
 )
 def test_what_is_not_surely_linear_is_asked_itself(learner, points):
     X, y, _ = sample(2)
@@ -143,15 +119,13 @@ def test_points_that_are_not_finite_are_asked_of_every_teacher(points):
     np.testing.assert_array_equal(votes, K // 2)
 
 
-def _planted(weights, bias, classes, *, scaler=None):
+def _planted(weights, bias, classes):
     """An ensemble of logistic teachers with given coefficients."""
     teachers = []
     for coef, intercept in zip(weights, bias, strict=True):
         model = LogisticRegression()
         model.coef_, model.intercept_ = np.atleast_2d(coef), np.atleast_1d(intercept)
         model.classes_, model.n_features_in_ = np.arange(classes), model.coef_.shape[1]
-        if scaler is not None:
-            model = make_pipeline(scaler, model)
         teachers.append(model)
     return TeacherEnsemble(teachers, classes)
 
@@ -172,43 +146,35 @@ def test_ties_and_cancellations_are_decided_by_the_teachers(data):
     tables = hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(width)), elements=awkward)
     weights = data.draw(hnp.arrays(np.float64, (4, decisions, width), elements=awkward))
     bias = data.draw(hnp.arrays(np.float64, (4, decisions), elements=awkward))
-    scaler = None
-    if data.draw(st.booleans()):
-        scaler = StandardScaler().fit(np.array([[0.1], [0.7], [0.2]]) * np.ones(width))
-    dtype = data.draw(st.sampled_from([np.float64, np.float32]))
-    with np.errstate(over="ignore"):
-        points = data.draw(tables).astype(dtype)
-    ensemble = _planted(weights, bias, classes, scaler=scaler)
+    points = data.draw(tables)
+    ensemble = _planted(weights, bias, classes)
     np.testing.assert_array_equal(
         ensemble.vote_counts(points)._unseal()[0], one_by_one(ensemble, points)
     )
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_decisions_that_only_rounding_decides_are_left_to_the_teachers(classes, dtype):
+def test_decisions_that_only_rounding_decides_are_left_to_the_teachers(classes):
     rng = np.random.default_rng(4)
     decisions, width = 1 if classes == 2 else classes, 105
-    points = rng.normal(size=(40, width)).astype(dtype)
-    weights = rng.normal(size=(40, decisions, width)).astype(dtype)
+    points = rng.normal(size=(40, width))
+    weights = rng.normal(size=(40, decisions, width))
     # Teacher k's decision on point k cancels to nothing but rounding error.
     lead = weights[:, 0] - (0 if classes == 2 else weights[:, 1])
     rest = np.einsum("kj,kj->k", lead[:, 1:].astype(float), points[:, 1:].astype(float))
-    weights[:, 0, 0] += (-rest / points[:, 0] - lead[:, 0]).astype(dtype)
+    weights[:, 0, 0] += -rest / points[:, 0] - lead[:, 0]
     ensemble = _planted(weights, np.zeros((40, decisions)), classes)
     np.testing.assert_array_equal(
         ensemble.vote_counts(points)._unseal()[0], one_by_one(ensemble, points)
     )
 
 
-def test_overflow_inside_a_teacher_is_left_to_it():
-    scaler = StandardScaler().fit(np.array([[-1.0, -1.0], [1.0, 1.0]]))
-    scaler.scale_ = np.full(2, 1e-20)
-    ensemble = _planted(np.array([[2e-20, -1e-20]]), np.array([0.0]), 2, scaler=scaler)
-    points = np.full((1, 2), 1e25, dtype=np.float32)
-    # Scaled in single precision both features are infinite, which predict refuses, hence the fixed
-    # vote.
-    np.testing.assert_array_equal(ensemble.vote_counts(points)._unseal()[0], [[1, 0]])
+def test_overflow_inside_a_stack_is_left_to_the_teachers():
+    ensemble = _planted(np.array([[1e300, -1e300]]), np.array([0.0]), 2)
+    points = np.array([[1e10, 1e10], [1e10, 0.0]])
+    np.testing.assert_array_equal(
+        ensemble.vote_counts(points)._unseal()[0], one_by_one(ensemble, points)
+    )
 
 
 def test_decision_of_exactly_zero_is_the_first_class():
@@ -240,9 +206,9 @@ def test_the_next_question_finds_the_weights_folded_and_gets_the_same_votes(monk
         said = ensemble.vote_counts(points[row : row + 1])._unseal()[0]
         np.testing.assert_array_equal(said, alone[row])
     assert len(folded) == 1
-    # a table of other columns is another question to the same teachers
+    # a frame is asked of each by itself
     frame = pd.DataFrame(points, columns=list("abcdef"))
     np.testing.assert_array_equal(
         ensemble.vote_counts(frame)._unseal()[0], one_by_one(ensemble, frame)
     )
-    assert len(folded) == 2
+    assert len(folded) == 1

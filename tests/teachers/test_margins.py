@@ -36,23 +36,6 @@ def test_an_ensemble_has_the_margins_of_its_votes() -> None:
     assert made.margins(points).tolist() == vote_margins(counts).tolist()
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
-        np.array([[0.5, 0.5]]),
-        np.array([3, 4]),
-        np.array([[3], [4]]),
-        np.array([[7771, -1]]),
-        np.zeros((2, 2), dtype=int),
-        np.zeros((0, 2), dtype=int),
-    ],
-)
-def test_what_are_no_counts_is_refused_without_a_value(counts: np.ndarray) -> None:
-    with pytest.raises(DataError) as caught:
-        vote_margins(counts)
-    assert "777" not in str(caught.value)
-
-
 @pytest.mark.parametrize("tau", [0.3, 0.5, 0.75])
 def test_the_exponent_of_a_known_tail_is_found(tau: float) -> None:
     """P(|2 r - 1| <= t) = t^a with a = tau / (1 - tau)."""

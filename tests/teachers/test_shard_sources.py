@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.exceptions import DataError
 from secretballot.teachers import TeacherEnsemble, training
 from secretballot.teachers.training import held_part
 
@@ -78,8 +77,3 @@ def test_a_shard_that_cannot_be_read_is_no_vote(tmp_path):
     (tmp_path / "4.npz").unlink()
     with pytest.raises(OSError, match=r"4\.npz"):
         TeacherEnsemble.of_shards(DecisionTreeClassifier(), files, n_classes=C)
-
-
-def test_a_label_out_of_range_is_refused_before_anything_is_trained():
-    with pytest.raises(DataError, match="y_index is out of the range"):
-        TeacherEnsemble.fit(DecisionTreeClassifier(), X, Y + C, SHARDS, n_teachers=K, n_classes=C)

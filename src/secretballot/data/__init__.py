@@ -6,7 +6,6 @@ from secretballot.data.reference import (
     ADULT_TARGET,
     Adult,
     Split,
-    a9a,
     adult,
     adult_votes,
     data_folder,
@@ -15,11 +14,9 @@ from secretballot.data.reference import (
 )
 from secretballot.data.schema import Encoding, Schema
 from secretballot.data.synthetic import (
-    TsybakovSample,
     TsybakovThresholds,
     TwoClassSample,
     synthetic_massart,
-    synthetic_tsybakov,
     synthetic_two_class,
 )
 
@@ -31,16 +28,13 @@ __all__ = [
     "Encoding",
     "Schema",
     "Split",
-    "TsybakovSample",
     "TsybakovThresholds",
     "TwoClassSample",
-    "a9a",
     "adult",
     "adult_votes",
     "data_folder",
     "mnist",
     "mnist_votes",
     "synthetic_massart",
-    "synthetic_tsybakov",
     "synthetic_two_class",
 ]

@@ -80,7 +80,7 @@ def coded_texts(column: "pd.Series[Any]") -> tuple[IntArray, list[str]]:
     """Return the place of every cell in a list of distinct strings, and that list: `coded` of
     `texts_of`, which looks at each distinct cell once. The list may hold strings of no cell."""
     codes, distinct = _distinct_cells(column)
-    places, texts = coded([*map(_text_of, distinct), ""])
+    places, texts = coded([*map(text_of, distinct), ""])
     return places[codes], texts  # a null has code -1, which picks the last entry
 
 
@@ -102,8 +102,13 @@ def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     ndarray of str objects, shape (n_rows,)
     """
     codes, distinct = _distinct_cells(column)
-    texts = np.array([*map(_text_of, distinct), ""], dtype=object)
+    texts = np.array([*map(text_of, distinct), ""], dtype=object)
     return np.asarray(texts[codes], dtype=object)  # a null has code -1, which picks the last entry
+
+
+def known_texts(column: "pd.Series[Any]") -> list[str]:
+    """Return the texts of the cells that say anything."""
+    return [text for text in texts_of(column) if not is_missing(text)]
 
 
 def numbers_of(column: "pd.Series[Any]", *, decimal_comma: bool = False) -> FloatArray:
@@ -127,7 +132,7 @@ def numbers_of(column: "pd.Series[Any]", *, decimal_comma: bool = False) -> Floa
     codes, distinct = _distinct_cells(column)
     if decimal_comma:
         distinct = [with_point(cell) if isinstance(cell, str) else cell for cell in distinct]
-    numbers = np.array([*map(_number_of, distinct), math.nan], dtype=np.float64)
+    numbers = np.array([*map(number_of, distinct), math.nan], dtype=np.float64)
     return np.asarray(numbers[codes], dtype=np.float64)
 
 
@@ -249,11 +254,13 @@ def _is_plain_number(kind: Any) -> bool:
     return is_float or (single and pd.api.types.is_integer_dtype(kind))
 
 
-def _text_of(cell: object) -> str:
+def text_of(cell: object) -> str:
+    """Return one cell, which is not null, as `texts_of` does."""
     return whole(str(_plain_cell(cell)).strip())
 
 
-def _number_of(cell: object) -> float:
+def number_of(cell: object) -> float:
+    """Return one cell, which is not null, as `numbers_of` does."""
     try:
         number = float(_plain_cell(cell))
     except (
@@ -280,7 +287,7 @@ def _plain_cell(cell: Any) -> Any:
         return f"[{', '.join(map(str, cell.ravel().tolist()))}]"  # all of it, unlike str
     if isinstance(cell, pd.Interval):
         left, right = "[" if cell.closed_left else "(", "]" if cell.closed_right else ")"
-        return f"{left}{_text_of(cell.left)}, {_text_of(cell.right)}{right}"
+        return f"{left}{text_of(cell.left)}, {text_of(cell.right)}{right}"
     return _plain_time(cell)
 
 

@@ -8,52 +8,76 @@ bit is kept for each term, whatever the encoding, so that a cell takes as many b
 
 import functools
 import hashlib
-import math
 import re
 import sys
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, field_validator
 
-from secretballot._times import DATE_PARTS, SECONDS_A_DAY, duration_seconds, iso_text, time_seconds
+from secretballot._times import (
+    DATE_FORMATS,
+    DATE_PARTS,
+    SECONDS_A_DAY,
+    DateFormat,
+    duration_seconds,
+    iso_text,
+    time_seconds,
+)
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot.core.types import Model
 from secretballot.data.cells import (
     LARGEST_NUMBER,
     Holds,
     OddCells,
     coded_texts,
     is_missing,
+    known_texts,
     numbers_of,
     texts_of,
+    vector_width,
     vectors_of,
+    whole,
 )
+
+Cells: TypeAlias = "pd.Series[Any]"
+#: Parts of a column by name, as JSON has them.
+Parts = Mapping[str, Any]
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
 NO_DATE = np.iinfo(np.int64).min
 
+# What a schema may say of a column; the description is what a message says it must be. Texts are
+# checked by functions of ours: pydantic knows no lone surrogates.
+Text = Annotated[str, PlainValidator(str)]
+_MOST: dict[str, Any] = {"strict": True, "le": LARGEST_NUMBER, "allow_inf_nan": False}
+Number = Annotated[float, Field(ge=-LARGEST_NUMBER, description="a number", **_MOST)]
+Scale = Annotated[float, Field(gt=0, description="a positive number", **_MOST)]
+TrueOrFalse = Annotated[bool, Field(strict=True, description="true or false")]
 
-@dataclass(frozen=True)
-class Column:
+
+class Column(Model):
     """A column of a table.
 
-    Parameters
+    Attributes
     ----------
     name : str
         Name of the column.
     """
 
-    name: str
+    name: Text
 
     kind: ClassVar[str]
     holds: ClassVar[Holds]
+    #: What a public cell must have for the column to be completed from it, for messages.
+    wanted: ClassVar[str] = "a category"
     #: Whether cells that it has no place for count as "other", rather than as missing.
     has_other: ClassVar[bool] = False
 
@@ -64,18 +88,15 @@ class Column:
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON: its kind, and all that it is fixed by."""
-        parts = {
-            part.name: getattr(self, part.name) for part in fields(self) if part.name != "name"
-        }
+        parts = self.model_dump(exclude={"name"})
         plain = {key: list(v) if isinstance(v, tuple) else v for key, v in parts.items()}
         return {"kind": self.kind, **plain}
 
 
-@dataclass(frozen=True)
 class IgnoredColumn(Column):
     """A column that is no feature; `reason` says why, for the person who runs the program."""
 
-    reason: str = "declared so"
+    reason: Text = "declared so"
 
     kind: ClassVar[str] = "ignored"
     holds: ClassVar[Holds] = "categories"
@@ -84,13 +105,33 @@ class IgnoredColumn(Column):
 class FeatureColumn(Column, ABC):
     """A column that is encoded."""
 
+    @classmethod
+    def of_public(cls, name: str, cells: Cells, **given: Any) -> Self | None:
+        """Return a column with all that public cells say of it, None where they say nothing.
+
+        Parameters
+        ----------
+        name : str
+        cells : pandas.Series, shape (n_rows,)
+        **given
+            What they have no say in, as in JSON.
+        """
+        found = cls.public_parts(cells, given)
+        return None if found is None else cls(**{"name": name, **found, **given})
+
+    @classmethod
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+        """Return what public cells say of a column that has some parts, as in JSON; None where they
+        hold nothing of its kind."""
+        return {}
+
     @property
     @abstractmethod
     def compact_type(self) -> np.dtype[Any]:
         """Type of what is kept of a cell."""
 
     @abstractmethod
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
         """Return what the cells say, shape (n_rows, ...), and which of them are missing or
         strange."""
 
@@ -107,7 +148,7 @@ class _ColumnOfTexts(FeatureColumn):
         """Return what is kept of texts, shape (n_texts, ...), and which of them say nothing that
         the column has a place for."""
 
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
         codes, texts = coded_texts(cells)
         kept, unread = self._read(texts)
         missing = np.array([is_missing(text) for text in texts], dtype=bool)
@@ -115,11 +156,10 @@ class _ColumnOfTexts(FeatureColumn):
         return kept[codes], OddCells(strange, int((unread & missing)[codes].sum()))
 
 
-@dataclass(frozen=True)
-class NumericColumn(FeatureColumn):
+class MeasuredColumn(FeatureColumn):
     """A column of numbers: the public median where nothing is known, then centred and scaled.
 
-    Parameters
+    Attributes
     ----------
     median : float
         Stands in for a missing number.
@@ -127,34 +167,43 @@ class NumericColumn(FeatureColumn):
         The encoded value is ``(number - center) / scale``; `scale` is positive.
     indicator : bool
         Whether a second encoded column says 1 where the number was missing.
-    decimal_comma : bool
-        Whether texts with a decimal comma are numbers as well.
     """
 
-    median: float
-    center: float = 0.0
-    scale: float = 1.0
-    indicator: bool = False
-    decimal_comma: bool = False
+    median: Number
+    center: Number
+    scale: Scale
+    indicator: TrueOrFalse
 
-    holds: ClassVar[Holds] = "numbers"
-    kind: ClassVar[str] = "numeric"
+    @classmethod
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+        """Return what public cells say, None where none is a number."""
+        parts = {"name": "", "median": 0.0, "center": 0.0, "scale": 1.0, "indicator": False}
+        numbers = cls(**{**parts, **given}).numbers(cells)
+        finite = numbers[np.isfinite(numbers)]
+        if not finite.size:
+            return None
+        return {
+            "median": float(np.median(finite)),
+            "center": float(finite.mean()),
+            "scale": _usable_scale(float(finite.std()), finite),
+            "indicator": bool(finite.size < numbers.size),
+        }
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
-    def numbers(self, cells: "pd.Series[Any]") -> FloatArray:
+    @abstractmethod
+    def numbers(self, cells: Cells) -> FloatArray:
         """Return the cells as numbers, nan where they hold none."""
-        return numbers_of(cells, decimal_comma=self.decimal_comma)
 
     @property
     def compact_type(self) -> np.dtype[Any]:
         """Type of what is kept of a cell: its number, nan without one."""
         return np.dtype(np.float64)
 
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
         """Return what the cells say, shape (n_rows,), and which of them are missing or strange."""
         numbers = self.numbers(cells)
         return numbers, _odd_cells(cells, np.isnan(numbers))
@@ -167,28 +216,65 @@ class NumericColumn(FeatureColumn):
         if self.indicator:
             out[:, 1] = unknown
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        document = super().to_json()
-        return document | ({"decimal": ","} if document.pop("decimal_comma") else {})
+
+def _usable_scale(spread: float, known: FloatArray) -> float:
+    """Return a standard deviation of what is known, of any shape, 1 where it is within rounding of
+    zero: dividing a constant column by it would blow up other values."""
+    return spread if spread > 1e-9 * float(np.abs(known).max()) else 1.0
 
 
-@dataclass(frozen=True)
-class CategoricalColumn(_ColumnOfTexts):
-    """A column of categories: one encoded column for each, and one for "other" (unseen and missing
-    ones).
+class NumericColumn(MeasuredColumn):
+    """A column of numbers as texts or as numbers.
 
-    Parameters
+    Attributes
     ----------
-    categories : tuple of str
-        Public categories, without "other".
+    decimal : {".", ","}
+        Whether texts with a decimal comma are numbers as well.
     """
 
-    categories: tuple[str, ...]
+    decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
 
-    kind: ClassVar[str] = "categorical"
-    holds: ClassVar[Holds] = "categories"
+    holds: ClassVar[Holds] = "numbers"
+    kind: ClassVar[str] = "numeric"
+    wanted: ClassVar[str] = "a number"
+
+    def numbers(self, cells: Cells) -> FloatArray:
+        """Return the cells as numbers, nan where they hold none."""
+        return numbers_of(cells, decimal_comma=self.decimal == ",")
+
+
+class DurationColumn(MeasuredColumn):
+    """A column of lengths of time, or of times of day since midnight, in seconds."""
+
+    holds: ClassVar[Holds] = "lengths of time"
+    kind: ClassVar[str] = "duration"
+    wanted: ClassVar[str] = "a length of time"
+
+    def numbers(self, cells: Cells) -> FloatArray:
+        """Return the cells in seconds, nan where they hold no length of time."""
+        codes, distinct = coded_texts(cells)
+        seconds = [duration_seconds(text) for text in distinct]
+        return np.array(seconds, dtype=np.float64)[codes]  # None becomes nan
+
+
+def _categories_in(listed: Any) -> tuple[str, ...]:
+    """Return the texts of listed categories, each once."""
+    usable = isinstance(listed, list | tuple) and all(
+        isinstance(one, str | int | float | bool) for one in listed
+    )
+    if not usable:
+        raise ValueError
+    return tuple(dict.fromkeys(whole(str(one).strip()) for one in listed))
+
+
+class OneHotColumn(_ColumnOfTexts):
+    """A column of categories: one encoded column for each, and one for "other" (unseen and missing
+    ones)."""
+
     has_other: ClassVar[bool] = True
+
+    #: Without "other"; public.
+    categories: ClassVar[tuple[str, ...]]
 
     @property
     def spellings(self) -> dict[str, int]:
@@ -198,10 +284,7 @@ class CategoricalColumn(_ColumnOfTexts):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
-        return (
-            *(f"{self.name}={category}" for category in self.categories),
-            f"{self.name}=(other)",
-        )
+        return tuple(f"{self.name}={category}" for category in (*self.categories, "(other)"))
 
     @property
     def compact_type(self) -> np.dtype[Any]:
@@ -219,12 +302,34 @@ class CategoricalColumn(_ColumnOfTexts):
         out[np.arange(len(kept)), kept] = 1.0
 
 
-@dataclass(frozen=True)
-class BooleanColumn(CategoricalColumn):
+class CategoricalColumn(OneHotColumn):
+    """A column of categories that are listed.
+
+    Attributes
+    ----------
+    categories : tuple of str
+        Public categories, without "other".
+    """
+
+    categories: Annotated[  # type: ignore[misc]  # of truth values they are the class's
+        tuple[str, ...],
+        PlainValidator(_categories_in),
+        Field(description="a list of strings or numbers"),
+    ]
+
+    kind: ClassVar[str] = "categorical"
+    holds: ClassVar[Holds] = "categories"
+
+    @classmethod
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+        """Return all categories among public cells."""
+        return {"categories": sorted(set(known_texts(cells)))}
+
+
+class BooleanColumn(OneHotColumn):
     """A column of truth values, as programs write them: True, true, TRUE and the like."""
 
-    categories: tuple[str, ...] = ("False", "True")
-
+    categories: ClassVar[tuple[str, ...]] = ("False", "True")
     kind: ClassVar[str] = "boolean"
     holds: ClassVar[Holds] = "truth values"
 
@@ -237,33 +342,31 @@ class BooleanColumn(CategoricalColumn):
             for spelling in (text, text.lower(), text.upper())
         }
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        return {"kind": self.kind}
+
+#: Parts of a date that a column has unless the schema says otherwise.
+_USUAL_PARTS = ("month", "weekday", "hour")
 
 
-@dataclass(frozen=True)
-class DurationColumn(NumericColumn):
-    """A column of lengths of time, or of times of day since midnight, in seconds."""
-
-    holds: ClassVar[Holds] = "lengths of time"
-    kind: ClassVar[str] = "duration"
-
-    def numbers(self, cells: "pd.Series[Any]") -> FloatArray:
-        """Return the cells in seconds, nan where they hold no length of time."""
-        codes, distinct = coded_texts(cells)
-        seconds = [duration_seconds(text) for text in distinct]
-        values = np.array(
-            [math.nan if value is None else value for value in seconds], dtype=np.float64
-        )
-        return np.asarray(values[codes], dtype=np.float64)
+def _moment_in(text: object) -> int:
+    """Return the seconds of a date as JSON has it."""
+    seconds = time_seconds(text) if isinstance(text, str) else None
+    if seconds is None:
+        raise ValueError
+    return seconds
 
 
-@dataclass(frozen=True)
+def _parts_in(listed: Any) -> tuple[str, ...]:
+    """Return listed parts of dates."""
+    usable = isinstance(listed, list | tuple) and all(one in tuple(DATE_PARTS) for one in listed)
+    if not usable or len(set(listed)) < len(listed):
+        raise ValueError
+    return tuple(listed)
+
+
 class DateColumn(_ColumnOfTexts):
     """A column of days or points in time: days from the public median, and parts of the date.
 
-    Parameters
+    Attributes
     ----------
     median : int
         Stands in for a missing date; seconds since 1970-01-01.
@@ -273,18 +376,47 @@ class DateColumn(_ColumnOfTexts):
         Of `DATE_PARTS`; each becomes an encoded column, about centred and scaled.
     indicator : bool
         Whether a further encoded column says 1 where the date was missing.
-    style : str
+    format : str
         How days are written, one of `DATE_FORMATS`; ISO 8601 is always read.
     """
 
-    median: int
-    scale: float = 1.0
-    parts: tuple[str, ...] = ()
-    indicator: bool = False
-    style: str = "iso"
+    format: Annotated[DateFormat, Field(description=f"one of {', '.join(DATE_FORMATS)}")] = "iso"
+    median: Annotated[
+        int,
+        PlainValidator(_moment_in),
+        PlainSerializer(iso_text),
+        Field(description="a date such as 2020-02-29"),
+    ]
+    scale: Scale
+    parts: Annotated[
+        tuple[str, ...],
+        PlainValidator(_parts_in),
+        Field(description=f"a list of {', '.join(DATE_PARTS)}, each at most once"),
+    ]
+    indicator: TrueOrFalse
 
     kind: ClassVar[str] = "date"
     holds: ClassVar[Holds] = "dates"
+    wanted: ClassVar[str] = "a date of format {format}"
+
+    @classmethod
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+        """Return what public cells say, None where none is a date: the usual parts are those that
+        differ among the cells."""
+        parts = {"median": "1970-01-01", "scale": 1.0, "parts": [], "indicator": False}
+        seconds, _ = cls(**{"name": "", **parts, **given}).compact(cells)
+        unknown = seconds == NO_DATE
+        known = np.sort(seconds[~unknown])
+        if not known.size:
+            return None
+        spread = float((known / SECONDS_A_DAY).std())
+        return {
+            "median": iso_text(int(known[(known.size - 1) // 2])),
+            # days are divided by it, and all of them may be the same
+            "scale": spread if spread > 1e-9 else 1.0,
+            "parts": [part for part in _USUAL_PARTS if np.ptp(part_of_dates(part, known)) > 0],
+            "indicator": bool(unknown.any()),
+        }
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -298,7 +430,7 @@ class DateColumn(_ColumnOfTexts):
         return np.dtype(np.int64)
 
     def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
-        read = (time_seconds(text, self.style) for text in texts)
+        read = (time_seconds(text, self.format) for text in texts)
         kept = np.array([NO_DATE if one is None else one for one in read], dtype=np.int64)
         return kept, kept == NO_DATE
 
@@ -313,11 +445,6 @@ class DateColumn(_ColumnOfTexts):
             out[:, place] = (part_of_dates(part, seconds) - middle) / deviation
         if self.indicator:
             out[:, -1] = unknown
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        document = super().to_json() | {"median": iso_text(self.median)}
-        return {"kind": self.kind, "format": document.pop("style"), **document}
 
 
 def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
@@ -347,12 +474,15 @@ def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
     return (days - first + 1).astype(np.float64)
 
 
-@dataclass(frozen=True)
+#: One of so many cells is a vector where a column holds vectors.
+_FIRST_CELLS = 1000
+
+
 class VectorColumn(FeatureColumn):
     """A column of vectors, such as embeddings or the pixels of images: centred by the public mean
     of each place, scaled by one public number, so that distances keep their proportions.
 
-    Parameters
+    Attributes
     ----------
     center : tuple of float
         One for each place; a vector of which nothing is known is encoded as this one.
@@ -360,11 +490,29 @@ class VectorColumn(FeatureColumn):
         Positive.
     """
 
-    center: tuple[float, ...]
-    scale: float = 1.0
+    center: Annotated[
+        tuple[Number, ...],
+        Field(min_length=1, description="a list of numbers, one for each place of a vector"),
+    ]
+    scale: Scale
 
     kind: ClassVar[str] = "vector"
     holds: ClassVar[Holds] = "vectors"
+    wanted: ClassVar[str] = "a vector"
+
+    @classmethod
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+        """Return what public cells say, None where none is a vector; the first of them, near the
+        top of the table, has their width unless a center is given."""
+        width = len(given.get("center", ())) or None
+        if width is None and cells.dtype.kind == "O":
+            width = next(filter(None, map(vector_width, cells[:_FIRST_CELLS])), None)
+        vectors = vectors_of(cells, width or 0)
+        known = vectors[~np.isnan(vectors).any(axis=1)] if width else vectors[:0]
+        if not len(known):
+            return None
+        scale = _usable_scale(float(np.sqrt(known.var(axis=0).mean())), known)
+        return {"center": known.mean(axis=0).tolist(), "scale": scale}
 
     @property
     def width(self) -> int:
@@ -381,7 +529,7 @@ class VectorColumn(FeatureColumn):
         """Type of what is kept of a cell: its numbers in single precision, nan without them."""
         return np.dtype((np.float32, (self.width,)))
 
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
         """Return the vectors, shape (n_rows, width), and which cells are missing or strange."""
         vectors = vectors_of(cells, self.width)
         return vectors.astype(np.float32), _odd_cells(cells, np.isnan(vectors[:, 0]))
@@ -392,24 +540,22 @@ class VectorColumn(FeatureColumn):
         np.clip(np.nan_to_num(encoded, nan=0.0), -LARGEST_NUMBER, LARGEST_NUMBER, out=out)
 
 
-def _odd_cells(cells: "pd.Series[Any]", unknown: BoolArray) -> OddCells:
+def _odd_cells(cells: Cells, unknown: BoolArray) -> OddCells:
     """Return which of the cells that could not be read say something, and how many say nothing."""
     rows: IntArray = np.flatnonzero(unknown).astype(np.int64)
     unread = np.array([not is_missing(text) for text in texts_of(cells.iloc[rows])], dtype=bool)
     return OddCells(rows[unread], int(rows.size - unread.sum()))
 
 
-#: How a column of free text can be encoded; the first one is the default.
-TEXT_ENCODINGS = ("words", "tfidf", "hashed")
 #: Weights of words are multiples of this, so that sums of their squares are exact integers: a
 #: length that is rounded once is the same for a cell alone and among others.
 WEIGHT_UNIT = 0.001
 #: Of one word; the squares of all weights of a column add up to less than 2**63.
-MOST_WEIGHT = 1000.0
+_MOST_WEIGHT = 1000.0
+#: Words kept of a column of free text unless the schema says how many, the most frequent ones.
+MOST_WORDS = 300
 #: Encoded columns of one column of text, at most.
-MOST_TERMS = 2**16
-#: Places that words are hashed to unless the schema says how many.
-HASHED_PLACES = 1024
+_MOST_TERMS = 2**16
 _CELLS_AT_ONCE = 2**22  # entries of a table of cells and terms that are held at a time
 
 
@@ -417,6 +563,7 @@ class TextColumn(_ColumnOfTexts):
     """A column of free text: one encoded column for each term, and one for cells without any."""
 
     kind: ClassVar[str] = "text"
+    #: How it is encoded; the schema's word for it.
     encoding: ClassVar[str]
     holds: ClassVar[Holds] = "words"
     has_other: ClassVar[bool] = True
@@ -456,8 +603,7 @@ class TextColumn(_ColumnOfTexts):
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
-        encoding = {} if self.encoding == TEXT_ENCODINGS[0] else {"encoding": self.encoding}
-        return {"kind": self.kind, **encoding, **super().to_json()}
+        return {"kind": self.kind, "encoding": self.encoding, **super().to_json()}
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, n_terms + 1), from what `compact` returned."""
@@ -468,19 +614,37 @@ class TextColumn(_ColumnOfTexts):
         out[:] = has
 
 
-@dataclass(frozen=True)
+def _words_in(listed: Any) -> tuple[str, ...]:
+    """Return listed words, folded as the words of cells are, so that they are found there."""
+    usable = isinstance(listed, list | tuple) and 1 <= len(listed) <= _MOST_TERMS
+    if not usable or not all(isinstance(one, str) and is_word(folded(one)) for one in listed):
+        raise ValueError
+    return tuple(dict.fromkeys(map(folded, listed)))
+
+
 class WordsColumn(TextColumn):
     """A column of free text: whether a cell has each word of a public vocabulary.
 
-    Parameters
+    Attributes
     ----------
     words : tuple of str
         Public vocabulary, in lower case.
     """
 
-    words: tuple[str, ...]
+    words: Annotated[
+        tuple[str, ...],
+        PlainValidator(_words_in),
+        Field(description=f"a list of 1 to {_MOST_TERMS} single words, letters and digits alone"),
+    ]
 
     encoding: ClassVar[str] = "words"
+
+    @classmethod
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+        """Return the most frequent words of public cells, as many as the width that is given for
+        them, None where no word stands in two of them."""
+        words = frequent_words(known_texts(cells), given.get("width", MOST_WORDS))
+        return {"words": words} if words else None
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -496,22 +660,48 @@ class WordsColumn(TextColumn):
         return {self._word_places[word] for word in words_in(text) if word in self._word_places}
 
 
-@dataclass(frozen=True)
+Weight = Annotated[float, Field(strict=True, ge=WEIGHT_UNIT, le=_MOST_WEIGHT)]
+
+
 class WeightedTextColumn(WordsColumn):
     """The same with a public weight for each word, and each cell brought to length 1: rare words
     count for more, and words of a short cell for more than those of a long one.
 
-    Parameters
+    Attributes
     ----------
     words : tuple of str
         Public vocabulary, in lower case.
     weights : tuple of float
-        Of the words; multiples of `WEIGHT_UNIT`, at most `MOST_WEIGHT`.
+        Of the words; rounded to multiples of `WEIGHT_UNIT`.
     """
 
-    weights: tuple[float, ...]
+    weights: Annotated[
+        tuple[Weight, ...],
+        Field(
+            description="a list of numbers, one for each of its words (without regard to case),"
+            f" each from {WEIGHT_UNIT} to {_MOST_WEIGHT:g}"
+        ),
+    ]
 
     encoding: ClassVar[str] = "tfidf"
+
+    @field_validator("weights")
+    @classmethod
+    def _check_weights(cls, weights: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
+        if len(weights) != len(info.data.get("words", weights)):
+            raise ValueError
+        return tuple(round(weight, 3) for weight in weights)
+
+    @classmethod
+    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+        """Return the words, and that each weighs the more the fewer public cells have it."""
+        found = (
+            {"words": given["words"]} if "words" in given else super().public_parts(cells, given)
+        )
+        if found is None:
+            return None
+        weights = word_weights(_words_in(found["words"]), known_texts(cells))
+        return {**found, "weights": weights.tolist()}
 
     def _widen_some(self, has: AnyArray, out: FloatArray) -> None:
         units = np.rint(np.array(self.weights) / WEIGHT_UNIT).astype(np.int64)
@@ -521,12 +711,11 @@ class WeightedTextColumn(WordsColumn):
         out[:, -1] = has[:, -1]
 
 
-@dataclass(frozen=True)
 class HashedTextColumn(TextColumn):
     """A column of free text without a vocabulary: each word goes to one of a public number of
     places by a public hash, and a cell tells which places it has words in.
 
-    Parameters
+    Attributes
     ----------
     width : int
         Number of places.
@@ -534,8 +723,11 @@ class HashedTextColumn(TextColumn):
         Whether two words that follow on each other are hashed, too.
     """
 
-    width: int
-    bigrams: bool = False
+    width: Annotated[
+        int,
+        Field(strict=True, ge=1, le=_MOST_TERMS, description=f"an integer from 1 to {_MOST_TERMS}"),
+    ] = 1024
+    bigrams: TrueOrFalse = False
 
     encoding: ClassVar[str] = "hashed"
 
@@ -564,8 +756,6 @@ def _row_blocks(n_rows: int, width: int) -> Iterator[slice]:
         yield slice(start, min(n_rows, start + step))
 
 
-#: Words kept of a column of free text unless the schema says how many, the most frequent ones.
-MOST_WORDS = 300
 #: A word must stand in so many public cells, or it tells of none but them.
 _FEWEST_CELLS = 2
 #: A word that stands in a larger share of the public cells tells them from no others.
@@ -602,9 +792,8 @@ def is_word(text: str) -> bool:
     return words_in(text) == {text}
 
 
-def frequent_words(texts: Iterable[str], most: int = MOST_WORDS) -> tuple[str, ...]:
+def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
     """Return the words that stand in most of some public texts, sorted, at most so many."""
-    listed = list(texts)
     counts = Counter(word for text in listed for word in words_in(text) if len(word) > 1)
     kept = [
         word

@@ -4,7 +4,6 @@ Whoever runs the program is told of every column that is no feature, and of ever
 well be something else.
 """
 
-import dataclasses
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from secretballot._times import SECONDS_A_DAY, duration_seconds, time_seconds
+from secretballot._times import duration_seconds, time_seconds
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.data.cells import (
@@ -20,12 +19,8 @@ from secretballot.data.cells import (
     is_missing,
     numbers_of,
     texts_of,
-    vector_width,
-    vectors_of,
 )
 from secretballot.data.columns import (
-    MOST_WORDS,
-    NO_DATE,
     BooleanColumn,
     CategoricalColumn,
     Column,
@@ -34,11 +29,6 @@ from secretballot.data.columns import (
     IgnoredColumn,
     NumericColumn,
     VectorColumn,
-    WeightedTextColumn,
-    WordsColumn,
-    frequent_words,
-    part_of_dates,
-    word_weights,
 )
 
 #: A column holds numbers, dates or lengths of time where at least this share of its public cells
@@ -58,9 +48,6 @@ _FEWEST_DIGITS_OF_A_ZIP = 4
 _FEWEST_COMPACT_DATES = 5  # so many ids in a row do not look like days by chance
 _YEARS_OF_COMPACT_DATES = (1900, 2100)
 _WORDS_OF_FREE_TEXT = 3
-_FIRST_CELLS = 1000  # one of them is a vector where a column holds vectors
-#: Parts of a date that a column has unless the schema says otherwise.
-_USUAL_PARTS = ("month", "weekday", "hour")
 _OTHER_STYLES = ("day-first", "month-first")
 
 #: A column is an id where its cells have at least this many values for each 20 rows, and its name
@@ -150,7 +137,7 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
     says = ~np.array([is_missing(text) for text in texts], dtype=bool)
     if not says.any():
         reason = "no public row has a value in it"
-        return InferredColumn(IgnoredColumn(name, reason), reason)
+        return InferredColumn(IgnoredColumn(name=name, reason=reason), reason)
     codes, distinct = coded(texts[says])
     counts = np.bincount(codes, minlength=len(distinct))
     public = _Cells(name, cells, says, texts[says], distinct, counts)
@@ -163,44 +150,18 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
 
 
 def _as_vector(name: str, cells: "pd.Series[Any]") -> InferredColumn | None:
-    column = vector_column(name, cells)
+    column = VectorColumn.of_public(name, cells)
     if column is None:
         return None
-    with_vector = ~np.isnan(vectors_of(cells, column.width)[:, 0])
-    says = np.array([not is_missing(text) for text in texts_of(cells[~with_vector])], dtype=bool)
-    share = float(with_vector.sum() / (with_vector.sum() + says.sum()))
+    _, odd = column.compact(cells)
+    share = 1 - odd.strange.size / (len(cells) - odd.missing)
     if share < _SHARE:
         return None
     return InferredColumn(column, f"{_of_cells(share)} are vectors of {column.width} numbers")
 
 
-def vector_column(
-    name: str, cells: "pd.Series[Any]", width: int | None = None
-) -> VectorColumn | None:
-    """Return a column of vectors with all that public cells say of it, None where none is one.
-
-    Parameters
-    ----------
-    name : str
-    cells : pandas.Series, shape (n_rows,)
-    width : int, optional
-        Of the vectors; by default that of the first of them, near the top of the table.
-    """
-    if width is None and cells.dtype.kind == "O":
-        width = next(filter(None, map(vector_width, cells[:_FIRST_CELLS])), None)
-    if width is None:
-        return None
-    vectors = vectors_of(cells, width)
-    known = vectors[~np.isnan(vectors[:, 0])]
-    if not len(known):
-        return None
-    spread = float(np.sqrt(known.var(axis=0).mean()))
-    usable = spread > 1e-9 * float(np.abs(known).max())  # as for `numeric_column`
-    return VectorColumn(name, tuple(known.mean(axis=0).tolist()), spread if usable else 1.0)
-
-
 def _as_boolean(public: _Cells) -> InferredColumn | None:
-    column = BooleanColumn(public.name)
+    column = BooleanColumn(name=public.name)
     if not set(public.distinct) <= {*column.spellings}:
         return None
     return InferredColumn(column, "all public cells are truth values")
@@ -248,7 +209,7 @@ def _as_compact_date(public: _Cells) -> InferredColumn | None:
 def _inferred_dates(
     public: _Cells, style: str, share: float, why: str, *, doubt: bool = False
 ) -> InferredColumn:
-    column = date_column(public.name, public.all, style=style)
+    column = DateColumn.of_public(public.name, public.all, format=style)
     assert column is not None  # nearly all cells were read just now
     return InferredColumn(column, f"{_of_cells(share)} are {why}", doubt)
 
@@ -257,61 +218,15 @@ def _reads_dates(style: str) -> Callable[[str], bool]:
     return lambda text: time_seconds(text, style) is not None
 
 
-def date_column(
-    name: str,
-    cells: "pd.Series[Any]",
-    *,
-    style: str = "iso",
-    parts: tuple[str, ...] | None = None,
-) -> DateColumn | None:
-    """Return a column of dates with all that public cells say of it, None where none is a date.
-
-    Parameters
-    ----------
-    name : str
-    cells : pandas.Series, shape (n_rows,)
-    style : str
-        One of `DATE_FORMATS`.
-    parts : tuple of str, optional
-        By default month, weekday and hour, as far as they differ among the cells.
-    """
-    seconds, _ = DateColumn(name, 0, style=style).compact(cells)
-    unknown = seconds == NO_DATE
-    known = np.sort(seconds[~unknown])
-    if not known.size:
-        return None
-    if parts is None:
-        parts = tuple(part for part in _USUAL_PARTS if np.ptp(part_of_dates(part, known)) > 0)
-    spread = float((known / SECONDS_A_DAY).std())
-    return DateColumn(
-        name,
-        int(known[(known.size - 1) // 2]),
-        # days are divided by it, and all of them may be the same
-        spread if spread > 1e-9 else 1.0,
-        parts,
-        indicator=bool(unknown.any()),
-        style=style,
-    )
-
-
 def _as_duration(public: _Cells) -> InferredColumn | None:
     share = public.share(lambda text: duration_seconds(text) is not None)
     if share < _SHARE:
         return None
-    column = duration_column(public.name, public.all)
+    column = DurationColumn.of_public(public.name, public.all)
     assert column is not None
     return InferredColumn(
         column, f"{_of_cells(share)} are times of day or lengths of time; read in seconds"
     )
-
-
-def duration_column(name: str, cells: "pd.Series[Any]") -> DurationColumn | None:
-    """Return a column of lengths of time with all that public cells say of it, None where none is
-    one."""
-    found = numeric_column(name, DurationColumn(name, 0.0).numbers(cells))
-    if found is None:
-        return None
-    return DurationColumn(name, found.median, found.center, found.scale, found.indicator)
 
 
 def _as_code(public: _Cells) -> InferredColumn | None:
@@ -356,35 +271,55 @@ def _one_width(public: _Cells) -> int | None:
 
 
 def _as_number(public: _Cells) -> InferredColumn | None:
-    numbers = numbers_of(public.all)
-    commas = numbers_of(public.all, decimal_comma=True)
-    with_commas = bool((np.isfinite(commas) & ~np.isfinite(numbers)).any())
-    column = numeric_column(public.name, commas)
-    read = np.isfinite(commas)[public.says]
-    share, others = float(read.mean()), sorted(set(public.known[~read]))
+    plain = np.isfinite(numbers_of(public.all))
+    numbers = numbers_of(public.all, decimal_comma=True)
+    read = np.isfinite(numbers)
+    share, others = float(read[public.says].mean()), sorted(set(public.known[~read[public.says]]))
     few_words = share >= _SHARE_WITH_WORDS and len(others) <= _MOST_WORDS_FOR_MISSING
-    if column is None or not (share >= _SHARE or few_words):
+    if not read.any() or not (share >= _SHARE or few_words):
         return None
-    if with_commas:
-        return _as_decimal_commas(public, column, share)
-    why = _why_an_id(public, numbers[np.isfinite(numbers)])
+    with_commas = bool((read & ~plain).any())
+    why = _why_commas_are_unclear(public) if with_commas else None
+    if why is not None:
+        return _ignored(public, why)
+    why = None if with_commas else _why_an_id(public, numbers[read])
     if why is not None:
         return _as_id(public, why, "numeric")
-    reason, width = f"{_of_cells(share)} are numbers", _one_width(public)
+    reason = f"{_of_cells(share)} are numbers"
+    doubt = [", with a decimal comma"] if with_commas else []
     if share < _SHARE:
-        listed = ", ".join(map(shown, others))
-        return InferredColumn(column, f"{reason}; {listed} count as missing", doubt=True)
+        doubt.append(f"; {', '.join(map(shown, others))} count as missing")
+    if not doubt:
+        doubt += _codes_in_doubt(public)
+    decimal = "," if with_commas else "."
+    column = NumericColumn.of_public(public.name, public.all, decimal=decimal)
+    assert column is not None  # a cell was read just now
+    return InferredColumn(column, "".join([reason, *doubt]), bool(doubt))
+
+
+def _codes_in_doubt(public: _Cells) -> list[str]:
+    """Return what makes numbers look like codes or ids, with what to declare."""
+    width = _one_width(public)
     # codes and ids hardly repeat, which a few cells cannot show
     many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
     if width is not None and width >= _WIDTH_OF_A_CODE and many:
-        reason += (
+        return [
             f', all of {width} digits; declare "categorical" or "ignored" if they are codes or ids'
-        )
-        return InferredColumn(column, reason, doubt=True)
+        ]
     if _has_leading_zeros(public):
-        reason += ', some with zeros at the beginning; declare "categorical" if they are codes'
-        return InferredColumn(column, reason, doubt=True)
-    return InferredColumn(column, reason)
+        return [', some with zeros at the beginning; declare "categorical" if they are codes']
+    return []
+
+
+def _why_commas_are_unclear(public: _Cells) -> str | None:
+    """Return why commas may part thousands, None where they part decimals."""
+    tails = {len(text.rpartition(",")[2]) for text in public.distinct if "," in text}
+    if tails != {3}:
+        return None
+    return (
+        "three digits follow every comma, which may part thousands or decimals; declare"
+        ' {"kind": "numeric", "decimal": ","}, or write the numbers without thousands'
+    )
 
 
 def _why_an_id(public: _Cells, numbers: FloatArray) -> str | None:
@@ -416,54 +351,13 @@ def _is_named(public: _Cells, pattern: re.Pattern[str]) -> bool:
 
 
 def _ignored(public: _Cells, reason: str, *, identifier: bool = False) -> InferredColumn:
-    column = IgnoredColumn(public.name, reason)
+    column = IgnoredColumn(name=public.name, reason=reason)
     return InferredColumn(column, reason, doubt=True, identifier=identifier)
 
 
 def _as_id(public: _Cells, why: str, otherwise: str) -> InferredColumn:
     reason = f'{why}; declare "{otherwise}" if it is no id'
     return _ignored(public, reason, identifier=True)
-
-
-def _as_decimal_commas(public: _Cells, column: NumericColumn, share: float) -> InferredColumn:
-    """Return numbers with a decimal comma, ignored where the comma may part thousands."""
-    tails = {len(text.rpartition(",")[2]) for text in public.distinct if "," in text}
-    if tails == {3}:
-        reason = (
-            "three digits follow every comma, which may part thousands or decimals; declare"
-            ' {"kind": "numeric", "decimal": ","}, or write the numbers without thousands'
-        )
-        return _ignored(public, reason)
-    return InferredColumn(
-        dataclasses.replace(column, decimal_comma=True),
-        f"{_of_cells(share)} are numbers, with a decimal comma",
-        doubt=True,
-    )
-
-
-def numeric_column(name: str, numbers: FloatArray) -> NumericColumn | None:
-    """Return a column of numbers with all that public ones say of it, None where there is none.
-
-    Parameters
-    ----------
-    name : str
-    numbers : ndarray of float, shape (n_rows,)
-        nan where nothing is known.
-    """
-    finite = numbers[np.isfinite(numbers)]
-    if not finite.size:
-        return None
-    spread = float(finite.std())
-    # A spread within rounding of zero is a constant column: dividing by it would blow up other
-    # values.
-    scale = spread if spread > 1e-9 * float(np.abs(finite).max()) else 1.0
-    return NumericColumn(
-        name,
-        float(np.median(finite)),
-        float(finite.mean()),
-        scale,
-        indicator=bool(finite.size < numbers.size),
-    )
 
 
 def _as_texts(public: _Cells) -> InferredColumn:
@@ -496,7 +390,9 @@ def _as_categories(public: _Cells) -> InferredColumn:
     # the most frequent first, ties by their text: the order of rows decides nothing
     order = sorted(range(distinct), key=lambda place: (-counts[place], texts[place]))
     kept = order[:_MOST_CATEGORIES]
-    column = CategoricalColumn(public.name, tuple(sorted(texts[place] for place in kept)))
+    column = CategoricalColumn(
+        name=public.name, categories=tuple(sorted(texts[place] for place in kept))
+    )
     if distinct <= _MOST_CATEGORIES:
         return InferredColumn(column, f"{distinct} different strings in {rows} public rows")
     others = 1 - float(counts[kept].sum() / counts.sum())
@@ -505,28 +401,6 @@ def _as_categories(public: _Cells) -> InferredColumn:
         f' are kept, and {100 * others:.0f} % of the public cells are "other"'
     )
     return InferredColumn(column, reason, doubt=others > 0.5)
-
-
-def text_column(
-    name: str, cells: "pd.Series[Any]", *, most: int = MOST_WORDS
-) -> WordsColumn | None:
-    """Return a column of free text with the most frequent words of public cells, at most so many;
-    None where no word stands in two of them."""
-    words = frequent_words(known_texts(cells), most)
-    return WordsColumn(name, words) if words else None
-
-
-def weighted_column(
-    name: str, words: tuple[str, ...], cells: "pd.Series[Any]"
-) -> WeightedTextColumn:
-    """Return a column of free text whose words weigh the more the fewer public cells have them."""
-    weights = np.round(word_weights(words, known_texts(cells)), 3)
-    return WeightedTextColumn(name, words, tuple(weights.tolist()))
-
-
-def known_texts(cells: "pd.Series[Any]") -> list[str]:
-    """Return the texts of the cells that say anything."""
-    return [text for text in texts_of(cells) if not is_missing(text)]
 
 
 def _of_cells(share: float) -> str:

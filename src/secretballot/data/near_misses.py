@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from itertools import islice
 
-from secretballot.data.cells import whole
-
 Fold = Callable[[str], str]
 
 #: A share of cells that is worth a sentence.
@@ -105,12 +103,6 @@ def near_numbers(texts: Iterable[str]) -> str | None:
 
     found = _first_of_most(_OF_NUMBERS, matched, counts.total())
     return None if found is None else f"they would be numbers if {found}"
-
-
-def near_classes(texts: Iterable[str], classes: Sequence[object]) -> str:
-    """Return a clause about labels that are no declared class, "" where there is none to make."""
-    near = near_categories(texts, [whole(str(name)) for name in classes])
-    return "" if near is None else f"; {near}"
 
 
 def _first_of_most(

@@ -11,9 +11,9 @@ import io
 import math
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,6 +41,8 @@ from secretballot.exceptions import (
     DataError,
 )
 
+#: Whether the cells of the first line of a CSV file name its columns.
+HeaderRule = Callable[[list[str]], bool]
 DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _ROWS_TOGETHER = 2**16  # of a block, where all are held at last
@@ -103,7 +105,12 @@ def as_texts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def table_blocks(
-    place: Place, *, role: str = "file", rows: int | None = None, whole: bool = False
+    place: Place,
+    *,
+    role: str = "file",
+    rows: int = _BLOCK_ROWS,
+    whole: bool = False,
+    has_header: HeaderRule | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a table in blocks, as `read_table` reads them.
 
@@ -111,15 +118,18 @@ def table_blocks(
 
     Parameters
     ----------
-    place : path, URL or pyarrow.dataset.Dataset
+    place : path or URL
         As `sources.source_of` takes it. Each file has the types of its own columns; what the
         names of its folders say ("year=2020") are columns of texts.
     role : str
         What the messages call it.
-    rows : int, optional
-        Rows of a block, at most; 8192 by default.
+    rows : int
+        Rows of a block, at most.
     whole : bool
         Whether all blocks are to be held in memory together.
+    has_header : callable, optional
+        Whether a first line of a CSV file names its columns, which are "0", "1", ... otherwise; by
+        default it does.
 
     Yields
     ------
@@ -134,10 +144,9 @@ def table_blocks(
     """
     source = checked_source(place, role=role, whole=whole)
     before, names, empty = source.signatures(), None, True
-    rows = _BLOCK_ROWS if rows is None else rows
     for file in source.files:
         where = f"The {role} {file.shown!r}"
-        for frame in _file_blocks(file, where, rows, whole):
+        for frame in _file_blocks(file, where, rows, whole, has_header):
             if names is None:
                 _check_names([str(name) for name in frame.columns], where)
                 names = list(frame.columns)
@@ -155,75 +164,49 @@ def table_blocks(
         )
 
 
-def _file_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
+def _file_blocks(
+    file: TableFile, where: str, rows: int, whole: bool, has_header: HeaderRule | None
+) -> Iterator[pd.DataFrame]:
     """Yield the rows of one file in blocks; the first may be empty."""
     start = _start_of(file, where)
     if start[:4] == _PARQUET:
         blocks, why = _parquet_blocks(file, where, rows, whole), _why_no_parquet
+    elif b"\0" in start:
+        utf_16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        kind = "in UTF-16; save it as CSV in UTF-8" if utf_16 else "binary; give CSV text in UTF-8"
+        raise DataError(f"{where} is {kind}, or as Parquet.")
     else:
-        problem = _why_no_text(start)
-        if problem:
-            raise DataError(f"{where} {problem}")
-        blocks, why = _csv_blocks(file, where, rows), _why_no_csv
-    arrays = _Arrays(file, where)
+        blocks, why = _csv_blocks(file, where, rows, has_header), _why_no_csv
+    arrays = {name: _opened_array(one) for name, one in file.arrays.items()}
+    done = 0
     for frame in guarded(blocks, partial(why, where)):
         # the folders of a file speak for all of its rows
         for name, value in file.keys.items():
             frame[name] = np.full(len(frame), value, dtype=object)
-        arrays.add_to(frame)
-        yield frame
-    arrays.check_length()
-
-
-class _Arrays:
-    """The arrays beside a table, read as columns of its frames, one frame after another."""
-
-    def __init__(self, file: TableFile, where: str) -> None:
-        self._where, self._done = where, 0
-        self._arrays = {name: _opened_array(one) for name, one in file.arrays.items()}
-        self._shown = {name: one.shown for name, one in file.arrays.items()}
-
-    def add_to(self, frame: pd.DataFrame) -> None:
-        """Add the columns to the next rows of the table.
-
-        Raises
-        ------
-        DataError
-            If the table has such a column of its own, or more rows than an array.
-        """
-        for name, array in self._arrays.items():
+        for name, array in arrays.items():
             if name in frame.columns:
                 raise DataError(
-                    f"{self._where} has a column {shown(name)}, and so says the array"
-                    f" {self._shown[name]!r} beside it; call one of them otherwise."
+                    f"{where} has a column {shown(name)}, and so says the array"
+                    f" {file.arrays[name].shown!r} beside it; call one of them otherwise."
                 )
-            part = np.asarray(array[self._done : self._done + len(frame)], dtype=np.float64)
-            if len(part) < len(frame):
-                raise self._unlike_error(name)
-            vectors = part.reshape(len(part), math.prod(array.shape[1:]))
-            cells = np.empty(len(frame), dtype=object)
-            for row, vector in enumerate(vectors):
-                cells[row] = vector  # all at once, numpy would make a table of them
-            frame[name] = cells
-        self._done += len(frame)
+            frame[name] = _vectors_in(array, done, len(frame))
+        done += len(frame)
+        yield frame
+    for name, array in arrays.items():
+        if len(array) != done:
+            raise DataError(
+                f"The array {file.arrays[name].shown!r} has another number of rows than the table"
+                " beside it; give it one for each row, or another name."
+            )
 
-    def check_length(self) -> None:
-        """Refuse an array that has more rows than the table.
 
-        Raises
-        ------
-        DataError
-            Naming it.
-        """
-        for name, array in self._arrays.items():
-            if len(array) != self._done:
-                raise self._unlike_error(name)
-
-    def _unlike_error(self, name: str) -> DataError:
-        return DataError(
-            f"The array {self._shown[name]!r} has another number of rows than the table beside it;"
-            " give it one for each row, or another name."
-        )
+def _vectors_in(array: AnyArray, start: int, n_rows: int) -> ObjectArray:
+    """Return rows of an array as vectors, None beyond its end."""
+    part = np.asarray(array[start : start + n_rows], dtype=np.float64)
+    cells = np.empty(n_rows, dtype=object)
+    for row, vector in enumerate(part.reshape(len(part), math.prod(array.shape[1:]))):
+        cells[row] = vector  # all at once, numpy would make a table of them
+    return cells
 
 
 def _opened_array(file: TableFile) -> AnyArray:
@@ -266,9 +249,7 @@ def _start_of(file: TableFile, where: str) -> bytes:
 
 def is_local_file(place: Place) -> bool:
     """Return whether a table is named by the path of a local file, or of nothing at all."""
-    if is_url(place) or not isinstance(place, str | os.PathLike):
-        return False
-    return not os.path.isdir(place)
+    return not is_url(place) and not os.path.isdir(place)
 
 
 def estimated_rows(place: Place, *, role: str = "file") -> int:
@@ -294,21 +275,18 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
 
 
 def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> TableSource:
-    """Return the files of what may be a table, having read no more than the first bytes of a local
-    file.
+    """Return the files of what may be a table, having read none of them.
 
     Raises
     ------
     DataError
-        If there is none, a local file is no regular one, empty, unreadable, or neither text nor
-        Parquet; or if the table is larger than this machine's memory could hold, and `whole`.
+        If there is none, a local file is no regular one, empty or unreadable; or if the table is
+        larger than this machine's memory could hold, and `whole`.
     """
     if is_local_file(place):
-        file = TableFile(os.fspath(place), str(place))
-        where = f"The {role} {file.shown!r}"
-        problem = why_no_file(Path(place)) or _why_no_text(_start_of(file, where))
+        problem = why_no_file(Path(place))
         if problem:
-            raise DataError(f"{where} {problem}")
+            raise DataError(f"The {role} {str(place)!r} {problem}")
     source = source_of(place, role=role)
     size = source.size()
     if whole and size * GROWTH > memory_bytes():
@@ -336,7 +314,7 @@ def why_no_file(path: Path) -> str:
     return ""
 
 
-def parquet_module(where: str) -> Any:
+def _parquet_module(where: str) -> Any:
     """Return pyarrow's module for Parquet files."""
     try:
         from pyarrow import parquet
@@ -352,7 +330,7 @@ def parquet_module(where: str) -> Any:
 
 def _parquet_rows(file: TableFile, where: str) -> int:
     with file.opened() as content:
-        return int(parquet_module(where).read_metadata(content).num_rows)
+        return int(_parquet_module(where).read_metadata(content).num_rows)
 
 
 def _why_no_parquet(where: str, error: Exception) -> str:
@@ -365,7 +343,7 @@ def _why_no_parquet(where: str, error: Exception) -> str:
 
 def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in blocks; the first is empty."""
-    parquet = parquet_module(where)
+    parquet = _parquet_module(where)
     from pyarrow import Table
 
     with file.opened() as content:
@@ -384,17 +362,24 @@ def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iter
             yield with_text_names(frame_of_arrow(Table.from_batches([batch]), where))
 
 
-def _csv_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
+def _csv_blocks(
+    file: TableFile, where: str, rows: int, has_header: HeaderRule | None
+) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first is empty."""
     # no long text stops a run; the limit belongs to the process, and is never lowered again
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     delimiter = _delimiter_of(file)
     with _opened_text(file) as text:
-        records = csv_records(text, where, delimiter)
-        header = [name.strip() for name in next(filter(None, records), [])]
+        records = _csv_records(text, where, delimiter)
+        # where the first line may be a record, so may a blank one
+        first = next(filter(None, records) if has_header is None else records, [])
+        header = [name.strip() for name in first or [""]]
+        if has_header is not None and not has_header(header):
+            records = chain([header], records)
+            header = [str(place) for place in range(len(header))]
         _check_names(header, where)
         yield pd.DataFrame({name: np.empty(0, dtype=object) for name in header}, dtype=object)
-        for block in even_blocks(records, len(header), where, rows):
+        for block in _even_blocks(records, len(header), where, rows):
             columns = zip(header, zip(*block, strict=True), strict=True)
             yield pd.DataFrame(
                 {name: _compact_cells(cells) for name, cells in columns}, dtype=object
@@ -408,15 +393,6 @@ def _why_no_csv(where: str, error: Exception) -> str:
     if isinstance(error, csv.Error):
         return f"{where} is no well-formed CSV; look for a misplaced quotation mark."
     return why_unread(where, error)
-
-
-def _why_no_text(start: bytes) -> str:
-    """Return what is said of a file that is no Parquet and begins with zero bytes among others."""
-    if b"\0" not in start or start[:4] == _PARQUET:
-        return ""
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "is in UTF-16; save it as CSV in UTF-8, or as Parquet."
-    return "is binary; give CSV text in UTF-8, or Parquet."
 
 
 @contextlib.contextmanager
@@ -443,7 +419,7 @@ def _delimiter_of(file: TableFile) -> str:
     return DELIMITERS[counts.index(max(counts))]
 
 
-def csv_records(text: Iterable[str], where: str, delimiter: str = ",") -> Iterator[list[str]]:
+def _csv_records(text: Iterable[str], where: str, delimiter: str) -> Iterator[list[str]]:
     """Yield the cells of every line of a CSV file that was opened with ``newline=""``, none of a
     blank one.
 
@@ -467,7 +443,7 @@ def csv_records(text: Iterable[str], where: str, delimiter: str = ",") -> Iterat
         yield record
 
 
-def even_blocks(
+def _even_blocks(
     records: Iterator[list[str]], width: int, where: str, rows: int
 ) -> Iterator[list[list[str]]]:
     """Yield records in blocks, all of them of so many cells. Between them blank lines are left out,

@@ -1,5 +1,5 @@
-"""Reference data, read where it lies: a9a, MNIST, UCI Adult with the schema that its public
-description states, and the vote counts that the PATE papers published."""
+"""Reference data, read where it lies: MNIST, UCI Adult with the schema that its public description
+states, and the vote counts that the PATE papers published."""
 
 import gzip
 import os
@@ -17,10 +17,7 @@ from secretballot.exceptions import DataError
 
 _VARIABLE = "SECRETBALLOT_DATA"
 _DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-_A9A_FEATURES = 123
 _IMAGE_SIDE = 28
-
-Folder = str | os.PathLike[str] | None
 
 
 class Split(NamedTuple):
@@ -45,17 +42,15 @@ class Split(NamedTuple):
     y_test: IntArray
 
 
-def data_folder(folder: Folder = None) -> Path:
-    """Return the folder of the reference data.
-
-    The one given, else $SECRETBALLOT_DATA, else ../shared/data.
+def data_folder() -> Path:
+    """Return the folder of the reference data: $SECRETBALLOT_DATA, else ../shared/data.
 
     Raises
     ------
     DataError
         If there is no such folder.
     """
-    chosen = Path(folder or os.environ.get(_VARIABLE) or _DEFAULT)
+    chosen = Path(os.environ.get(_VARIABLE) or _DEFAULT)
     if not chosen.is_dir():
         raise DataError(
             f"there is no folder of reference data at {str(chosen)!r}; name one in {_VARIABLE}."
@@ -63,7 +58,7 @@ def data_folder(folder: Folder = None) -> Path:
     return chosen
 
 
-def reference_file(folder: Folder, *parts: str) -> Path:
+def _reference_file(*parts: str) -> Path:
     """Return the path of one file of the reference data.
 
     Raises
@@ -71,7 +66,7 @@ def reference_file(folder: Folder, *parts: str) -> Path:
     DataError
         If the folder or the file is absent.
     """
-    path = data_folder(folder).joinpath(*parts)
+    path = data_folder().joinpath(*parts)
     if not path.is_file():
         raise DataError(
             f"the reference data lack {'/'.join(parts)}; put it there or name another folder in"
@@ -80,35 +75,12 @@ def reference_file(folder: Folder, *parts: str) -> Path:
     return path
 
 
-def a9a(folder: Folder = None) -> Split:
-    """Read LIBSVM's a9a: Adult as 123 binary features, rows in the order of UCI's files.
-
-    Returns
-    -------
-    Split
-        CSR matrices of float64, shapes (32561, 123) and (16281, 123); class 1 is an income above
-        50K.
-
-    Raises
-    ------
-    DataError
-        If a file is absent or damaged.
-    """
-    from sklearn.datasets import load_svmlight_files
-
-    paths = [str(reference_file(folder, "a9a", name)) for name in ("a9a", "a9a.t")]
-    X_train, y_train, X_test, y_test = _intact(
-        "a9a", lambda: load_svmlight_files(paths, n_features=_A9A_FEATURES)
-    )
-    return Split(X_train, (y_train > 0).astype(np.int64), X_test, (y_test > 0).astype(np.int64))
-
-
 def _intact(name: str, read: Callable[[], T]) -> T:
     """Return what is read of a reference file; `DataError` if it is damaged."""
     return attempt(read, lambda error: f"the reference file {name} is damaged; fetch it again.")
 
 
-def mnist(folder: Folder = None) -> Split:
+def mnist() -> Split:
     """Read MNIST: 28 x 28 grey images of ten digits.
 
     Returns
@@ -123,24 +95,24 @@ def mnist(folder: Folder = None) -> Split:
     """
     parts: list[Any] = []
     for name in ("train", "t10k"):
-        images = _read_idx(reference_file(folder, "mnist", f"{name}-images-idx3-ubyte.gz"))
-        labels = _read_idx(reference_file(folder, "mnist", f"{name}-labels-idx1-ubyte.gz"))
+        images = _read_idx(_reference_file("mnist", f"{name}-images-idx3-ubyte.gz"))
+        labels = _read_idx(_reference_file("mnist", f"{name}-labels-idx1-ubyte.gz"))
         parts += [images.reshape(-1, _IMAGE_SIDE**2), labels.astype(np.int64)]
     return Split(*parts)
 
 
-def mnist_votes(folder: Folder = None) -> IntArray:
+def mnist_votes() -> IntArray:
     """Read the counts of 250 teachers on the first 9000 MNIST test images, shape (9000, 10)."""
-    return _read_votes(folder, "mnist_250_teachers.npy")
+    return _read_votes("mnist_250_teachers.npy")
 
 
-def adult_votes(folder: Folder = None) -> IntArray:
+def adult_votes() -> IntArray:
     """Read the counts of 250 teachers on the rows of adult.test, shape (16281, 2)."""
-    return _read_votes(folder, "adult_250_teachers.npy")
+    return _read_votes("adult_250_teachers.npy")
 
 
-def _read_votes(folder: Folder, name: str) -> IntArray:
-    path = reference_file(folder, "votes", name)
+def _read_votes(name: str) -> IntArray:
+    path = _reference_file("votes", name)
     counts = _intact(name, lambda: np.load(path, allow_pickle=False))
     return np.asarray(counts, dtype=np.int64)  # the files hold integers as floats
 
@@ -242,16 +214,11 @@ class Adult(NamedTuple):
     test: pd.DataFrame
 
 
-def adult(folder: Folder = None) -> Adult:
+def adult() -> Adult:
     """Read the raw files of UCI Adult.
 
     Numbers are int64, categories are text with "?" where unknown, and the target is "<=50K" or
     ">50K" in both files.
-
-    Parameters
-    ----------
-    folder : path, optional
-        Folder of the reference data; $SECRETBALLOT_DATA, else ../shared/data, where none is given.
 
     Raises
     ------
@@ -259,8 +226,8 @@ def adult(folder: Folder = None) -> Adult:
         If a file is absent or damaged.
     """
     return Adult(
-        _read_csv(reference_file(folder, "adult", "adult.data"), 0),
-        _read_csv(reference_file(folder, "adult", "adult.test"), 1),
+        _read_csv(_reference_file("adult", "adult.data"), 0),
+        _read_csv(_reference_file("adult", "adult.test"), 1),
     )
 
 

@@ -20,10 +20,10 @@ from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells
 from secretballot.data.columns import (
-    CategoricalColumn,
     Column,
     FeatureColumn,
     IgnoredColumn,
+    OneHotColumn,
 )
 from secretballot.data.declared import declared_column
 from secretballot.data.frames import check_columns, frame_of, memory_bytes
@@ -335,7 +335,7 @@ class Schema:
         places, entries, values = [], [], []
         for number, (column, place) in enumerate(self._feature_places()):
             kept = rows[str(number)]
-            if isinstance(column, CategoricalColumn):
+            if isinstance(column, OneHotColumn):
                 places.append(every)
                 entries.append(kept.astype(np.int64) + place.start)
                 values.append(np.ones(len(rows)))

@@ -1,4 +1,4 @@
-"""Where a table lies: a file, a folder of Parquet files, a URL of either, or a pyarrow dataset.
+"""Where a table lies: a file, a folder of Parquet files, or a URL of either.
 
 A source lists files and opens them; what stands in them is read by `tables`. Names that are shown
 carry no credentials.
@@ -8,11 +8,11 @@ import glob
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -22,8 +22,8 @@ from secretballot.exceptions import DataError, SecretBallotError
 
 T = TypeVar("T")
 
-#: What a table may be named by: a path, a URL, or a `pyarrow.dataset.Dataset`.
-Place = Any
+#: What a table may be named by: a path, or a URL.
+Place = str | os.PathLike[str]
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NAMED = 3  # files that a message names
@@ -130,16 +130,13 @@ class TableSource:
         One, or as many Parquet files as a folder holds, by name.
     shown : str
         What messages call it; without credentials.
-    name : str
-        Its name, without the kind of file.
     single : bool
         Whether it was given as one file; only then do places of records follow from no cell, for
-        files of a folder or a dataset may be sorted by what records say.
+        files of a folder may be sorted by what records say.
     """
 
     files: tuple[TableFile, ...]
     shown: str
-    name: str
     single: bool
 
     def size(self) -> int:
@@ -221,10 +218,10 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
 
     Parameters
     ----------
-    place : path, URL or pyarrow.dataset.Dataset
+    place : path or URL
         A CSV or Parquet file; a folder of Parquet files, whose subfolders may be named by columns
-        ("year=2020", as Hive does); a URL of either, by any file system of pyarrow (s3, gs, abfs,
-        hdfs, file) or fsspec; or a dataset of Parquet files.
+        ("year=2020", as Hive does); or a URL of either, by any file system of pyarrow (s3, gs,
+        abfs, hdfs, file) or fsspec.
     role : str
         What messages call it, "private file" say.
 
@@ -235,7 +232,7 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
     """
     where = f"The {role} {shown_place(place)!r}"
     if not isinstance(place, str | os.PathLike):
-        return _source_of_dataset(place, role)
+        raise DataError(f"{where} is no path; give the path or the URL of a table.")
     if is_url(place):
         system, path = _file_system(str(place), where)
         if getattr(system, "type_name", "") != "local":
@@ -250,11 +247,11 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
 def _local_source(local: str, place: str, where: str) -> TableSource:
     """Return the files at a path of this machine."""
     if os.path.isdir(local):
-        return _folder_source(_local_files(local, where), local, None, place, where)
+        return _folder_source(_local_files(local, where), None, place, where)
     if os.path.lexists(local) and not os.path.isfile(local):
         raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
     file = TableFile(local, place, arrays=_arrays_beside(Path(local), place))
-    return TableSource((file,), place, Path(local).stem, True)
+    return TableSource((file,), place, True)
 
 
 def _arrays_beside(table: Path, place: str) -> dict[str, TableFile]:
@@ -269,34 +266,6 @@ def _arrays_beside(table: Path, place: str) -> dict[str, TableFile]:
                 shown = f"{place[: len(place) - len(table.name)]}{path.name}"
                 found[name] = TableFile(str(path), shown)
     return found
-
-
-def _source_of_dataset(dataset: Any, role: str) -> TableSource:
-    """Return the files of a pyarrow dataset."""
-    files, system = getattr(dataset, "files", None), getattr(dataset, "filesystem", None)
-    if not files or system is None:
-        raise DataError(
-            f"The {role} is a {type(dataset).__name__}; give a path, a URL, or a pyarrow dataset of"
-            " Parquet files."
-        )
-    # what a filter takes out, nobody has agreed to be learned from
-    if getattr(dataset, "_scan_options", None):
-        raise DataError(
-            f"The {role} is a dataset with a filter, and all rows of its files would be read; write"
-            " the rows that remain to files of their own."
-        )
-    root = os.path.commonpath(files) if len(files) > 1 else str(PurePosixPath(files[0]).parent)
-    where, local = f"The {role}", getattr(system, "type_name", "") == "local"
-    found = [(path[len(root) :].lstrip("/"), path) for path in files]
-    source = _folder_source(found, root, None if local else system, "the dataset", where)
-    # which folders stand for columns, the dataset says: all files may lie in one of them
-    columns = set(dataset.schema.names)
-    own = (
-        {name: value for name, value in _folder_keys(file.path).items() if name in columns}
-        for file in source.files
-    )
-    files = tuple(replace(file, keys=keys) for file, keys in zip(source.files, own, strict=True))
-    return replace(source, files=files)
 
 
 def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
@@ -323,11 +292,10 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
             for one in found
             if one.type == fs.FileType.File
         ]
-        return _folder_source(files, path, system, place, where)
+        return _folder_source(files, system, place, where)
     if about.type != fs.FileType.File:
         raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
-    name = PurePosixPath(path).stem
-    return TableSource((TableFile(path, place, {}, system),), place, name, True)
+    return TableSource((TableFile(path, place, {}, system),), place, True)
 
 
 def _file_system(url: str, where: str) -> tuple[Any, str]:
@@ -379,11 +347,8 @@ def _local_files(folder: str, where: str) -> list[tuple[str, str]]:
     found, odd = [], 0
     unread: list[OSError] = []
     for above, folders, names in os.walk(folder, onerror=unread.append):
-        kinds = sorted(_LOGS[name] for name in folders if name in _LOGS)
-        if kinds:
-            raise _deleted_rows(where, *kinds)
         # what is left out by its name may be anything
-        folders[:] = [name for name in folders if not name.startswith(_LEFT_OUT)]
+        folders[:] = [name for name in folders if name in _LOGS or not name.startswith(_LEFT_OUT)]
         # a link to a folder could lead around in a circle
         odd += sum(os.path.islink(os.path.join(above, name)) for name in folders)
         for name in names:
@@ -407,7 +372,7 @@ def _local_files(folder: str, where: str) -> list[tuple[str, str]]:
 
 
 def _folder_source(
-    listed: Iterable[tuple[str, str]], root: str, system: Any, place: str, where: str
+    listed: Sequence[tuple[str, str]], system: Any, place: str, where: str
 ) -> TableSource:
     """Return the Parquet files of a folder, by name.
 
@@ -416,11 +381,13 @@ def _folder_source(
     DataError
         If there are none, others among them, or files whose folders stand for other columns.
     """
-    listed = list(listed)
     # looked for first: their names begin as those of files that are left out below
     kinds = {_LOGS[part] for one, _ in listed for part in one.split("/") if part in _LOGS}
     if kinds:
-        raise _deleted_rows(where, *sorted(kinds))
+        raise DataError(
+            f"{where} is a table of {' and '.join(sorted(kinds))}, whose files hold deleted and"
+            " older rows too; write its rows to a folder of Parquet files of their own."
+        )
     wanted = sorted(
         (relative, path)
         for relative, path in listed
@@ -445,14 +412,7 @@ def _folder_source(
         TableFile(path, _shown_file(place, relative, number), own, system, relative)
         for number, ((relative, path), own) in enumerate(zip(wanted, keys, strict=True), start=1)
     )
-    return TableSource(files, place, PurePosixPath(root.rstrip("/")).name, False)
-
-
-def _deleted_rows(where: str, *kinds: str) -> DataError:
-    return DataError(
-        f"{where} is a table of {' and '.join(kinds)}, whose files hold deleted and older rows too;"
-        " write its rows to a folder of Parquet files of their own."
-    )
+    return TableSource(files, place, False)
 
 
 def _shown_file(place: str, relative: str, number: int) -> str:

@@ -5,21 +5,22 @@ Its files hold private data. They lie in a vault, in folders of mode 0700, and a
 nothing needs them.
 """
 
-import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from pydantic import NonNegativeInt, ValidationError
 
-from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._json_files import LARGEST_JSON
 from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
 from secretballot.core.private import Private
+from secretballot.core.types import Model
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
@@ -28,21 +29,64 @@ FOLDER = "table"  # in the vault
 ROWS, ABOUT = "rows", "about.json"
 #: How folders begin in which a fit keeps parts of a table while it is at work.
 PERSONS, SHARDS = PARTS = ("persons-", "shards-")
-_FORMAT, _VERSION = "secretballot/table", 1
-_FIELDS = {
-    "format": str,
-    "version": int,
-    "identity": str,
-    "serial": str,
-    "n_rows": int,
-    "n_units": int,
-    "columns": list,
-    "single": bool,
-}
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
 _BLOCK_ENTRIES = 2**22
 _CELLS, _CLASS, _UNIT = "cells", "class", "unit"
 _APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+
+class TableAbout(Model):
+    """What vouches for a table on disk; private.
+
+    Attributes
+    ----------
+    identity : str
+        Digest of all that shaped the rows.
+    serial : str
+        Names this very table on disk; drawn at random, never computed from data.
+    n_rows, n_units : int
+        Number of records, and about how many units they are of.
+    columns : tuple of str
+        Of the file; its header may be a record.
+    single : bool
+        Whether it was given as one file, so that a record's place among the others follows from no
+        cell.
+    """
+
+    format: Literal["secretballot/table"] = "secretballot/table"
+    version: Literal[1] = 1
+    identity: str
+    serial: str
+    n_rows: NonNegativeInt = 0
+    n_units: NonNegativeInt
+    columns: tuple[str, ...]
+    single: bool = False
+
+
+class ShardsAbout(Model):
+    """What vouches for shards on disk; private.
+
+    Attributes
+    ----------
+    table : str
+        Serial of the table that they are of.
+    rule : str
+        Names what dealt them.
+    serial : str
+        Names this dealing; drawn at random.
+    sizes : tuple of int
+        Rows of each shard.
+    """
+
+    format: Literal["secretballot/shards"] = "secretballot/shards"
+    version: Literal[1] = 1
+    table: str
+    rule: str
+    serial: str
+    sizes: tuple[NonNegativeInt, ...]
+
+
+About = TypeVar("About", bound=Model)
 
 
 class RowBlock(NamedTuple):
@@ -74,6 +118,8 @@ class StoredTable(Private):
     ----------
     vault : Path
         Folder in which it lies, under "table".
+    cells : Schema
+        How rows are kept and encoded; public.
     classes : tuple
         Declared classes; public.
     unit : {"record", "user"}
@@ -98,22 +144,6 @@ class StoredTable(Private):
     are persons, of the key of the vault, too.
     """
 
-    __slots__ = (
-        "__cells",
-        "__n_rows",
-        "__n_units",
-        "classes",
-        "columns",
-        "feature_names",
-        "identity",
-        "n_columns",
-        "row_type",
-        "serial",
-        "single",
-        "unit",
-        "unit_name",
-        "vault",
-    )
     _refusal = "a stored table refuses to {}; give it to a learner as X."
 
     def __init__(
@@ -122,18 +152,15 @@ class StoredTable(Private):
         cells: Schema,
         classes: tuple[Any, ...],
         unit_name: str | None,
-        about: Mapping[str, Any],
+        about: TableAbout,
     ) -> None:
-        self.vault, self.classes, self.unit_name = vault, classes, unit_name
-        self.single: bool = about["single"]
-        self.identity, self.serial = about["identity"], about["serial"]
-        self.columns = tuple(map(str, about["columns"]))
+        self.vault, self.cells, self.classes, self.unit_name = vault, cells, classes, unit_name
+        self.identity, self.serial = about.identity, about.serial
+        self.columns, self.single = about.columns, about.single
         self.unit = "record" if unit_name is None else "user"
-        self.feature_names = cells.feature_names
         self.n_columns = len(cells.feature_names)
         self.row_type = row_type(cells, classes, unit_name)
-        self.__cells = cells
-        self.__n_rows, self.__n_units = int(about["n_rows"]), int(about["n_units"])
+        self._about = about
 
     @classmethod
     def found(
@@ -155,21 +182,21 @@ class StoredTable(Private):
         identity : str
             Digest of all that shaped the rows; private.
         """
-        about = _stored_description(vault)
-        if about is None or (about["version"], about["identity"]) != (_VERSION, identity):
+        about = _read_about(vault / FOLDER, TableAbout)
+        if about is None or about.identity != identity:
             return None
-        table = cls(vault, cells, classes, unit_name, about)
-        size = table.row_type.itemsize * about["n_rows"]
+        table, rows = cls(vault, cells, classes, unit_name, about), vault / FOLDER / ROWS
+        size = table.row_type.itemsize * about.n_rows
         # a file that was cut short, or written to since, is not whole
-        return table if _size_of(vault / FOLDER / ROWS) == size else None
+        return table if rows.is_file() and rows.stat().st_size == size else None
 
     def count_rows(self) -> int:
         """Return the number of records; private, but under replace-one."""
-        return self.__n_rows
+        return self._about.n_rows
 
     def count_units(self) -> int:
         """Return the number of units, about; private, but of records under replace-one."""
-        return self.__n_units
+        return self._about.n_units
 
     def stored_rows(self, most: int) -> Iterator[AnyArray]:
         """Yield all rows as they are kept, in the order of the file, at most so many at once.
@@ -182,24 +209,19 @@ class StoredTable(Private):
         return (read() for read in self._readers(most))
 
     def _readers(self, most: int) -> Iterator[Callable[[], AnyArray]]:
-        place = self.vault, self.serial, self.row_type, self.__n_rows
-        for start in range(0, self.__n_rows, most):
-            yield partial(_rows_in_place, *place, start, min(most, self.__n_rows - start))
+        place = self.vault, self.serial, self.row_type, self.count_rows()
+        for start in range(0, self.count_rows(), most):
+            yield partial(_rows_in_place, *place, start, min(most, self.count_rows() - start))
 
     def loaders(self, *, send: bool = False) -> Iterator[Callable[[], RowBlock]]:
         """Yield what any process that sees the vault reads a block of encoded rows by, in the order
         of the file; it holds the rows where `send` is true. A block has 32 MiB, or one row."""
         for read in self._readers(max(1, _BLOCK_ENTRIES // self.n_columns)):
-            yield _loader_of(read, self.__cells, send=send)
+            yield _loader_of(read, self.cells, send=send)
 
     def blocks(self) -> Iterator[RowBlock]:
         """Yield all rows encoded, in the order of the file."""
         return (load() for load in self.loaders())
-
-    @property
-    def cells(self) -> Schema:
-        """How rows are kept and encoded; public."""
-        return self.__cells
 
     def remove(self) -> None:
         """Remove the files of the table; it cannot be read after that."""
@@ -254,55 +276,28 @@ class TableWriter:
         add_rows(self._rows, rows)
         self._n_rows += len(rows)
 
-    def finish(
-        self,
-        identity: str,
-        serial: str,
-        *,
-        n_units: int,
-        columns: Sequence[str],
-        single: bool = False,
-    ) -> StoredTable:
+    def finish(self, about: TableAbout) -> StoredTable:
         """Return the table, which is whole now and was found to be fit.
 
         Parameters
         ----------
-        identity : str
-            Digest of all that shaped the rows; private.
-        serial : str
-            Drawn at random.
-        n_units : int
-            About how many units there are; private.
-        columns : sequence of str
-            Of the file.
-        single : bool
-            As for the table.
+        about : TableAbout
+            Without the number of rows.
 
         Raises
         ------
         DataError
             If the rows are not those that were written, or cannot be.
         """
-        finish_rows(self._rows)
-        if _size_of(self._rows) != self._n_rows * self._type.itemsize:
+        if finish_rows(self._rows) != self._n_rows * self._type.itemsize:
             raise DataError(
                 f"Something else has written to {self._folder}; give every table a vault of its"
                 " own, and repeat."
             )
-        about = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "identity": identity,
-            "serial": serial,
-            "n_rows": self._n_rows,
-            "n_units": n_units,
-            "columns": list(columns),
-            "single": single,
-        }
         # last: without this file there is no table, so an interrupted run leaves none
-        write_secret(self._folder / ABOUT, json.dumps(about).encode())
-        given = self._vault, self._cells, self._classes, self._unit_name
-        return StoredTable(*given, about)
+        whole = about.changed(n_rows=self._n_rows)
+        write_secret(self._folder / ABOUT, whole.model_dump_json().encode())
+        return StoredTable(self._vault, self._cells, self._classes, self._unit_name, whole)
 
 
 def forget_table(vault: Path) -> None:
@@ -325,18 +320,12 @@ def remove_folder(folder: Path, about: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _stored_description(vault: Path) -> dict[str, Any] | None:
-    """Return what is said of the table in a vault, None where there is none that is whole."""
-    return _description(vault / FOLDER, _FORMAT, _FIELDS)
-
-
-def _description(folder: Path, name: str, fields: Mapping[str, type]) -> dict[str, Any] | None:
+def _read_about(folder: Path, kind: type[About]) -> About | None:
     """Return what is said of the rows in a folder, None where nothing vouches for them."""
-    content = None
-    with suppress(DataError):
+    with suppress(DataError, ValidationError):
         content = read_secret(folder / ABOUT, largest=LARGEST_JSON)
-    about = None if content is None else json_fields(content, fields)
-    return about if about is not None and about["format"] == name else None
+        return kind.model_validate_json(content or b"", strict=True)
+    return None
 
 
 def row_type(cells: Schema, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:
@@ -360,8 +349,8 @@ def _rows_in_place(
     """
 
     def check() -> None:
-        about = _stored_description(vault)
-        if about is None or about["serial"] != serial:
+        about = _read_about(vault / FOLDER, TableAbout)
+        if about is None or about.serial != serial:
             raise DataError(
                 f"The table that was stored in {vault} is not there any more, or another one"
                 " was stored in its place; store it again, each table in a vault of its own."
@@ -425,8 +414,9 @@ def add_rows(path: Path, rows: AnyArray) -> None:
         file.write(np.ascontiguousarray(rows).data)
 
 
-def finish_rows(path: Path) -> None:
-    """Write a file of rows through to the disk; an empty one where there is none.
+def finish_rows(path: Path) -> int:
+    """Write a file of rows through to the disk, an empty one where there is none, and return its
+    size in bytes.
 
     Raises
     ------
@@ -434,8 +424,8 @@ def finish_rows(path: Path) -> None:
         If it cannot be written.
     """
     with _opened_file(path, _APPENDING, "written") as file:
-        file.flush()
         os.fsync(file.fileno())
+        return os.fstat(file.fileno()).st_size
 
 
 def read_rows(
@@ -497,28 +487,11 @@ def _opened_file(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
         )
 
 
-def _size_of(path: Path) -> int:
-    """Return the size of a file's content in bytes, -1 where there is none that can be read."""
-    if not path.is_file():
-        return -1
-    with _opened_file(path, os.O_RDONLY, "read") as file:
-        return os.fstat(file.fileno()).st_size
-
-
 #: Returns the shard numbers of some rows: from the hashes of their units, if they have any, the
 #: place of the first of them in the file, and how many there are.
 ShardOf = Callable[[UnsignedArray | None, int, int], IntArray]
 
 SHARDS_FOLDER = "shards"  # in the vault
-_SHARDS_FORMAT = "secretballot/shards"
-_SHARDS_FIELDS = {
-    "format": str,
-    "version": int,
-    "table": str,
-    "rule": str,
-    "serial": str,
-    "sizes": list,
-}
 _DEALT_BYTES = 2**26  # of rows that are sorted at once
 
 
@@ -617,10 +590,10 @@ def dealt_shards(
         If files cannot be read or written.
     """
     folder = make_vault(vault) / SHARDS_FOLDER
-    about = {"format": _SHARDS_FORMAT, "version": _VERSION, "table": table.serial, "rule": rule}
-    kept = _kept_dealing(folder, table, n_shards, about)
-    if kept is not None:
-        return kept
+    kept = _read_about(folder, ShardsAbout)
+    wanted = table.serial, rule, n_shards
+    if kept is not None and (kept.table, kept.rule, len(kept.sizes)) == wanted:
+        return StoredShards(folder, table.cells, table.row_type, kept.sizes, kept.serial)
     forget_shards(vault)
     make_vault(folder)
     sizes, first = np.zeros(n_shards, dtype=np.int64), 0
@@ -635,10 +608,10 @@ def dealt_shards(
         sizes, first = sizes + here, first + len(rows)
     for number in np.flatnonzero(sizes).tolist():
         finish_rows(folder / _name_of(number))
-    about |= {"serial": serial, "sizes": sizes.tolist()}
+    about = ShardsAbout(table=table.serial, rule=rule, serial=serial, sizes=tuple(sizes.tolist()))
     # last, as it vouches for all the others
-    write_secret(folder / ABOUT, json.dumps(about).encode())
-    return StoredShards(folder, table.cells, table.row_type, tuple(sizes.tolist()), serial)
+    write_secret(folder / ABOUT, about.model_dump_json().encode())
+    return StoredShards(folder, table.cells, table.row_type, about.sizes, serial)
 
 
 def forget_shards(vault: Path) -> None:
@@ -656,19 +629,6 @@ def forget_shards(vault: Path) -> None:
             f"The shards in {vault / SHARDS_FOLDER} cannot be removed, and nothing may be released"
             " while they are there; remove that folder, and repeat. Nothing was spent."
         )
-
-
-def _kept_dealing(
-    folder: Path, table: StoredTable, n_shards: int, expected: Mapping[str, object]
-) -> StoredShards | None:
-    """Return shards that lie in a folder whole, of this table, by this rule and of this number."""
-    about = _description(folder, _SHARDS_FORMAT, _SHARDS_FIELDS)
-    if about is None or any(about[name] != value for name, value in expected.items()):
-        return None
-    sizes = about["sizes"]
-    if len(sizes) != n_shards or not all(type(size) is int and size >= 0 for size in sizes):
-        return None
-    return StoredShards(folder, table.cells, table.row_type, tuple(sizes), about["serial"])
 
 
 def _encoded_part(rows: AnyArray, cells: Schema, sparse: bool) -> tuple[Any, IntArray]:

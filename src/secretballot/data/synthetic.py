@@ -260,85 +260,12 @@ class TsybakovThresholds:
         return float(max(1.0, (self.disagreement([0, 1]) / self.excess([0, 1]) ** self.tau).max()))
 
 
-class TsybakovSample(NamedTuple):
-    """A sample, and the distribution that it was drawn from.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, 1)
-        In [0, 1).
-    y : ndarray of shape (n,), int64
-        0 or 1.
-    probability : ndarray of shape (n,)
-        The true probability of class 1 at each point.
-    bayes_error : float
-    distribution : TsybakovThresholds
-
-    Examples
-    --------
-    >>> sample = sb.data.synthetic_tsybakov(100, tau=0.5, seed=0)
-    >>> sample.X.shape, sample.distribution.tau
-    ((100, 1), 0.5)
-    """
-
-    X: FloatArray
-    y: IntArray
-    probability: FloatArray
-    bayes_error: float
-    distribution: TsybakovThresholds
-
-
-def synthetic_tsybakov(
-    n: int,
-    *,
-    tau: float,
-    threshold: float = 0.5,
-    scale: float = 0.5,
-    noise: float = 0.0,
-    left_margin: float = 1.0,
-    seed: int,
-) -> TsybakovSample:
-    """Draw from a distribution that holds the Tsybakov noise condition with exponent tau exactly.
-
-    Parameters
-    ----------
-    n : int
-        Number of points.
-    tau, threshold, scale, noise, left_margin : float
-        As for `TsybakovThresholds`.
-    seed : int
-        Fixes the sample; points are public or synthetic, so this is no secret.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of its range.
-
-    Examples
-    --------
-    >>> sample = sb.data.synthetic_tsybakov(1000, tau=0.5, seed=0)
-    >>> sample.bayes_error
-    0.25
-    >>> sample.distribution.excess([0.4, 0.5]).round(6).tolist()
-    [0.01, 0.0]
-    """
-    check_count("n", n)
-    check_count("seed", seed, minimum=0)
-    distribution = TsybakovThresholds(tau, threshold, scale, noise, left_margin)
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 1))
-    probability = distribution.probability(X[:, 0])
-    y = (rng.random(n) < probability).astype(np.int64)
-    return TsybakovSample(X, y, probability, distribution.bayes_error, distribution)
-
-
 #: Splits and synthetic people come from a public random seed; no privacy rests on it.
 _SEED = 20260
 _PRIVATE, _PUBLIC, _TEST = 20_000, 2_000, 4_000
 
 
-@dataclass(frozen=True)
-class DemonstrationFiles:
+class DemonstrationFiles(NamedTuple):
     """Files of one demonstration.
 
     Attributes
@@ -386,40 +313,13 @@ def write_clinic(folder: Path) -> DemonstrationFiles:
             "readmitted": np.where(2.0 * risk + rng.logistic(size=rows) > 0, "yes", "no"),
         }
     )
-    return _write_tables(folder, frame, "readmitted", (_PRIVATE, _PUBLIC))
-
-
-def write_breast_cancer(folder: Path) -> DemonstrationFiles:
-    """Write scikit-learn's breast cancer data, split at random into private, public and test
-    records.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the files go; made if it is not there.
-    """
-    from sklearn.datasets import load_breast_cancer
-
-    data = load_breast_cancer(as_frame=True)
-    frame = data.data.rename(columns=lambda name: name.replace(" ", "_"))
-    frame["diagnosis"] = np.where(data.target == 1, "benign", "malignant")
-    frame = frame.iloc[np.random.default_rng(_SEED).permutation(len(frame))]
-    return _write_tables(folder, frame, "diagnosis", (320, 120))
-
-
-def _write_tables(
-    folder: Path, frame: pd.DataFrame, target: str, sizes: tuple[int, int]
-) -> DemonstrationFiles:
-    """Write the first rows as private, the next as public without the target, the rest as test."""
     folder.mkdir(parents=True, exist_ok=True)
-    first, second = sizes[0], sum(sizes)
     parts = {
-        "private": frame.iloc[:first],
-        "public": frame.iloc[first:second].drop(columns=target),
-        "test": frame.iloc[second:],
+        "private": frame.iloc[:_PRIVATE],
+        "public": frame.iloc[_PRIVATE : _PRIVATE + _PUBLIC].drop(columns="readmitted"),
+        "test": frame.iloc[_PRIVATE + _PUBLIC :],
     }
     for name, part in parts.items():
         part.to_csv(folder / f"{name}.csv", index=False)
-    paths = {name: folder / f"{name}.csv" for name in parts}
-    classes = sorted(set(frame[target]))
-    return DemonstrationFiles(**paths, target=target, classes=(classes[0], classes[1]))
+    private, public, test = (folder / f"{name}.csv" for name in parts)
+    return DemonstrationFiles(private, public, test, "readmitted", ("no", "yes"))

@@ -6,16 +6,16 @@ import io
 import math
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from numbers import Number
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from secretballot._naming import name_rows
-from secretballot._typing import CountArray, FloatArray, IntArray
+from secretballot._typing import CountArray, IntArray
 from secretballot._validation import (
     RELATIONS,
     UNITS,
@@ -27,24 +27,15 @@ from secretballot._validation import (
 )
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
+from secretballot.data.cells import coded_texts, is_missing, numbers_of, text_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.vault import write_secret
 
+#: Some rows of votes or counts: queries, by teachers or classes.
+Block = npt.NDArray[Any] | pd.DataFrame
+
 _BLOCK_CELLS = 2**22
-
-
 _NO_CLASS, _MISSING_VOTE = -1, -2
-
-
-_MISSING_WORDS = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
-
-
-_MISSING_TYPES = frozenset({"NAType", "NaTType", "MaskedConstant"})
-
-
-_LONGEST_SPELLED = 400  # characters of a number as text
-
-
 _MOST_TEACHERS = np.iinfo(np.int32).max
 
 
@@ -64,7 +55,9 @@ def check_classes(classes: object) -> list[Any]:
     values = [value.item() if isinstance(value, np.generic) else value for value in classes]
     is_text = [isinstance(value, str) and fits_a_file(value) for value in values]
     is_number = [isinstance(value, (int, float)) and fits_a_file(value) for value in values]
-    if len(values) < 2 or not (all(is_text) or all(is_number)) or len(set(values)) < len(values):
+    usable = len(values) >= 2 and (all(is_text) or all(is_number))
+    # 1 and True are equal; "1" and "1.0" are read alike
+    if not usable or min(len(set(values)), len(set(map(text_of, values)))) < len(values):
         raise ParameterError(
             Parameter("classes"),
             f" is {shown_classes(values)}; it must hold two or more distinct values, all numbers"
@@ -93,31 +86,15 @@ def blocks_of(table: npt.NDArray[Any], block_rows: int | None = None) -> Iterato
         yield np.asarray(table[start : start + rows])
 
 
-def _refuse_faults(table: str, faults: dict[str, list[IntArray]]) -> None:
-    """Refuse a table of which rows break a rule: name the first rule, how many rows, and where.
-
-    Raises
-    ------
-    DataError
-        If there are any.
-    """
-    for fault, parts in faults.items():
-        rows = np.concatenate(parts)
-        if rows.size:
-            raise DataError(
-                f"{table}: {rows.size} rows with {fault} ({name_rows(rows)}, counted from 0)."
-            )
-
-
 def count_votes(
-    blocks: Iterable[npt.NDArray[Any]], classes: Sequence[Any], n_teachers: int | None = None
+    blocks: Iterable[Block], classes: Sequence[Any], n_teachers: int | None = None
 ) -> tuple[CountArray, int]:
     """Count the votes for each class.
 
     Parameters
     ----------
-    blocks : iterable of arrays of shape (rows, n_teachers)
-        The votes, each a value of `classes`.
+    blocks : iterable of arrays or frames of shape (rows, n_teachers)
+        The votes, each a value of `classes`, compared as text: 1, 1.0 and "1" are one class.
     classes : sequence of length C
         As `check_classes` returns them.
     n_teachers : int, optional
@@ -135,112 +112,45 @@ def count_votes(
         rows, never values.
     """
     missing, strange, parts, first = list[IntArray](), list[IntArray](), list[CountArray](), 0
-    place_of = _VotePlaces(classes)
-    # integers compare exactly, whatever the width of the votes' type
-    values = [int(one) if isinstance(one, float) and one.is_integer() else one for one in classes]
+    places = {text_of(value): place for place, value in enumerate(classes)}
+
+    def places_in(cells: "pd.Series[Any]") -> IntArray:
+        codes, texts = coded_texts(cells)
+        others = (_MISSING_VOTE if is_missing(text) else _NO_CLASS for text in texts)
+        found = [places.get(text, other) for text, other in zip(texts, others, strict=True)]
+        return np.array(found, dtype=np.int64)[codes]
+
     for block in blocks:
         n_teachers = _checked_width(block, "votes", n_teachers)
-        _refuse_kind(block, classes)
-        table, nothing = block, block != block
-        # cells of an object column hold any types, so each is looked up by itself
-        if block.dtype.kind == "O":
-            table = np.array([list(map(place_of, row)) for row in block.tolist()], dtype=np.int64)
-            values, nothing = list(range(len(classes))), table == _MISSING_VOTE
-        counts = np.stack([np.count_nonzero(table == one, axis=1) for one in values], axis=1)
-        without = nothing.any(axis=1)
+        cast = _by_cell(places_in, block)
+        every = [np.count_nonzero(cast == place, axis=1) for place in range(len(classes))]
+        without = (cast == _MISSING_VOTE).any(axis=1)
         missing.append(np.flatnonzero(without) + first)
-        strange.append(np.flatnonzero((counts.sum(axis=1) != n_teachers) & ~without) + first)
-        parts.append(counts.astype(np.int32))
+        strange.append(np.flatnonzero((cast == _NO_CLASS).any(axis=1) & ~without) + first)
+        parts.append(np.stack(every, axis=1).astype(np.int32))
         first += len(block)
     # all blocks first: one message names the faulty rows of the whole table
     faults = {"a missing vote (nan)": missing, "a vote that is no declared class": strange}
     return _joined_counts(parts, "votes", faults), n_teachers or 0
 
 
-class _VotePlaces:
-    """Say which class one cell votes for, whatever the cells beside it are and whatever type they
-    gave a column.
-
-    Strings are compared with classes that are strings, without space around them, and read as
-    numbers for classes that are numbers. Numbers are compared with classes that are numbers, and
-    spelled for classes that are strings: 1 and 1.0 as "1".
-    """
-
-    def __init__(self, classes: Sequence[Any]) -> None:
-        self._are_texts = isinstance(classes[0], str)
-        self._places = {value: place for place, value in enumerate(classes)}
-        self._of_text: dict[str, int] = {}
-
-    def __call__(self, cell: Any) -> int:
-        """Return the place of the class, or a negative number for a missing vote and for one
-        that is no class."""
-        if isinstance(cell, str):
-            known = self._of_text.get(cell)
-            if known is None:
-                known = self._of_text[cell] = self._place_of_text(cell)
-            return known
-        if (
-            cell is None
-            or type(cell).__name__ in _MISSING_TYPES
-            or (isinstance(cell, float) and cell != cell)
-        ):
-            return _MISSING_VOTE
-        if not isinstance(cell, Number):
-            return _NO_CLASS
-        return self._place_of(_spelled_number(cell) if self._are_texts else cell)
-
-    def _place_of_text(self, text: str) -> int:
-        if self._are_texts:
-            place = self._places.get(text, self._places.get(text.strip(), _NO_CLASS))
-            return _MISSING_VOTE if place == _NO_CLASS and not text.strip() else place
-        if text.strip().lower() in _MISSING_WORDS:
-            return _MISSING_VOTE
-        return self._place_of(_number_in(text))
-
-    def _place_of(self, value: Any) -> int:
-        try:
-            return self._places.get(value, _NO_CLASS)
-        except TypeError:  # a signalling nan of a decimal has no hash
-            return _NO_CLASS
-
-
-def _spelled_number(number: Any) -> str:
-    whole = isinstance(number, float | np.floating) and float(number).is_integer()
-    return str(int(number) if whole else number)[:_LONGEST_SPELLED]
-
-
-def _number_in(text: str) -> int | float | None:
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return None
-
-
-def _as_numbers(block: npt.NDArray[Any]) -> FloatArray:
-    """Return cells as floating point, nan where one is missing or no number."""
-    return np.array(
-        [list(map(_float_or_nan, row)) for row in block.tolist()], dtype=np.float64
-    ).reshape(block.shape)
-
-
-def _float_or_nan(cell: Any) -> float:
-    try:
-        return float(cell)
-    except (TypeError, ValueError, OverflowError):  # whatever a cell may be
-        return math.nan
+def _by_cell(read: Callable[["pd.Series[Any]"], Any], block: Block) -> Any:
+    """Return what is read of every cell, in the shape of the block."""
+    if isinstance(block, pd.DataFrame):
+        return np.column_stack([read(block[name]) for name in block.columns])
+    cells = block if block.dtype.kind in "biuf" else block.astype(object)
+    return read(pd.Series(cells.ravel(), dtype=cells.dtype)).reshape(block.shape)
 
 
 def check_counts(
-    blocks: Iterable[npt.NDArray[Any]], n_classes: int | None = None, n_teachers: int | None = None
+    blocks: Iterable[Block], n_classes: int | None = None, n_teachers: int | None = None
 ) -> tuple[CountArray, int]:
     """Check counts of votes: whole, not negative, every row with the same sum, the number of
     teachers.
 
     Parameters
     ----------
-    blocks : iterable of arrays of shape (rows, C)
+    blocks : iterable of arrays or frames of shape (rows, C)
         Votes per class; integers of any numeric type.
     n_classes : int, optional
         What the number of columns must be.
@@ -261,16 +171,11 @@ def check_counts(
     broken, unlike, parts, first = list[IntArray](), list[IntArray](), list[CountArray](), 0
     for block in blocks:
         n_classes = _checked_width(block, "counts", n_classes)
-        if block.dtype.kind == "O":
-            block = _as_numbers(block)
-        if block.dtype.kind not in "iuf":
-            raise DataError(
-                Parameter("counts"), f" have the type {block.dtype}; they must be integers."
-            )
-        fits = (block >= 0) & (block <= _MOST_TEACHERS) & (np.floor(block) == block)
+        numbers = _by_cell(numbers_of, block)
+        fits = (numbers >= 0) & (numbers <= _MOST_TEACHERS) & (np.floor(numbers) == numbers)
         odd = ~fits.all(axis=1)
         # broken cells are reported, and must not overflow or count before that
-        counts = np.where(odd[:, None], 0, block).astype(np.int32)
+        counts = np.where(odd[:, None], 0, numbers).astype(np.int32)
         sums = counts.sum(axis=1, dtype=np.int64)
         # the first row sets the number of teachers, which all others must have
         if n_teachers is None and not odd[0]:
@@ -289,11 +194,7 @@ def check_counts(
     return joined, n_teachers
 
 
-def _checked_width(block: npt.NDArray[Any], table: str, expected: int | None) -> int:
-    if block.ndim != 2:
-        raise DataError(
-            f"{table} have {block.ndim} dimensions; give one row per query and two dimensions."
-        )
+def _checked_width(block: Block, table: str, expected: int | None) -> int:
     width = int(block.shape[1])
     if width == 0 or (expected is not None and width != expected):
         wanted = "at least 1" if expected is None else str(expected)
@@ -301,26 +202,18 @@ def _checked_width(block: npt.NDArray[Any], table: str, expected: int | None) ->
     return width
 
 
-def _refuse_kind(block: npt.NDArray[Any], classes: Sequence[Any]) -> None:
-    kind = block.dtype.kind
-    if kind == "O":
-        return
-    is_text = isinstance(classes[0], str)
-    if (kind in "UT") != is_text or kind not in "biufUT":
-        what = "text" if is_text else "numbers"
-        raise DataError(
-            Parameter("votes"),
-            f" have the type {block.dtype} while classes are {what}; declare classes of the"
-            " votes' type.",
-        )
-
-
 def _joined_counts(
     parts: list[CountArray], table: str, faults: dict[str, list[IntArray]]
 ) -> CountArray:
     if not parts:
         raise DataError(f"{table} have no rows; there must be at least one query.")
-    _refuse_faults(table, faults)
+    # the first rule that is broken, by how many rows, and where
+    for fault, places in faults.items():
+        rows = np.concatenate(places)
+        if rows.size:
+            raise DataError(
+                f"{table}: {rows.size} rows with {fault} ({name_rows(rows)}, counted from 0)."
+            )
     return np.concatenate(parts)
 
 

@@ -28,7 +28,7 @@ from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
 from secretballot.report.extras import PARTS, MissingExtraError
 from secretballot.report.release.folder import WrittenFiles
-from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
 
 
@@ -272,7 +272,7 @@ def _student_source(
     of_numbers = "bounds" in released.certificate.get("public", {})
     if isinstance(student, str):
         # refuses an unknown name here, before a process is asked
-        (student_of_numbers if of_numbers else student_by_name)(student)
+        student_by_name(student, of_numbers=of_numbers)
         source: StudentSource = NamedStudent(student)
     elif isinstance(released, ReleasedSums) and isinstance(student, list | tuple):
         return GivenStudent(table_student_of(student, released), fitted=True)

@@ -32,7 +32,7 @@ from secretballot.students import (
     fit_student,
     fit_table_student,
 )
-from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
 
 
@@ -112,7 +112,7 @@ def _student_of_table(job: ReleaseJob, table: ReleasedTable, say: Callable[[str]
         case GivenStudent(model, True):
             return table_student_of(model, table)
         case NamedStudent(name):
-            template = (student_of_numbers if of_numbers else student_by_name)(name)
+            template = student_by_name(name, of_numbers=of_numbers)
         case GivenStudent(model, False):
             template = model
         case _:

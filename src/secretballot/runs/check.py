@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from secretballot.data.columns import Column, NumericColumn
+from secretballot.data.columns import Column, MeasuredColumn
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.runs.questions import Watch, cautions_of_ids
 from secretballot.runs.spec import RunSpec
@@ -128,7 +128,7 @@ class TableCheck(RunInputs):
     ) -> CheckedColumn:
         """Return how a column compares with the public one."""
         name, beyond = column.name, None
-        if isinstance(column, NumericColumn) and frame is not None:
+        if isinstance(column, MeasuredColumn) and frame is not None:
             numbers, own = (column.numbers(one[name]) for one in (frame, self.public))
             numbers, own = numbers[np.isfinite(numbers)], own[np.isfinite(own)]
             outside = (numbers < own.min(initial=np.inf)) | (numbers > own.max(initial=-np.inf))

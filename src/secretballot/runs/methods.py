@@ -62,7 +62,7 @@ from secretballot.learners.training.inputs import random_rows
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
 from secretballot.learners.training.targets import Target
-from secretballot.named_learners import regressor_by_name, teacher_by_name
+from secretballot.named_learners import teacher_by_name
 from secretballot.publishing.job import AskedInRounds, ReleasedWeights, StudentSource
 from secretballot.queries import InRounds, rounds_of
 from secretballot.released import ReleasedLabels
@@ -81,7 +81,7 @@ from secretballot.runs.spec import (
     RunSpec,
 )
 from secretballot.runs.tables import RunInputs
-from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.students.names import student_by_name
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
 
@@ -279,8 +279,8 @@ class Pate(VoteMethod):
                     " leave it out.",
                 )
         of_numbers = self.kind == "number"
-        (regressor_by_name if of_numbers else teacher_by_name)(self.teacher)
-        (student_of_numbers if of_numbers else student_by_name)(given.student)
+        teacher_by_name(self.teacher, 0 if of_numbers else 2)
+        student_by_name(given.student, of_numbers=of_numbers)
         stated = self.spec.data.n_records
         if given.n_teachers is not None and stated is not None and given.n_teachers > stated:
             raise ParameterError(

@@ -19,7 +19,7 @@ from secretballot.data.frames import check_columns, class_indices, unit_ids
 from secretballot.data.reading import table_blocks
 from secretballot.data.schema import Schema
 from secretballot.data.sources import Place, source_of
-from secretballot.data.stored import StoredTable, TableWriter, forget_table
+from secretballot.data.stored import StoredTable, TableAbout, TableWriter, forget_table
 from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
 from secretballot.learners.training.private_rows import PrivateRows
@@ -61,7 +61,7 @@ class StoredTableSpec:
 
     Attributes
     ----------
-    place : path, URL or dataset
+    place : path or URL
     schema : Schema
     target : str
     classes : tuple
@@ -179,13 +179,14 @@ def _read_blocks(
     table = None
     if writer is not None:
         # last: what is whole in the vault was read from beginning to end and found to be fit
-        table = writer.finish(
-            identity,
-            entropy_bytes(16).hex(),
+        about = TableAbout(
+            identity=identity,
+            serial=entropy_bytes(16).hex(),
             n_units=n_units,
             columns=columns,
             single=source_of(spec.place, role=ROLE).single,
         )
+        table = writer.finish(about)
     return StoredRecords(table, cells.n_rows, n_units, columns)
 
 
@@ -209,9 +210,9 @@ def store_table(
 
     Parameters
     ----------
-    place : path, URL or pyarrow.dataset.Dataset
-        A CSV or Parquet file, a folder of Parquet files (Hive's partitions too), a URL of either by
-        any file system of pyarrow or fsspec, or a dataset of Parquet files.
+    place : path or URL
+        A CSV or Parquet file, a folder of Parquet files (Hive's partitions too), or a URL of either
+        by any file system of pyarrow or fsspec.
     vault : path
         Secret folder, made with mode 0700 where absent; holds the rows in the clear, in its folder
         "table". The same call finds a table there that is whole and of the same files.

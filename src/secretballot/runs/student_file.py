@@ -15,7 +15,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import OnnxStudent, load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies
-from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.students.names import student_by_name
 from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.students.trial import fitted_to_dummies
 
@@ -157,7 +157,7 @@ def check_converts(
         if classes:
             fitted = fitted_to_dummies(student_by_name(name), X_public, classes)
         else:
-            learner = student_of_numbers(name)
+            learner = student_by_name(name, of_numbers=True)
             fitted = fitted_to_public(learner, some, np.linspace(0.0, 1.0, len(some)), 0)
             fitted = NumberStudent(fitted, (0.0, 1.0))
     except Exception:  # what cannot learn is refused in its own words by the trial of its method

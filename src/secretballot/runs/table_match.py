@@ -12,7 +12,7 @@ import pandas as pd
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells, texts_of
-from secretballot.data.columns import CategoricalColumn, Column, HashedTextColumn, TextColumn
+from secretballot.data.columns import Column, HashedTextColumn, OneHotColumn, TextColumn
 from secretballot.data.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
 from secretballot.data.schema import Encoding, Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -229,7 +229,7 @@ def percent(share: float) -> str:
 
 def _mismatch_words(column: Column, strange: Sequence[str], share: float, source: str) -> str:
     near, what = None, f"are no {column.holds}"
-    if isinstance(column, CategoricalColumn):
+    if isinstance(column, OneHotColumn):
         near = near_categories(strange, column.categories)
         what = f"are none of the {column.holds} of {source}"
     elif isinstance(column, TextColumn):

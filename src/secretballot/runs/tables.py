@@ -17,8 +17,15 @@ from secretballot._naming import name_columns, name_rows
 from secretballot._places import shown_place
 from secretballot._typing import AnyArray, FloatArray, ObjectArray
 from secretballot._validation import shown
-from secretballot.data.cells import LARGEST_NUMBER, coded_texts, texts_of, vectors_of, whole
-from secretballot.data.columns import Column, HashedTextColumn, NumericColumn, VectorColumn
+from secretballot.data.cells import (
+    LARGEST_NUMBER,
+    coded_texts,
+    known_texts,
+    texts_of,
+    vectors_of,
+    whole,
+)
+from secretballot.data.columns import Column, HashedTextColumn, MeasuredColumn, VectorColumn
 from secretballot.data.frames import (
     check_columns,
     check_named,
@@ -26,7 +33,6 @@ from secretballot.data.frames import (
     memory_bytes,
     unit_ids,
 )
-from secretballot.data.inferred import known_texts
 from secretballot.data.reading import (
     GROWTH,
     checked_source,
@@ -457,12 +463,12 @@ def goes_to_disk(place: Path | str, width: int) -> bool:
 
 def _odd_text(column: Column) -> str:
     """Return a cell that a column has no place for."""
-    return "2e30" if isinstance(column, NumericColumn) else "none of the categories"
+    return "2e30" if isinstance(column, MeasuredColumn) else "none of the categories"
 
 
 def _graph_cells(column: Column, cells: "pd.Series[Any]") -> list[Any]:
     """Return cells as the inputs of a student's ONNX graph: numbers, vectors or texts."""
-    if isinstance(column, NumericColumn):
+    if isinstance(column, MeasuredColumn):
         numbers = column.numbers(cells).tolist()
         # a number too large for the encoding is one for the graph to refuse by itself
         return [*numbers[:-1], 2 * LARGEST_NUMBER]

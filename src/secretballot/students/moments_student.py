@@ -25,13 +25,25 @@ from secretballot.bases.integer_model import (
 from secretballot.exceptions import DataError
 
 
+# scikit-learn ships no types
+class ReleasedStudent(BaseEstimator):  # type: ignore[misc]
+    """What students of released values have in common: they are fitted from the start, and learn
+    nothing further."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Return the student as it is: what it knows was released."""
+        return self
+
+
 def _has_classes(student: Any) -> bool:
     return student.bounds is None
 
 
-# scikit-learn ships no types
 @dataclass(eq=False, repr=False)
-class MomentsStudent(BaseEstimator):  # type: ignore[misc]
+class MomentsStudent(ReleasedStudent):
     """Predict by released weights in a basis that public points have fixed.
 
     Made by `RecordMomentsClassifier` and `RecordMomentsRegressor`; it is fitted from the start, and
@@ -74,13 +86,6 @@ class MomentsStudent(BaseEstimator):  # type: ignore[misc]
     labels: Sequence[str] | None = None
     bounds: tuple[float, float] | None = None
     before: Smoothed | None = None
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Return the student as it is: what it knows was released."""
-        return self
 
     @property
     def n_features_in_(self) -> int:

@@ -302,12 +302,28 @@ def shares_of(
     DataError
         If the counts are not one for each point, or not finite.
     """
+    counts = checked_counts(noisy_counts, n_rows)
+    if counts.ndim == 1:
+        return counts[:, None] / n_teachers, noise
+    if counts.shape[1] == 2:
+        # both columns tell of the same vote under independent noise: their mean has half the
+        # variance
+        second = (counts[:, 1] - counts[:, 0]) / n_teachers
+        return (second[:, None] + 1.0) / 2, noise / math.sqrt(2)
+    return counts / n_teachers, noise
+
+
+def checked_counts(noisy_counts: ArrayLike, n_rows: int) -> FloatArray:
+    """Return finite counts of shape (n_rows,) or (n_rows, n_classes).
+
+    Raises
+    ------
+    DataError
+        If the counts are not one for each point, or not finite.
+    """
     counts = np.asarray(noisy_counts, dtype=np.float64)
-    if (
-        counts.ndim not in (1, 2)
-        or len(counts) != n_rows
-        or (counts.ndim == 2 and counts.shape[1] < 2)
-    ):
+    one = counts.shape == (n_rows,)
+    if not one and not (counts.ndim == 2 and len(counts) == n_rows and counts.shape[1] >= 2):
         raise DataError(
             Parameter("noisy_counts"),
             f" has shape {counts.shape} for {n_rows} points; give one count for each point, or"
@@ -317,14 +333,7 @@ def shares_of(
         raise DataError(
             "noisy_counts holds a value that is not finite; give the counts as they were released."
         )
-    if counts.ndim == 1:
-        return counts[:, None] / n_teachers, noise
-    if counts.shape[1] == 2:
-        # both columns tell of the same vote under independent noise: their mean has half the
-        # variance
-        second = (counts[:, 1] - counts[:, 0]) / n_teachers
-        return (second[:, None] + 1.0) / 2, noise / math.sqrt(2)
-    return counts / n_teachers, noise
+    return counts
 
 
 def class_array(classes: Sequence[Any] | NDArray[Any] | None, n_classes: int) -> NDArray[Any]:

@@ -48,22 +48,19 @@ class NumberedClassesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def __init__(self, classifier: Any) -> None:
         self.classifier = classifier
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit a clone of the learner to the numbers of the classes.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_points, n_features)
         y : array of shape (n_points,)
-        sample_weight : array of shape (n_points,), optional
-            Passed on where it is given.
         """
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
-        more = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.classifier_ = clone(self.classifier).fit(X, numbers.astype(np.int64), **more)
+        self.classifier_ = clone(self.classifier).fit(X, numbers.astype(np.int64))
         for name in ("n_features_in_", "feature_names_in_"):
             known = getattr(self.classifier_, name, None)
             if known is not None:

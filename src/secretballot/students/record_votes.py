@@ -18,7 +18,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_positive
 from secretballot.bases import TableBasis
 from secretballot.exceptions import DataError
-from secretballot.students.noisy_counts import class_array
+from secretballot.students.noisy_counts import checked_counts, class_array
 
 # Prior variance of the intercepts, in squared nats; rare classes need it wide.
 _INTERCEPT_VARIANCE = 25.0
@@ -119,18 +119,9 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If a parameter is out of its range.
         """
         noise, signal = check_positive("sigma", sigma), check_positive("signal", self.signal)
-        counts = np.asarray(noisy_counts, dtype=np.float64)
-        n_points = X.shape[0] if hasattr(X, "shape") else len(X)
-        if counts.ndim != 2 or len(counts) != n_points or counts.shape[1] < 2:
-            raise DataError(
-                f"noisy_counts has shape {counts.shape} for {n_points} points; give one count for"
-                " each point and class."
-            )
-        if not np.isfinite(counts).all():
-            raise DataError(
-                "noisy_counts holds a value that is not finite; give the counts as they were"
-                " released."
-            )
+        counts = checked_counts(noisy_counts, X.shape[0] if hasattr(X, "shape") else len(X))
+        if counts.ndim == 1:
+            raise DataError("noisy_counts has one column; give one count for each class.")
         k = check_count("votes_per_record", votes_per_record)
         self.classes_ = class_array(classes, counts.shape[1])
         self.basis_ = fitted_basis(self.basis, X if pool is None else pool)

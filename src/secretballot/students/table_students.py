@@ -3,11 +3,11 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,25 +19,12 @@ from secretballot._validation import shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedSums, ReleasedTable, labels_of_table
 from secretballot.students.fitting import default_student, fit_student
-from secretballot.students.moments_student import MomentsStudent
-
-
-# scikit-learn ships no types
-class TableStudent(BaseEstimator):  # type: ignore[misc]
-    """What students of tables have in common: they are fitted from the start, and learn nothing
-    further."""
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Return the student as it is: what it knows was released."""
-        return self
+from secretballot.students.moments_student import ReleasedStudent
 
 
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False)
-class NumberStudent(RegressorMixin, TableStudent):  # type: ignore[misc]
+class NumberStudent(RegressorMixin, ReleasedStudent):  # type: ignore[misc]
     """Predict a number by a fitted regressor, cut to public bounds.
 
     Parameters
@@ -76,7 +63,7 @@ class NumberStudent(RegressorMixin, TableStudent):  # type: ignore[misc]
 
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False)
-class LabelsStudent(ClassifierMixin, TableStudent):  # type: ignore[misc]
+class LabelsStudent(ClassifierMixin, ReleasedStudent):  # type: ignore[misc]
     """Predict several labels by a fitted classifier for each of them.
 
     Parameters
@@ -208,7 +195,7 @@ def table_student_of(student: Any, table: ReleasedSums) -> Any:
     ParameterError
         If it is no student of this table.
     """
-    if isinstance(student, TableStudent | MomentsStudent):
+    if isinstance(student, ReleasedStudent):
         return student
     terms = table.certificate["public"]
     if "bounds" in terms and hasattr(student, "predict"):

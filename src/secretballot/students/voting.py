@@ -12,9 +12,9 @@ from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from secretballot._typing import BoolArray, FloatArray
+from secretballot._typing import FloatArray
 from secretballot._validation import check_count
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 # in the sentence by which AdaBoost refuses its first hypothesis
 _WORSE_THAN_A_GUESS = "worse than random"
@@ -74,16 +74,13 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _: KW_ONLY
     random_state: Any = None
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the vote.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_points, n_features)
         y : array of shape (n_points,)
-        sample_weight : array of shape (n_points,), optional
-            At least 0, such as the confidence in each released label; points of weight 0 are left
-            out.
 
         Returns
         -------
@@ -93,21 +90,17 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ------
         ParameterError
             If the base learner takes no weights, or `n_rounds` is no integer of at least 1.
-        DataError
-            If a weight is negative or not finite, or all are 0.
         """
         rounds = check_count("n_rounds", self.n_rounds)
         base = self._checked_base()
         points, labels = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(labels)
-        kept, weights = _kept_weights(sample_weight, points)
         self.classes_ = np.unique(labels)
-        points, labels = points[kept], labels[kept]
-        if len(np.unique(labels)) == 1:
+        if len(self.classes_) == 1:
             # many learners refuse a single class, and there is nothing to boost
             stump = DecisionTreeClassifier(max_depth=1)
             return self._with_hypotheses([stump.fit(points, labels)], np.ones(1))
-        return self._fit_boosted(base, rounds, points, labels, weights)
+        return self._fit_boosted(base, rounds, points, labels)
 
     def _checked_base(self) -> Any:
         base = DecisionTreeClassifier(max_depth=1) if self.base is None else self.base
@@ -124,14 +117,12 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return base
 
-    def _fit_boosted(
-        self, base: Any, rounds: int, X: Any, y: NDArray[Any], weights: FloatArray
-    ) -> Self:
+    def _fit_boosted(self, base: Any, rounds: int, X: Any, y: NDArray[Any]) -> Self:
         # AdaBoost raises where its first hypothesis is no better than a guess; that one alone is
         # then the vote, since a release is paid for and must yield a student.
         boosted = AdaBoostClassifier(base, n_estimators=rounds, random_state=self.random_state)
         try:
-            boosted.fit(X, y, sample_weight=weights)
+            boosted.fit(X, y)
         except ValueError as error:
             if _WORSE_THAN_A_GUESS not in str(error):
                 raise
@@ -140,7 +131,7 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 alone.set_params(
                     random_state=check_random_state(self.random_state).randint(2**31 - 1)
                 )
-            return self._with_hypotheses([alone.fit(X, y, sample_weight=weights)], np.ones(1))
+            return self._with_hypotheses([alone.fit(X, y)], np.ones(1))
         hypotheses, n_fitted = list(boosted.estimators_), len(boosted.estimators_)
         if boosted.estimator_errors_[n_fitted - 1] <= 0:
             # every weight is positive, so it is right everywhere; beside it, earlier rounds could
@@ -154,9 +145,11 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.hypotheses_, self.weights_ = hypotheses, weights
         return self
 
-    def vote_shares(self, X: ArrayLike) -> FloatArray:
-        """Return the share of the vote for each class, shape (n_points, n_classes): weights that
-        sum to 1."""
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the share of the vote for each class, shape (n_points, n_classes).
+
+        How clear the vote is, which is not the chance of the class.
+        """
         check_is_fitted(self)
         points = validate_data(self, X, accept_sparse="csr", reset=False)
         shares = np.zeros((points.shape[0], len(self.classes_)))
@@ -166,45 +159,12 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             shares[rows, np.searchsorted(self.classes_, hypothesis.predict(points))] += weight
         return shares
 
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the share of the vote for each class, shape (n_points, n_classes).
-
-        How clear the vote is, which is not the chance of the class.
-        """
-        return self.vote_shares(X)
-
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the class with the largest share of the vote, the first on a tie, shape (n,)."""
-        winners = self.vote_shares(X).argmax(axis=1)
+        winners = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[winners])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.base is None or get_tags(self.base).input_tags.sparse
         return tags
-
-
-def _kept_weights(sample_weight: ArrayLike | None, points: Any) -> tuple[BoolArray, FloatArray]:
-    """Return which points count, and the weights of those."""
-    # nan is neither finite nor at least 0, so it is refused with the negative ones.
-    n_points = points.shape[0]
-    if sample_weight is None:
-        return np.ones(n_points, dtype=bool), np.ones(n_points)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_points,):
-        raise DataError(
-            Parameter("sample_weight"),
-            f" has shape {weights.shape} for {n_points} points; give one weight for each.",
-        )
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise DataError(
-            Parameter("sample_weight"),
-            " has a value that is negative or not finite; give weights of at least 0.",
-        )
-    kept = weights > 0
-    if not kept.any():
-        raise DataError(
-            Parameter("sample_weight"),
-            " is zero for every point; give some of them a positive weight.",
-        )
-    return kept, weights[kept]

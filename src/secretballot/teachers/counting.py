@@ -2,7 +2,7 @@
 together in their stacks, the others one by one."""
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
@@ -107,8 +107,7 @@ def counted_votes(
     poll: Poll,
     *,
     workers: Workers | None = None,
-    cast: Callable[[int], None] = lambda votes: None,
-    kept: dict[Hashable, list[LinearStack]] | None = None,
+    kept: dict[int, list[LinearStack]] | None = None,
 ) -> CountArray:
     """Return the counts of some teachers' votes on all rows of a table.
 
@@ -120,10 +119,9 @@ def counted_votes(
     workers : Workers, optional
         Of those that are asked one by one the first are asked here and timed; the others there, if
         that repays sending them.
-    cast : callable, optional
-        Called with the number of votes that were cast since it was called last.
     kept : dict, optional
-        Of these teachers and no others: what one table's count leaves for the next.
+        Stacks of these teachers, by the number of columns: what one table's count leaves for the
+        next.
 
     Returns
     -------
@@ -136,26 +134,22 @@ def counted_votes(
     """
     # linear teachers first, then those that vote together; what either leaves is asked one by one
     rest, counts = dict(teachers), poll.no_votes()
-    for stack in LinearStack.gather(rest, poll.X, poll.n_classes, kept):
-        counted = _stack_counts(stack, poll, cast)
+    for stack in LinearStack.gather(rest, poll.X, poll.n_classes, {} if kept is None else kept):
+        counted = _stack_counts(stack, poll)
         if counted is not None:
             counts += counted
             rest = {number: model for number, model in rest.items() if number not in stack.models}
     for slots in _voting_groups(rest, poll.X):
         for rows, block in poll.blocks(max(poll.block_rows, _TOGETHER_CELLS // len(slots))):
-            members = _count_together(slots, block, counts[rows], poll)
-            cast(len(members) * (rows.stop - rows.start))
+            _count_together(slots, block, counts[rows], poll)
         rest = {number: model for number, model in rest.items() if slots.get(number) is None}
-    for done, counted in _counted_apart(rest, poll, workers):
-        counts += counted
-        cast(done * n_rows(poll.X))
-    return counts
+    return sum(_counted_apart(rest, poll, workers), counts)
 
 
 def _counted_apart(
     teachers: dict[int, Any], poll: Poll, workers: Workers | None
-) -> Iterator[tuple[int, CountArray]]:
-    """Yield (teachers counted, their counts), each teacher asked by its own `predict`."""
+) -> Iterator[CountArray]:
+    """Yield the counts of some teachers after others, each asked by its own `predict`."""
     started, numbers = time.monotonic(), list(teachers)
     for done, number in enumerate(numbers):
         if workers is not None and pay_processes(started, done, len(numbers)):
@@ -163,31 +157,24 @@ def _counted_apart(
             # one group for each worker, so that the points are sent once to each
             dealt = [rest[first :: workers.n_slots] for first in range(workers.n_slots)]
             tasks = (({n: teachers[n] for n in group},) for group in dealt if group)
-            with closing(workers.results(_count_group, tasks, poll)) as finished:
+            with closing(workers.results(count_ballots, tasks, poll)) as finished:
                 yield from finished
             return
-        yield 1, count_ballots({number: teachers[number]}, poll)
+        yield count_ballots({number: teachers[number]}, poll)
 
 
-def _count_group(teachers: dict[int, Any], poll: Poll) -> tuple[int, CountArray]:
-    return len(teachers), count_ballots(teachers, poll)
-
-
-def _stack_counts(stack: LinearStack, poll: Poll, cast: Callable[[int], None]) -> CountArray | None:
+def _stack_counts(stack: LinearStack, poll: Poll) -> CountArray | None:
     """Return the votes of linear teachers, or None if one of them fails and all must be asked one
     by one."""
     counts = poll.no_votes()
 
-    def count(rows: slice, block: Any) -> bool:
+    def count() -> CountArray:
         with isolated(seed_of(poll.random_state), poll.settings):
-            stack.count(block, counts[rows])
-        return True
+            for rows, block in poll.blocks():
+                stack.count(block, counts[rows])
+        return counts
 
-    for rows, block in poll.blocks():
-        if not result_of(partial(count, rows, block)):
-            return None
-        cast((rows.stop - rows.start) * len(stack.models))
-    return counts
+    return result_of(count)
 
 
 def _voting_groups(teachers: Mapping[int, Any], table: Any) -> list[dict[int, Any]]:
@@ -207,10 +194,8 @@ def _voting_groups(teachers: Mapping[int, Any], table: Any) -> list[dict[int, An
     return [{number: able.get(number) for number in range(at, at + n_slots)} for at in firsts]
 
 
-def _count_together(
-    slots: Mapping[int, Any], block: Any, counts: CountArray, poll: Poll
-) -> Sequence[int]:
-    """Add a group's votes on one block to `counts`, of shape (n_rows, n_classes); return who voted.
+def _count_together(slots: Mapping[int, Any], block: Any, counts: CountArray, poll: Poll) -> None:
+    """Add a group's votes on one block to `counts`, of shape (n_rows, n_classes).
 
     A teacher that cannot vote on a block votes its fixed class there.
     """
@@ -231,4 +216,3 @@ def _count_together(
         answer = answers[number]
         votes = None if answer is None else result_once_seeded(partial(votes_of, number))
         _add_votes(counts, number, votes)
-    return members

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,9 +12,8 @@ import joblib
 import numpy as np
 import sklearn
 
-from secretballot._naming import name_rows
 from secretballot._typing import Classifier, CountArray, IntArray
-from secretballot._validation import check_count, name_part
+from secretballot._validation import check_count
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
 from secretballot.data.tally import check_classes
@@ -31,7 +30,7 @@ from secretballot.teachers.training import Recipe, Shards, ShardSource, trained
 Progress = Callable[[int, int], None]
 
 # Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.
-_BLOCK_CELLS = 2**21
+_BLOCK_CELLS, _LEAST_ROWS = 2**21, 256
 _BY_RECORD = Guarantee(unit="record", relation="add-remove")
 
 
@@ -86,7 +85,7 @@ class TeacherEnsemble:
         self._workers = workers
         # a session asks the same teachers point by point, and folding their weights takes longer
         # than a vote; a teacher is never fitted again
-        self._stacks: dict[Hashable, list[LinearStack]] = {}
+        self._stacks: dict[int, list[LinearStack]] = {}
 
     @classmethod
     def fit(
@@ -131,19 +130,15 @@ class TeacherEnsemble:
         ParameterError
             If a setting is out of range.
         DataError
-            If lengths differ, a label or shard number is out of range (rows are named, never
-            values), or the vault cannot be used.
+            If the vault cannot be used.
         ResourceError
             If memory, files or processes ran out: that is no shard's failure, and no vote is made
             of it.
         """
-        # before anything is trained, so that a fault names rows of the whole table
         table = as_table(X)
         check_count("n_teachers", n_teachers)
         check_count("n_classes", n_classes, minimum=2)
-        labels = _checked_indices(y_index, "y_index", n_rows(table), n_classes)
-        numbers = _checked_indices(shards, "shards", n_rows(table), n_teachers)
-        parts = Shards(table, labels, numbers, n_teachers, sparse=sparse)
+        parts = Shards(table, np.asarray(y_index), np.asarray(shards), n_teachers, sparse=sparse)
         return cls.of_shards(teacher, parts, n_classes=n_classes, sparse=sparse, **training)
 
     @classmethod
@@ -230,19 +225,16 @@ class TeacherEnsemble:
             n_classes,
             random_state,
             sparse=sparse,
-            workers=None if workers is None or workers.here else workers,
+            workers=workers,
         )
 
     def vote_counts(
         self,
         X_public: Any,
         *,
-        block_rows: int | None = None,
-        n_jobs: int | None = None,
         classes: object = None,
         guarantee: Guarantee = _BY_RECORD,
         sample: Sample | None = None,
-        progress: Progress | None = None,
     ) -> Votes:
         """Let every teacher vote on every public point.
 
@@ -250,31 +242,22 @@ class TeacherEnsemble:
         ----------
         X_public : table of shape (n_queries, n_features)
             Public points with the columns that the teachers were trained on.
-        block_rows : int, optional
-            Rows given to a teacher at once; by default so many that a block's votes take 16 MiB.
-        n_jobs : int, optional
-            Worker processes for teachers that are not linear; None follows
-            `joblib.parallel_config`, else one.
         classes : list, optional
             The class values behind the indices; 0 to n_classes - 1 where none are given.
         guarantee : Guarantee, optional
             What the shards were made for; by record under add-remove by default.
         sample : Sample, optional
             The secret sample that the teachers learned from.
-        progress : callable, optional
-            Called with (votes cast, votes in all).
 
         Raises
         ------
-        ParameterError
-            If a setting is out of range.
         DataError
             If `X_public` has no rows.
         ResourceError
             If memory, files or processes ran out.
         """
-        counts = self._counted_votes(X_public, block_rows, n_jobs, progress)
         values = check_classes(range(self.n_classes) if classes is None else classes)
+        counts = self._counted_votes(X_public)
         return Votes.of_teachers(counts, guarantee, classes=values, sample=sample)
 
     def margins(self, X_public: Any) -> IntArray:
@@ -296,43 +279,25 @@ class TeacherEnsemble:
         Sensitivity : private, and not releasable: see `margins.vote_margins`. For the curator, and
             the vault.
         """
-        return vote_margins(self._counted_votes(X_public, None, None, None))
+        return vote_margins(self._counted_votes(X_public))
 
-    def _counted_votes(
-        self, X_public: Any, block_rows: int | None, n_jobs: int | None, progress: Progress | None
-    ) -> CountArray:
+    def _counted_votes(self, X_public: Any) -> CountArray:
         table = as_table(X_public, "X_public")
-        n_votes, done = n_rows(table) * self.n_teachers, 0
-        if n_votes == 0:
+        if not n_rows(table):
             raise DataError(
                 Parameter("X_public"), " has no rows; give at least one public point to vote on."
             )
-        if block_rows is None:
-            # blocks bound the memory, whatever the number of teachers and classes
-            block_rows = max(256, _BLOCK_CELLS // (self.n_teachers * self.n_classes))
         poll = Poll(
             as_csr(table) if self.sparse else table,
             self.n_classes,
-            check_count("block_rows", block_rows),
+            # blocks bound the memory, whatever the number of teachers and classes
+            max(_LEAST_ROWS, _BLOCK_CELLS // (self.n_teachers * self.n_classes)),
             self._random_state,
             sklearn.get_config(),
         )
-
-        def cast(votes: int) -> None:
-            nonlocal done
-            # teachers of a stack that failed are asked again
-            done = min(n_votes, done + votes)
-            if progress is not None:
-                progress(done, n_votes)
-
+        teachers = dict(enumerate(self._teachers))
         with one_thread():
-            return counted_votes(
-                dict(enumerate(self._teachers)),
-                poll,
-                workers=self._workers or workers_of(LOCAL, n_jobs),
-                cast=cast,
-                kept=self._stacks,
-            )
+            return counted_votes(teachers, poll, workers=self._workers, kept=self._stacks)
 
     def keep(self, vault: Path, serial: str) -> None:
         """Keep all teachers in the vault under a name of their own, for `kept`.
@@ -380,24 +345,6 @@ class TeacherEnsemble:
         raise TypeError(
             "private teachers refuse to be pickled or copied; give fit a vault to keep them in."
         )
-
-
-def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArray:
-    indices = np.asarray(values)
-    if indices.shape != (length,) or (length and indices.dtype.kind not in "iu"):
-        raise DataError(
-            name_part(name),
-            f" has the type {indices.dtype} and the shape {indices.shape} with {length} records in"
-            f" X; give one integer from 0 to {bound - 1} per record.",
-        )
-    # written so that nothing but a number in range passes; rows are named, values are private
-    bad = np.flatnonzero(~((indices >= 0) & (indices < bound)))
-    if bad.size:
-        raise DataError(
-            name_part(name),
-            f" is out of the range 0 to {bound - 1} in {name_rows(bad)}, counted from 0.",
-        )
-    return indices.astype(np.int64)
 
 
 def _open_store(

@@ -457,37 +457,21 @@ class _ClusterExecutor(Executor):
 
 
 def _dask_workers(engine: Any) -> Workers:
+    problem, n_slots = "", 1
     try:
         import dask
-        import distributed
+
+        client = _dask_client(engine)
+        client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        n_slots = max(1, sum(client.nthreads().values()))
     except ImportError:
-        raise _unreachable(
-            engine, "and Dask is not installed; install secretballot[dask]."
-        ) from None
-    problem, client = "", engine
-    try:
-        if engine == "dask":
-            client = distributed.default_client()
-        elif isinstance(engine, str):
-            scheme, _, place = engine.partition("://")
-            client = distributed.Client(
-                f"{'tls' if 'tls' in scheme else 'tcp'}://{place}",
-                timeout=_CONNECT_SECONDS,
-                set_as_default=False,
-            )
-        if client.asynchronous:
-            problem = "which is asynchronous; give one that is not, or an address."
-        else:
-            client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        problem = "and Dask is not installed; install secretballot[dask]."
     except TimeoutError:
         problem = f"which has no worker after {_CONNECT_SECONDS:g} seconds; start some."
     except Exception as error:
         problem = (
-            "and no client of Dask runs in this program; make one with distributed.Client(ADDRESS),"
-            " or give 'dask://HOST:PORT'."
-            if engine == "dask"
-            else f"where no scheduler of Dask answers ({type(error).__name__}); start it with `dask"
-            " scheduler`, or give another address."
+            f"and no client or scheduler of Dask answers ({type(error).__name__}); start one with"
+            " `dask scheduler`, and name its address or make a distributed.Client(ADDRESS) here."
         )
     if problem:
         raise _unreachable(engine if isinstance(engine, str) else "a client of Dask", problem)
@@ -500,11 +484,24 @@ def _dask_workers(engine: Any) -> Workers:
     executor = _ClusterExecutor(partial(client.submit, pure=False), lambda task: task.cancel())
     return Workers(
         lambda: executor,
-        max(1, sum(client.nthreads().values())),
+        n_slots,
         alive,
         # a shard is as large as it is: no warning of large arguments
         partial(dask.config.set, {"distributed.admin.large-graph-warning-threshold": "1TiB"}),
     )
+
+
+def _dask_client(engine: Any) -> Any:
+    """Return a client of Dask, the one of this process for "dask"."""
+    import distributed
+
+    if not isinstance(engine, str):
+        return engine
+    if engine == "dask":
+        return distributed.default_client()
+    scheme, _, place = engine.partition("://")
+    address = f"{'tls' if 'tls' in scheme else 'tcp'}://{place}"
+    return distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
 
 
 def _ray_workers(engine: str) -> Workers:

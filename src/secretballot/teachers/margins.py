@@ -22,6 +22,7 @@ from secretballot.exceptions import DataError, Parameter
 # Points of the tail below which no exponent is given: its relative error is about one over the root
 # of them.
 LEAST_TAIL = 20
+_FOLDS = 5
 # |r - 1/2| that sums of a few rounded chances leave where r is 1/2.
 _ROUNDING = 2.5e-16
 
@@ -38,11 +39,6 @@ def vote_margins(counts: npt.ArrayLike) -> IntArray:
     counts : array of shape (m, C), int
         Votes per query and class.
 
-    Raises
-    ------
-    DataError
-        If they are no counts; no value is named.
-
     Privacy
     -------
     Sensitivity : one unit moves one vote, hence every margin by up to 2; and a mean, a share or a
@@ -54,17 +50,7 @@ def vote_margins(counts: npt.ArrayLike) -> IntArray:
     >>> vote_margins([[40, 10], [26, 24]]).tolist()
     [30, 2]
     """
-    table = np.asarray(counts)
-    if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] < 2 or table.dtype.kind not in "iu":
-        raise DataError(
-            Parameter("counts"),
-            " must be integers, one row for each query and one column for each of the classes.",
-        )
-    if (table < 0).any() or not (table.sum(axis=1) > 0).all():
-        raise DataError(
-            Parameter("counts"), " must be at least 0, with at least one vote in every row."
-        )
-    ranked = np.partition(table.astype(np.int64), -2, axis=1)
+    ranked = np.partition(np.asarray(counts, dtype=np.int64), -2, axis=1)
     return np.asarray(ranked[:, -1] - ranked[:, -2])
 
 
@@ -207,11 +193,9 @@ def _least_constant(margins: FloatArray, tau: float, fewest: int) -> float:
     return max(1.0, float(np.max(np.arange(fewest, m + 1) / m / excess**tau)))
 
 
-def estimated_regression(
-    X: Any, y_index: npt.ArrayLike, classifier: Any = None, *, folds: int = 5, random_state: int = 0
-) -> FloatArray:
-    """Estimate r(x) = P(y = 1 | x) at labelled points, each by a calibrated classifier that did not
-    see it.
+def estimated_regression(X: Any, y_index: npt.ArrayLike) -> FloatArray:
+    """Estimate r(x) = P(y = 1 | x) at labelled points, each by a logistic regression, calibrated by
+    Platt's sigmoid, that did not see it.
 
     A smooth classifier crosses 1/2 without a jump, so noise that is bounded away from 1/2 looks
     like tau of about 1/2 in one dimension: what follows about tau is a lower bound rather than an
@@ -223,12 +207,6 @@ def estimated_regression(
         Public points, as rows of an array or frame of numbers.
     y_index : array of shape (m,), int
         0 or 1.
-    classifier : classifier, optional
-        With `predict_proba` or `decision_function`; by default a logistic regression. Calibrated by
-        Platt's sigmoid.
-    folds : int
-        At least 2.
-    random_state : int
 
     Returns
     -------
@@ -237,31 +215,26 @@ def estimated_regression(
     Raises
     ------
     DataError
-        If labels are not 0 and 1, or a class has too few points for the folds.
+        If labels are not 0 and 1, or a class has fewer than ten points.
     """
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-    n_folds, labels = check_count("folds", folds, minimum=2), np.asarray(y_index)
+    labels = np.asarray(y_index)
     if labels.ndim != 1 or labels.dtype.kind not in "iub" or not np.isin(labels, (0, 1)).all():
         raise DataError(
             Parameter("y_index"),
             " must hold the labels 0 and 1; the Tsybakov condition is about two classes.",
         )
-    if np.bincount(labels.astype(np.int64), minlength=2).min() < 2 * n_folds:
+    if np.bincount(labels.astype(np.int64), minlength=2).min() < 2 * _FOLDS:
         raise DataError(
-            f"A class has fewer than {2 * n_folds} labelled points, too few to estimate"
+            f"A class has fewer than {2 * _FOLDS} labelled points, too few to estimate"
             " probabilities from."
         )
-    learner = LogisticRegression(max_iter=1000) if classifier is None else classifier
-    parts = StratifiedKFold(
-        n_folds,
-        shuffle=True,
-        random_state=seed_of(check_count("random_state", random_state, minimum=0)),
-    )
+    parts = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed_of(0))
     # a classifier that saw the point would be surer of it than the truth is
-    calibrated = CalibratedClassifierCV(learner, cv=n_folds)
+    calibrated = CalibratedClassifierCV(LogisticRegression(max_iter=1000), cv=_FOLDS)
     chances = cross_val_predict(
         calibrated, X, labels.astype(np.int64), cv=parts, method="predict_proba"
     )

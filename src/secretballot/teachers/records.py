@@ -71,11 +71,6 @@ def votes_of_records(
         Whether uncovered records are told apart: such a record votes at no public point, and once
         in each of the first `nearest.k` cells of the spare rows.
 
-    Raises
-    ------
-    DataError
-        If coordinates or indices do not fit; no value is named.
-
     Examples
     --------
     >>> from secretballot._nearest_points import NearestPoints
@@ -91,17 +86,10 @@ def votes_of_records(
 
     def cells() -> Iterator[IntArray]:
         for coordinates, index, *more in records:
-            voted = np.asarray(index)
-            if voted.shape != (len(coordinates),) or (
-                len(voted) and not (voted.min() >= 0 and voted.max() < n_classes)
-            ):
-                raise DataError("Records and their class indices do not fit together.")
-            beyond = np.zeros(len(voted), dtype=np.bool_)
+            voted, beyond = np.asarray(index), np.zeros(len(index), dtype=np.bool_)
             if counts_uncovered:
-                covered = np.asarray(more[0] if more else None)
-                if covered.dtype != bool or covered.shape != voted.shape:
-                    raise DataError("It is not said of every record whether it is covered.")
-                beyond = ~covered
+                (covered,) = more
+                beyond = ~np.asarray(covered, dtype=bool)
             named = nearest.of(coordinates) * n_classes + voted[:, None]
             named[beyond] = nearest.n_points * n_classes + np.arange(nearest.k)
             yield named
@@ -176,13 +164,7 @@ def right_units(right: Any, units: Any = None) -> IntArray:
     Sensitivity : 1 for every candidate, whatever the number of a unit's records: a unit counts
         once, if the candidate is right on more than half of its records.
     """
-    table = np.asarray(right)
-    if table.ndim != 2 or table.dtype.kind != "b" or not table.shape[1]:
-        raise DataError(
-            Parameter("right"),
-            f" has shape {table.shape} and dtype {table.dtype}; give true or false,"
-            " (n_records, n_candidates).",
-        )
+    table = np.asarray(right, dtype=bool)
     if units is not None:
         owner = unit_numbers(units, len(table))
         # by the majority of its records, so that a user moves each score by 1 at most

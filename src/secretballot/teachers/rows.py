@@ -5,7 +5,6 @@ A copy, because a learner may write into what it is given, and a teacher that sa
 writing would carry one unit into two votes.
 """
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,45 +35,16 @@ def as_table(X: Any, name: str = "X") -> Any:
         return X.tocsr()
     if isinstance(X, np.ma.MaskedArray):
         raise DataError(name_part(name), " is a masked array; fill or drop what is masked.")
-    table = _table_of_list(X, name) if isinstance(X, list | tuple) else np.asarray(X)
+    # of a list numpy would find one type for all cells, so that one of them changed all others
+    table = np.empty(()) if isinstance(X, list | tuple) else np.asarray(X)
     if table.ndim == 0:
         raise DataError(
             name_part(name),
-            f" has the type {type(X).__name__}; give a table with one row per record.",
+            f" has the type {type(X).__name__}; give an array, a frame or a sparse matrix with one"
+            " row per record.",
         )
     # The width of a text array is the longest text of all rows, which no single shard may know.
     return table.astype(object) if table.dtype.kind in "US" else table
-
-
-def _table_of_list(rows: Any, name: str) -> npt.NDArray[Any]:
-    """Return a list of strings as objects and a list of rows of numbers as doubles, whatever single
-    cells would do.
-
-    Raises
-    ------
-    DataError
-        If it is neither: numpy would find one type for all cells, so that one of them changed all
-        others.
-    """
-    if all(isinstance(text, str) for text in rows):
-        return np.array(rows, dtype=object)
-    table = None
-    # numpy's own sentence may quote a cell, hence no raise inside an except
-    with contextlib.suppress(ValueError, TypeError, OverflowError):
-        table = np.array([[_number_of(cell) for cell in row] for row in rows], dtype=np.float64)
-    if table is None or table.ndim != 2:
-        raise DataError(
-            name_part(name),
-            " is a list of neither strings nor rows of numbers; give an array, a frame or a"
-            " sparse matrix.",
-        )
-    return table
-
-
-def _number_of(cell: Any) -> float:
-    if not isinstance(cell, int | float | np.integer | np.floating | np.bool_):
-        raise TypeError("a cell of a list is a number")
-    return float(cell)
 
 
 def n_rows(table: Matrix) -> int:

@@ -12,14 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from secretballot._json_files import json_fields
 from secretballot.drafts import sweep_drafts
 from secretballot.vault import make_vault, read_secret, write_secret
 
 _FORMAT = "secretballot/teachers"
 _VERSION = 1
 _FLUSH_SECONDS = 2.0
-_HEADER = {"format": str, "version": int, "binding": str, "sha256": str}
 
 
 class TeacherStore:
@@ -77,22 +75,19 @@ class TeacherStore:
 
     def _write_models(self, pickled: dict[int, bytes]) -> None:
         payload = pickle.dumps(pickled)
-        header = {"format": _FORMAT, "version": _VERSION, "binding": self._binding}
-        header["sha256"] = hashlib.sha256(payload).hexdigest()
-        content = json.dumps(header).encode() + b"\n" + payload
+        content = self._header_of(payload) + b"\n" + payload
         write_secret(self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers", content)
+
+    def _header_of(self, payload: bytes) -> bytes:
+        digest = hashlib.sha256(payload).hexdigest()
+        header = {"format": _FORMAT, "version": _VERSION, "binding": self._binding}
+        return json.dumps({**header, "sha256": digest}).encode()
 
     def _read_models(self, path: Path) -> dict[int, Any]:
         try:
             content = read_secret(path, own=True) or b""
             line, _, payload = content.partition(b"\n")
-            expected = {
-                "format": _FORMAT,
-                "version": _VERSION,
-                "binding": self._binding,
-                "sha256": hashlib.sha256(payload).hexdigest(),
-            }
-            if json_fields(line, _HEADER) != expected:
+            if line != self._header_of(payload):
                 return {}
             return {number: pickle.loads(data) for number, data in pickle.loads(payload).items()}
         except Exception:

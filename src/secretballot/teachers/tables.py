@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,19 +12,12 @@ from secretballot.foreign_code import isolated, one_thread, result_once_seeded
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.training import Recipe, rows_by_shard
 
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
 
 
 def label_ballots(
-    teacher: Any,
-    X: Any,
-    Y: IntArray,
-    shards: IntArray,
-    X_public: Any,
-    *,
-    n_teachers: int,
-    random_state: int = 0,
-    progress: Progress | None = None,
+    teacher: Any, X: Any, Y: IntArray, shards: IntArray, X_public: Any, **more: Any
 ) -> Iterator[tuple[BoolArray, FloatArray]]:
     """Yield what each teacher names at the public points, and how sure it is, shapes (n_public,
     n_labels).
@@ -39,9 +32,9 @@ def label_ballots(
     Y : ndarray of 0 and 1, shape (n_records, n_labels)
     shards : ndarray of int64, shape (n_records,)
     X_public : table of shape (n_public, n_features)
-    n_teachers, random_state : int
-    progress : callable, optional
-        Called with (teachers done, teachers in all).
+    **more
+        n_teachers, random_state (0 by default), and progress, called with (teachers done, teachers
+        in all).
 
     Raises
     ------
@@ -52,39 +45,11 @@ def label_ballots(
     -------
     Sensitivity : a ballot follows from the teacher's own shard, its number and public values.
     """
-    recipe, order = Recipe.of(teacher, random_state), rows_by_shard(shards, n_teachers)
-    n_public, n_labels = n_rows(X_public), Y.shape[1]
-    with one_thread():
-        for number, rows in enumerate(order):
-            named = np.zeros((n_public, n_labels), dtype=bool)
-            sure = np.zeros((n_public, n_labels))
-            part, own = take_rows(X, rows), Y[rows]
-            for label in range(n_labels if len(rows) else 0):
-                has = own[:, label]
-                if (has == has[0]).all():
-                    named[:, label], sure[:, label] = bool(has[0]), float(has[0])
-                    continue
-                # of the teacher and the label alone: a ballot depends on no other shard
-                seed = seed_of(random_state, number, 3, label)
-                work = partial(_named_points, recipe, number, part, has, X_public)
-                found = _isolated_result(work, seed, recipe.settings)
-                if found is not None:
-                    named[:, label], sure[:, label] = found
-            if progress is not None:
-                progress(number + 1, n_teachers)
-            yield named, sure
+    return _ballots(_labels_of_shard, teacher, X, Y, shards, X_public, **more)
 
 
 def number_ballots(
-    teacher: Any,
-    X: Any,
-    y: FloatArray,
-    shards: IntArray,
-    X_public: Any,
-    *,
-    n_teachers: int,
-    random_state: int = 0,
-    progress: Progress | None = None,
+    teacher: Any, X: Any, y: FloatArray, shards: IntArray, X_public: Any, **more: Any
 ) -> Iterator[FloatArray]:
     """Yield the numbers that each teacher predicts at the public points, shape (n_public,).
 
@@ -94,32 +59,67 @@ def number_ballots(
     Parameters
     ----------
     teacher : regressor
-    X, shards, X_public, n_teachers, random_state, progress
-        As for `label_ballots`.
+    X, shards, X_public, **more
+        As for `label_ballots`, whose errors these are.
     y : ndarray of float, shape (n_records,)
-
-    Raises
-    ------
-    ResourceError
-        If the machine failed, and not a learner at its shard.
 
     Privacy
     -------
     Sensitivity : as for `label_ballots`.
     """
-    recipe, order = Recipe.of(teacher, random_state), rows_by_shard(shards, n_teachers)
+    return _ballots(_numbers_of_shard, teacher, X, y, shards, X_public, **more)
+
+
+def _ballots(
+    ask: Callable[[Recipe, int, Any, Any, Any], T],
+    teacher: Any,
+    X: Any,
+    y: Any,
+    shards: IntArray,
+    X_public: Any,
+    *,
+    n_teachers: int,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[T]:
+    """Yield what a teacher of every shard answers: by its number, its part and the points."""
+    recipe = Recipe.of(teacher, random_state)
     with one_thread():
-        for number, rows in enumerate(order):
-            known = rows[~np.isnan(y[rows])]
-            found = None
-            if len(known):
-                part, own = take_rows(X, known), y[known]
-                work = partial(_predicted_numbers, recipe, number, part, own, X_public)
-                # the seed is the teacher's own: a ballot depends on no other shard
-                found = _isolated_result(work, seed_of(random_state, number, 3), recipe.settings)
+        for number, rows in enumerate(rows_by_shard(shards, n_teachers)):
+            ballot = ask(recipe, number, take_rows(X, rows), y[rows], X_public)
             if progress is not None:
                 progress(number + 1, n_teachers)
-            yield np.full(n_rows(X_public), np.nan) if found is None else found
+            yield ballot
+
+
+def _labels_of_shard(
+    recipe: Recipe, number: int, X: Any, Y: IntArray, points: Any
+) -> tuple[BoolArray, FloatArray]:
+    named = np.zeros((n_rows(points), Y.shape[1]), dtype=bool)
+    sure = np.zeros(named.shape)
+    for label, has in enumerate(Y.T if len(Y) else ()):
+        if (has == has[0]).all():
+            named[:, label], sure[:, label] = bool(has[0]), float(has[0])
+            continue
+        # of the teacher and the label alone: a ballot depends on no other shard
+        seed = seed_of(recipe.random_state, number, 3, label)
+        work = partial(_named_points, recipe, number, X, has, points)
+        found = _isolated_result(work, seed, recipe.settings)
+        if found is not None:
+            named[:, label], sure[:, label] = found
+    return named, sure
+
+
+def _numbers_of_shard(
+    recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any
+) -> FloatArray:
+    known, found = np.flatnonzero(~np.isnan(y)), None
+    if len(known):
+        work = partial(_predicted_numbers, recipe, number, take_rows(X, known), y[known], points)
+        # the seed is the teacher's own: a ballot depends on no other shard
+        seed = seed_of(recipe.random_state, number, 3)
+        found = _isolated_result(work, seed, recipe.settings)
+    return np.full(n_rows(points), np.nan) if found is None else np.asarray(found)
 
 
 def _isolated_result(work: Callable[[], Any], seed: int, settings: Mapping[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ _MOST_ROWS_TOGETHER = {"cpu": 64, "cuda": 256}
 _STEP = "torch"
 
 
+@dataclass(eq=False, repr=False)
 class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A PyTorch module trained on the rows of one shard; as a teacher, on many shards at once.
 
@@ -84,31 +86,18 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     200
     """
 
-    def __init__(
-        self,
-        module: Callable[[], Any],
-        *,
-        steps: int = 100,
-        batch_size: int = 20,
-        optimizer: str = "adam",
-        learning_rate: float = 0.001,
-        momentum: float = 0.9,
-        weight_decay: float = 0.0,
-        device: str = "auto",
-        shards_at_once: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        # stored as given, which scikit-learn's clone needs; `_checked_recipe` checks
-        self.module = module
-        self.steps = steps
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.device = device
-        self.shards_at_once = shards_at_once
-        self.random_state = random_state
+    # stored as given, which scikit-learn's clone needs; `_checked_recipe` checks
+    module: Callable[[], Any]
+    _: KW_ONLY
+    steps: int = 100
+    batch_size: int = 20
+    optimizer: str = "adam"
+    learning_rate: float = 0.001
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    device: str = "auto"
+    shards_at_once: int | None = None
+    random_state: int | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train the module.

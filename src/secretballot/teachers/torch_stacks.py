@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -100,11 +100,6 @@ class Stack:
     def __init__(self, recipe: Recipe, trained: Tensors, carried: Tensors, module: Any) -> None:
         self._recipe, self._module = recipe, module
         self.trained, self.carried = trained, carried
-        self._moments: list[Tensors] = [
-            {name: value.new_zeros(value.shape) for name, value in trained.items()}
-            for _ in range(2 if recipe.optimizer == "adam" else 1)
-        ]
-        self._steps = 0
 
     @classmethod
     def fresh(cls, recipe: Recipe, seeds: Sequence[int]) -> "Stack":
@@ -156,6 +151,16 @@ class Stack:
         module = recipe.make().to(recipe.device)
         return cls(recipe, {}, _stacked_tensors(tensors, recipe.device), module)
 
+    @cached_property
+    def _optimizer(self) -> Any:
+        """What changes every number by its own slope."""
+        recipe, optim = self._recipe, import_torch().optim
+        rates = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay, "foreach": False}
+        tensors = list(self.trained.values())
+        if recipe.optimizer == "sgd":
+            return optim.SGD(tensors, momentum=recipe.momentum, **rates)
+        return optim.Adam(tensors, **rates)
+
     def __len__(self) -> int:
         return len(next(iter({**self.trained, **self.carried}.values())))
 
@@ -178,18 +183,19 @@ class Stack:
         """
         torch = import_torch()
         self._module.train()
+        slopes = torch.func.grad(self._batch_loss, has_aux=True)
         if len(self) > 1:
-            slopes = torch.func.grad(self._batch_loss, has_aux=True)
             found, carried = torch.func.vmap(slopes, randomness="different")(
                 self.trained, self.carried, X, y
             )
         else:
-            found, carried = (
-                _stacked_tensors([one], None) for one in self._slopes_of_one(X[0], y[0])
-            )
+            own = _first_slot(self.trained), _first_slot(self.carried), X[0], y[0]
+            found, carried = (_stacked_tensors([one], None) for one in slopes(*own))
         # modules may have a mode that no gradient reaches
         self.carried = {name: value.detach() for name, value in carried.items()}
-        self._apply_slopes({name: value.detach() for name, value in found.items()})
+        for name, value in self.trained.items():
+            value.grad = found[name].detach()
+        self._optimizer.step()
 
     def outputs(self, X: Any) -> Any:
         """Return what every slot says of the same rows, of shape (n_slots, n_rows, n_outputs).
@@ -218,39 +224,6 @@ class Stack:
         if told.ndim != 2:
             raise ValueError(f"the module's output has {told.ndim} axes where it must have 2")
         return torch.nn.functional.cross_entropy(told, y), after
-
-    def _slopes_of_one(self, X: Any, y: Any) -> tuple[Tensors, Tensors]:
-        torch = import_torch()
-        trained = {
-            name: value.clone().requires_grad_()
-            for name, value in _first_slot(self.trained).items()
-        }
-        loss, carried = self._batch_loss(trained, _first_slot(self.carried), X, y)
-        found = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
-        slopes = {
-            name: torch.zeros_like(trained[name]) if one is None else one
-            for name, one in zip(trained, found, strict=True)
-        }
-        return slopes, {name: value.detach() for name, value in carried.items()}
-
-    def _apply_slopes(self, slopes: Tensors) -> None:
-        """Change every number by its own slope, as torch's SGD and Adam do."""
-        recipe, rate = self._recipe, self._recipe.learning_rate
-        self._steps += 1
-        for name, value in self.trained.items():
-            slope, first = slopes[name], self._moments[0][name]
-            if recipe.weight_decay:
-                slope = slope.add(value, alpha=recipe.weight_decay)
-            if recipe.optimizer == "sgd":
-                first.mul_(recipe.momentum).add_(slope)
-                value.add_(first, alpha=-rate)
-                continue
-            second = self._moments[1][name]
-            first.mul_(0.9).add_(slope, alpha=0.1)
-            second.mul_(0.999).addcmul_(slope, slope, value=0.001)
-            # both means begin at 0, which the divisions by their weights put right
-            spread = second.div(1 - 0.999**self._steps).sqrt_().add_(1e-8)
-            value.addcdiv_(first, spread, value=-rate / (1 - 0.9**self._steps))
 
 
 @contextmanager

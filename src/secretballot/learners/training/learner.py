@@ -28,7 +28,7 @@ from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.targets import Target, labels_at
 from secretballot.released import ReleasedLabels
-from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.students.names import student_by_name
 from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
@@ -461,7 +461,7 @@ class NumberLearner(RegressorMixin, Learner):  # type: ignore[misc]
     _takes = frozenset({"bounds"})
 
     def _student_named(self, name: str) -> Any:
-        return student_of_numbers(name)
+        return student_by_name(name, of_numbers=True)
 
 
 def refuse_beside(name: str, settings: Any, *others: str) -> None:

@@ -21,7 +21,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns, unfit_values
-from secretballot.named_learners import refused_setting, regressor_by_name, teacher_by_name
+from secretballot.named_learners import refused_setting, teacher_by_name
 from secretballot.students import NumberedClassesClassifier
 from secretballot.teachers.rows import as_csr, n_rows, take_rows
 
@@ -68,9 +68,7 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
 def named_teacher(teacher: Any, n_classes: int) -> Any:
     """Return the unfitted learner that a name stands for; others as they are. Of 0 classes it is
     one of numbers."""
-    if not isinstance(teacher, str):
-        return teacher
-    return teacher_by_name(teacher, n_classes) if n_classes else regressor_by_name(teacher)
+    return teacher_by_name(teacher, n_classes) if isinstance(teacher, str) else teacher
 
 
 def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
