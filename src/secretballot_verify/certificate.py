@@ -290,6 +290,7 @@ _SUMMED: dict[str, Any] = {
     "residual_units": a_list(a_count(1, 2**20)),
     "mark_weight": is_count,
     **dict.fromkeys(("marks", "weights"), _IS_LIST),
+    "scales": a_list(a_list(a_count(1, 2**18))),
     "expected_uncovered": a_number(0, 1),
     "n_records": or_none(_AT_LEAST_ONE),
     "basis": lambda value: is_object(value) and is_sentence(value.get("name")),
@@ -612,6 +613,7 @@ def check_moments(document: dict[str, Any]) -> None:
     weights = coordinates - len(marks)
     require(weights > 0 and weights % columns_of(document) == 0, "The coordinates fit no columns.")
     check_lists(public["weights"], stages, weights, "weights")
+    check_lists(public["scales"], stages, weights // columns_of(document), "scales")
     if "start" in public:
         require(not of_labels, "Sums of labels have no stage that could start from something.")
         check_lists([public["start"]["weights"]], 1, weights, "weights of the start")

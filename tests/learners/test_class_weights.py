@@ -12,7 +12,6 @@ from secretballot.bases.integer_model import (
     PROBABILITY_UNIT,
     WEIGHT_UNIT,
     IntegerModel,
-    with_constant,
 )
 from secretballot.bases.rotation import UNIT
 from secretballot.core.types import Guarantee
@@ -85,7 +84,8 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
     """Undone on the certificate, the weights leave the model that meets the released sums."""
     model = fitted(class_weight=given)
     mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
-    pool = with_constant(suited_basis(X_public, None).fit(X_public).integers(X_public))
+    basis = suited_basis(X_public, None).fit(X_public)
+    pool = basis.rows(X_public)
     stages = MomentStages.of_records(
         pool,
         MomentTarget.of_classes([0, 1]),
@@ -94,6 +94,7 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
         n_stages=4,
         n_records=None,
         expected_uncovered=mechanism["expected_uncovered"],
+        levels=basis.levels_,
     )
     sums = [np.array(one) for one in mechanism["values"]]
     plain = stages.after(sums).fit.model

@@ -300,11 +300,12 @@ def test_a_start_is_believed_unless_the_first_sums_clearly_speak_against_it() ->
     fit = stages.after([]).fit
     points, kept = fit.points, []
     for part in (1.0, 0.0, -1.0):
-        target = points.T @ fit.link.predicted(part * fit.weights, stages.pool) / len(points)
-        told = fit._believed_start(target, noise=1e-8, n_records=1e6)
+        said = replace(fit, weights=part * fit.weights).predicted
+        target, each = points.T @ said / len(points), np.ones(points.shape[1])
+        told = fit._believed_start(target, noise=1e-8 * each, n_records=1e6)
         kept.append(float(told.sum() / fit.weights.sum()))
         # where noise drowns the sums they speak against nothing
-        assert (fit._believed_start(target, noise=1e2, n_records=1e6) == fit.weights).all()
+        assert (fit._believed_start(target, noise=1e2 * each, n_records=1e6) == fit.weights).all()
     assert kept[0] == pytest.approx(1.0)
     assert kept[1] <= 0.5
     assert kept[2] == 0.0

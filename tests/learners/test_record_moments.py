@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 import secretballot as sb
 import secretballot_verify as second
 from reference_data import reference
+from secretballot.bases.integer_model import IntegerModel, model_of_stages
 from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.terms import stated
@@ -49,10 +50,13 @@ def test_adult_at_small_epsilon_beats_what_voting_reached() -> None:
 def test_a_released_model_is_a_function_of_the_certificate_and_the_pool() -> None:
     X, y = plane()
     model = fitted(X[:2000], y[:2000], X[2000:])
-    weights = np.array(model.certificate_["public"]["weights"][-1])
+    public = model.certificate_["public"]
     basis = sb.bases.TableBasis().fit(X[2000:])
-    again = sb.MomentsStudent(basis, weights.reshape(-1, 1), [0, 1])
-    assert (again.predict(X) == model.predict(X)).all()
+    stages = [np.array(one).reshape(-1, 1) for one in public["weights"]]
+    terms = public["covered_only"], basis.rows(X[2000:]), basis.levels_
+    made = model_of_stages(IntegerModel, stages, *terms)
+    again = sb.MomentsStudent(basis, made.weights, [0, 1], before=made.before)
+    assert (again.predict_proba(X) == model.predict_proba(X)).all()
     assert model.released_.n_teachers == 0
     assert (model.released_.label_values == model.predict(X[2000:])).all()
 

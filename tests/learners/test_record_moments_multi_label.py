@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 from reference_data import reference
 from secretballot.bases import TableBasis
-from secretballot.bases.integer_model import PROBABILITY_UNIT
+from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerLabels, model_of_stages
 from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.stages import MomentTarget
@@ -99,8 +99,11 @@ def test_the_verifier_confirms_the_certificate_and_finds_forgeries(relation: str
 def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(tmp_path: Path) -> None:
     X, y = halves()
     model = fitted(X[:2000], y[:2000], X[2000:])
-    weights = np.array(model.certificate_["public"]["weights"][-1]).reshape(-1, 2)
-    again = sb.MomentsStudent(TableBasis().fit(X[2000:]), weights, labels=NAMES)
+    public, basis = model.certificate_["public"], TableBasis().fit(X[2000:])
+    stages = [np.array(one).reshape(-1, 2) for one in public["weights"]]
+    terms = public["covered_only"], basis.rows(X[2000:]), basis.levels_
+    made = model_of_stages(IntegerLabels, stages, *terms)
+    again = sb.MomentsStudent(basis, made.weights, labels=NAMES, before=made.before)
     assert (again.predict(X) == model.predict(X)).all()
     assert model.predict(X).shape == model.predict_proba(X).shape == y.shape
     assert (model.predict(X) == (model.predict_proba(X) > 0.5)).all()

@@ -283,6 +283,7 @@ def summed(relation: str = "add-remove", unit: str = "record") -> ReleasedLabels
         "basis_sha256": "2" * 64,
         "weights": [[5, -6, 7], [8, 9, -10]],
         "covered_only": [True, True],
+        "scales": [[4096, 4096, 4096], [1, 5000, 2**18]],
     }
     sums = [[2000 + k for k in range(coordinates)] for _ in range(2)]
     told = describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": sums}
@@ -372,6 +373,7 @@ WORDS = {
 SUMMED = {
     *("released.values.*.*", "public.weights.*.*", "public.residual_units.*"),
     *("public.covered_only.*", "public.expected_uncovered", "public.mark_weight"),
+    "public.scales.*.*",
     *("public.start.weights.*", "public.class_weights.*"),
     *("public.basis.name", "public.basis.n_bins", "public.n_records"),
 }
@@ -561,7 +563,7 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
         ("released.values", 2 * d["released"].get("values", [])),
         *[
             (f"public.{name}", 2 * d["public"].get(name, []))
-            for name in ("weights", "residual_units", "covered_only")
+            for name in ("weights", "residual_units", "covered_only", "scales")
         ],
     ],
     "longer vectors": lambda d: [

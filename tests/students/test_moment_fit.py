@@ -38,7 +38,11 @@ def stage(fit: MomentFit, points: np.ndarray, labels: np.ndarray, sigma: float) 
     sums = exact_sums(points, labels, fit)
     noise = np.random.default_rng(1).normal(0, sigma, sums.shape)
     released = ReleasedMoments(
-        sums + np.rint(noise).astype(np.int64), sigma, RESIDUAL_UNIT, float(len(points))
+        sums + np.rint(noise).astype(np.int64),
+        sigma,
+        RESIDUAL_UNIT,
+        float(len(points)),
+        np.ones(points.shape[1]),
     )
     return fit.after(released)
 
@@ -113,7 +117,7 @@ def test_later_stages_take_a_small_pool_to_the_model_of_the_records() -> None:
         fit = MomentFit.start(pool, classes_link(2))
         for _ in range(n_stages):
             sums = exact_sums(records, labels, fit)
-            fit = fit.after(ReleasedMoments(sums, 1.0, RESIDUAL_UNIT, 20_000.0))
+            fit = fit.after(ReleasedMoments(sums, 1.0, RESIDUAL_UNIT, 20_000.0, np.ones(len(sums))))
         losses = [
             np.mean(np.logaddexp(0, logits) - labels * logits)
             for logits in (phi @ fit.weights[:, 0], phi @ plain.coef_[0])
@@ -137,7 +141,8 @@ def target_stage(
     missed = targets - fit.model.predictions(points) / PROBABILITY_UNIT
     noise = np.random.default_rng(1).normal(0, sigma, (points.shape[1], targets.shape[1]))
     sums = np.rint(points.T @ missed * RESIDUAL_UNIT + noise).astype(np.int64)
-    return fit.after(ReleasedMoments(sums, sigma, RESIDUAL_UNIT, float(len(points))))
+    scales = np.ones(points.shape[1])
+    return fit.after(ReleasedMoments(sums, sigma, RESIDUAL_UNIT, float(len(points)), scales))
 
 
 def targets_of(points: np.ndarray, link: Link) -> tuple[np.ndarray, np.ndarray]:

@@ -40,11 +40,15 @@ class Cells(NamedTuple):
         Integers of the feature for ranks, if the column has one.
     covered : ndarray of bool
         Which cells the pool shows.
+    codes : ndarray of int64
+        What trees compare: the place of a level, or the rank of a number, that of a spike too;
+        below all ranks where it is missing.
     """
 
     places: IntArray
     ranks: IntArray | None
     covered: BoolArray
+    codes: IntArray
 
     def set(self, which: BoolArray, place: int | None) -> None:
         """Give some cells a place apart, or none, and no rank."""
@@ -90,7 +94,7 @@ class LevelColumn:
         def read(cells: "pd.Series[Any]") -> Cells:
             places = self._level_places(cells)
             covered = places >= 0 if self.levels else np.ones(len(cells), dtype=np.bool_)
-            return Cells(places, None, covered)
+            return Cells(places, None, covered, places)
 
         return read
 
@@ -187,8 +191,10 @@ class NumberColumn:
             below = np.empty(len(values), dtype=np.int64)
             below[order] = np.searchsorted(distinct, values[order], side="left")
             number = 2 * below + (distinct[np.minimum(below, len(distinct) - 1)] == values)
-            found = Cells(bins[number], ranks[number], (number > 0) & (number < 2 * len(distinct)))
             absent = np.isnan(values)
+            codes = np.where(absent, -ONE - 1, ranks[number])
+            shown = (number > 0) & (number < 2 * len(distinct))
+            found = Cells(bins[number], ranks[number], shown, codes)
             found.set(absent, missing_place if self.missing else None)
             if self.spike is not None:
                 found.set(values == self.spike, spike_place)

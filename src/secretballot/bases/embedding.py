@@ -110,6 +110,7 @@ class EmbeddedBasis(IntegerBasis):
         self.basis_ = clone(inner).fit(vectors)
         self.n_directions_ = self.basis_.n_directions_
         self.uncovered_share_ = self.basis_.uncovered_share_
+        self.levels_ = self.basis_.levels_
         return self
 
     def integers(self, X: Any) -> IntArray:
@@ -124,6 +125,10 @@ class EmbeddedBasis(IntegerBasis):
             If the machine failed.
         """
         found: IntArray = self.basis_.integers(self._checked_vectors(X))
+        return found
+
+    def rows(self, X: Any) -> IntArray:
+        found: IntArray = self.basis_.rows(self._checked_vectors(X))
         return found
 
     def covered(self, X: Any) -> BoolArray:

@@ -9,8 +9,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.bases.integer_model import with_constant
 from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import Parameter, ParameterError
+
+#: The cells of a basis without any.
+NO_CELLS: BoolArray = np.zeros(0, dtype=np.bool_)
 
 
 # scikit-learn ships no types
@@ -23,10 +27,13 @@ class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Coordinates of a row.
     uncovered_share_ : float
         Share of further points like the public ones that `covered` denies, about.
+    levels_ : ndarray of bool, shape (n_cells,)
+        Which of the cells that trees compare are numbers of levels; a basis may have no cells.
     """
 
     n_directions_: int
     uncovered_share_: float
+    levels_: BoolArray = NO_CELLS
 
     @abstractmethod
     def integers(self, X: Any) -> IntArray:
@@ -37,10 +44,14 @@ class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def covered(self, X: Any) -> BoolArray:
         """Return which rows the public points cover, shape (n_rows,); each row by itself."""
 
+    def rows(self, X: Any) -> IntArray:
+        """Return rows as a `LinearModel` takes them: coordinates, that of the intercept, and the
+        cells that trees compare, int64 of shape (n_rows, n_directions + 1 + n_cells)."""
+        return with_constant(self.integers(X))
+
     def mapped(self, X: Any) -> tuple[IntArray, BoolArray]:
-        """Return what `integers` and `covered` do, in one pass where that is faster; coordinates
-        have the shape (n_rows, n_directions)."""
-        return self.integers(X), self.covered(X)
+        """Return what `rows` and `covered` do, in one pass where that is faster."""
+        return self.rows(X), self.covered(X)
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """Linear models in integers: what they predict of a row does not depend on the rows around it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.bases.exact_products import exact_products
+from secretballot.bases.forest import Forest
 from secretballot.bases.rotation import UNIT
 
 #: Integers for 1.0 in a probability.
@@ -22,7 +24,14 @@ LARGEST_WEIGHT = 2**23
 
 _STEPS = 2**10  # of a logit, in the table of exponentials
 STEP_SHIFT = (UNIT * WEIGHT_UNIT // _STEPS).bit_length() - 1
-_LINE_SHIFT = (UNIT * WEIGHT_UNIT // PROBABILITY_UNIT).bit_length() - 1
+LINE_SHIFT = (UNIT * WEIGHT_UNIT // PROBABILITY_UNIT).bit_length() - 1
+#: Shares in steps of this are looked up; half a step stands for nothing.
+SHARE_SHIFT = (PROBABILITY_UNIT // 2**14).bit_length() - 1
+#: Logarithms of shares, in the units of logits.
+LOGARITHMS = (
+    np.rint(_STEPS * np.log(np.append(0.5, np.arange(1, 2**14 + 1)) / 2**14)).astype(np.int64)
+    << STEP_SHIFT
+)
 #: exp(-t / `_STEPS`) in units of `PROBABILITY_UNIT`; 0 beyond its end.
 EXPONENTIALS = np.append(np.rint(PROBABILITY_UNIT * np.exp(-np.arange(16 * _STEPS) / _STEPS)), 0)
 
@@ -35,68 +44,114 @@ class LinearModel(ABC):
     ----------
     weights : ndarray of int64, shape (n_coordinates, n_columns)
         In units of 1 / `WEIGHT_UNIT`; one column for each number.
+    before : Smoothed, optional
+        Probabilities that the linear functions correct; by default all are alike.
+
+    Notes
+    -----
+    Rows are arrays of int64 of shape (n_rows, n_coordinates + n_cells): coordinates, none beyond
+    `LARGEST_COORDINATE` in size, and behind them the cells that trees compare.
     """
 
     weights: IntArray
+    before: "Smoothed | None" = None
 
     @classmethod
-    def of(cls, weights: FloatArray) -> Self:
+    def of(cls, weights: FloatArray, before: "Smoothed | None" = None) -> Self:
         """Return the nearest model to weights of floating point, shape (n_coordinates,
         n_columns); none is larger than `LARGEST_WEIGHT`."""
         scaled = np.clip(np.rint(weights * WEIGHT_UNIT), -LARGEST_WEIGHT, LARGEST_WEIGHT)
-        return cls(scaled.astype(np.int64))
+        return cls(scaled.astype(np.int64), before)
 
     @abstractmethod
-    def predictions(self, coordinates: IntArray) -> IntArray:
+    def predictions(self, rows: IntArray) -> IntArray:
         """Return what is predicted, in units of 1 / `PROBABILITY_UNIT`, int64 of shape (n_rows,
-        n_columns).
+        n_columns)."""
+
+    def logits_of(self, predicted: IntArray) -> IntArray:
+        """Return the logits of probabilities, in units of 1 / (`UNIT` `WEIGHT_UNIT`), of the same
+        shape: of several classes up to what is the same for all."""
+        logs: IntArray = LOGARITHMS[predicted >> SHARE_SHIFT]
+        if isinstance(self, IntegerModel) and predicted.shape[1] > 1:
+            return logs
+        odds: IntArray = logs - LOGARITHMS[(PROBABILITY_UNIT - predicted) >> SHARE_SHIFT]
+        return odds
+
+    def parts_of(self, rows: IntArray, unit: int) -> IntArray:
+        """Return predictions in units of 1 / `unit`, int64 of shape (n_rows, n_columns)."""
+        predicted = self.predictions(rows)
+        return (predicted * unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT
+
+    def logits(self, rows: IntArray) -> IntArray:
+        """Return the linear functions, int64 of shape (n_rows, n_columns)."""
+        coordinates = rows[:, : len(self.weights)]
+        found = exact_products(coordinates, self.weights, LARGEST_COORDINATE)
+        if self.before is not None:
+            found += self.logits_of(self.before.predictions(rows))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """The mean of what a model predicts, and of trees that predict the model.
+
+    Attributes
+    ----------
+    model : LinearModel
+    forest : Forest
+        Grown on the public points.
+    """
+
+    model: LinearModel
+    forest: Forest
+
+    @classmethod
+    def of(cls, model: LinearModel, pool: IntArray, levels: BoolArray, stage: int) -> "Smoothed":
+        """Return the model of a stage, smoothed by public points.
 
         Parameters
         ----------
-        coordinates : ndarray of int64, shape (n_rows, n_coordinates)
-            None beyond `LARGEST_COORDINATE` in size.
+        model : LinearModel
+        pool : ndarray of int64, shape (n_public, n_coordinates + n_cells)
+        levels : ndarray of bool, shape (n_cells,)
+            Which cells are numbers of levels.
+        stage : int
+            From 1; the public seed of the trees.
         """
+        cells = pool[:, len(model.weights) :]
+        return cls(model, Forest.grown(cells, levels, model.predictions(pool), f"stage {stage}"))
 
-    def parts_of(self, coordinates: IntArray, unit: int) -> IntArray:
-        """Return predictions in units of 1 / `unit`, int64 of shape (n_rows, n_columns)."""
-        predicted = self.predictions(coordinates)
-        return (predicted * unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT
+    def predictions(self, rows: IntArray) -> IntArray:
+        """Return predictions as `LinearModel` does."""
+        smooth = self.forest.predictions(rows[:, len(self.model.weights) :])
+        return (self.model.predictions(rows) + smooth) // 2
 
 
 class IntegerModel(LinearModel):
     """The softmax of linear functions: one column for each class, or one for two classes, whose
     first has logit 0."""
 
-    def predictions(self, coordinates: IntArray) -> IntArray:
+    def predictions(self, rows: IntArray) -> IntArray:
         """Return probabilities as `LinearModel` does: of two classes that of the second alone."""
-        return self.probabilities(coordinates)[:, -self.weights.shape[1] :]
+        return self.probabilities(rows)[:, -self.weights.shape[1] :]
 
-    def probabilities(self, coordinates: IntArray) -> IntArray:
+    def probabilities(self, rows: IntArray) -> IntArray:
         """Return probabilities of all classes, an array of int64 of shape (n_rows, n_classes).
-
-        Parameters
-        ----------
-        coordinates : ndarray of int64, shape (n_rows, n_coordinates)
-            None beyond `LARGEST_COORDINATE` in size.
 
         Notes
         -----
         Sums are of integers and exact; what follows looks at one row alone, in integers and a
         table. So a row's probabilities are the same whatever stands beside it, to the last bit.
         """
-        logits = exact_products(coordinates, self.weights, LARGEST_COORDINATE)
+        logits = self.logits(rows)
         if logits.shape[1] == 1:
             logits = np.hstack([np.zeros_like(logits), logits])
-        below = (logits.max(axis=1, keepdims=True) - logits) >> STEP_SHIFT
-        parts = EXPONENTIALS.astype(np.int64)[np.minimum(below, len(EXPONENTIALS) - 1)]
-        totals = parts.sum(axis=1, keepdims=True)
-        probabilities: IntArray = (parts * PROBABILITY_UNIT + totals // 2) // totals
-        return probabilities
+        return _shares_of(logits)
 
-    def labels(self, coordinates: IntArray) -> IntArray:
+    def labels(self, rows: IntArray) -> IntArray:
         """Return the index of the most probable class of each row, the first of equal ones: int64
-        of shape (n_rows,), for coordinates as in `probabilities`."""
-        logits = exact_products(coordinates, self.weights, LARGEST_COORDINATE)
+        of shape (n_rows,)."""
+        logits = self.logits(rows)
         if logits.shape[1] == 1:
             return (logits[:, 0] > 0).astype(np.int64)
         most: IntArray = logits.argmax(axis=1)
@@ -106,9 +161,9 @@ class IntegerModel(LinearModel):
 class IntegerLine(LinearModel):
     """Linear functions around one half, cut to lie between 0 and 1."""
 
-    def predictions(self, coordinates: IntArray) -> IntArray:
+    def predictions(self, rows: IntArray) -> IntArray:
         """Return predictions as `LinearModel` does, int64 of shape (n_rows, n_columns)."""
-        sums = exact_products(coordinates, self.weights, LARGEST_COORDINATE) >> _LINE_SHIFT
+        sums = self.logits(rows) >> LINE_SHIFT
         cut: IntArray = np.clip(sums + PROBABILITY_UNIT // 2, 0, PROBABILITY_UNIT)
         return cut
 
@@ -116,13 +171,47 @@ class IntegerLine(LinearModel):
 class IntegerLabels(LinearModel):
     """Probabilities of labels that may each be there or not: one logistic function for each."""
 
-    def predictions(self, coordinates: IntArray) -> IntArray:
+    def predictions(self, rows: IntArray) -> IntArray:
         """Return probabilities as `LinearModel` does, int64 of shape (n_rows, n_columns)."""
-        columns = [
-            IntegerModel(self.weights[:, [k]]).probabilities(coordinates)[:, 1]
-            for k in range(self.weights.shape[1])
-        ]
-        return np.column_stack(columns)
+        logits = self.logits(rows)
+        both = np.stack([np.zeros_like(logits), logits], axis=2)
+        return _shares_of(both)[:, :, 1]
+
+
+def _shares_of(logits: IntArray) -> IntArray:
+    """Return the softmax of logits along the last axis."""
+    below = (logits.max(axis=-1, keepdims=True) - logits) >> STEP_SHIFT
+    parts = EXPONENTIALS.astype(np.int64)[np.minimum(below, len(EXPONENTIALS) - 1)]
+    totals = parts.sum(axis=-1, keepdims=True)
+    shares: IntArray = (parts * PROBABILITY_UNIT + totals // 2) // totals
+    return shares
+
+
+def model_of_stages(
+    kind: type[LinearModel],
+    weights: Sequence[IntArray],
+    covered_only: Sequence[bool],
+    pool: IntArray,
+    levels: BoolArray,
+) -> LinearModel:
+    """Return the last model of some stages, from what a certificate states of each.
+
+    Parameters
+    ----------
+    kind : type of LinearModel
+    weights : sequence of ndarrays of int64, shape (n_coordinates, n_columns)
+    covered_only : sequence of bool
+        Where a stage asks other records than the one before it, it begins anew.
+    pool : ndarray of int64, shape (n_public, n_coordinates + n_cells)
+    levels : ndarray of bool, shape (n_cells,)
+    """
+    model = kind(weights[0])
+    for stage, own in enumerate(weights[1:], 1):
+        goes_on = covered_only[stage] == covered_only[stage - 1]
+        # numbers are not smoothed, and a basis without cells has nothing to smooth by
+        smooths = goes_on and len(levels) and kind is not IntegerLine
+        model = kind(own, Smoothed.of(model, pool, levels, stage) if smooths else None)
+    return model
 
 
 def with_constant(coordinates: IntArray) -> IntArray:

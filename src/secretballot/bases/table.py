@@ -13,6 +13,7 @@ from secretballot._validation import check_count
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn, fitted_column
 from secretballot.bases.exact_products import exact_products
 from secretballot.bases.integer_basis import IntegerBasis, check_whitening
+from secretballot.bases.integer_model import with_constant
 from secretballot.bases.rotation import Rotation, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
@@ -104,6 +105,7 @@ class TableBasis(IntegerBasis):
         self._columns = tuple(
             fitted_column(frame.iloc[:, i], self.n_bins) for i in range(frame.shape[1])
         )
+        self.levels_ = np.array([isinstance(one, LevelColumn) for one in self._columns])
         self.n_features_in_ = frame.shape[1]
         self.feature_names_in_ = np.array([str(name) for name in frame.columns], dtype=object)
         self.n_inputs_ = sum(len(column.names) for column in self._columns)
@@ -135,6 +137,9 @@ class TableBasis(IntegerBasis):
         DataError
             If the columns are not as many as those of the public points.
         """
+        return self.rows(X)[:, : self.n_directions_]
+
+    def rows(self, X: Any) -> IntArray:
         return self.mapped(X)[0]
 
     def covered(self, X: Any) -> BoolArray:
@@ -152,12 +157,14 @@ class TableBasis(IntegerBasis):
 
     def mapped(self, X: Any) -> tuple[IntArray, BoolArray]:
         frame = self._checked_frame(X)
-        integers = np.empty((len(frame), self.n_directions_), dtype=np.int64)
+        width = self.n_directions_ + 1 + len(self._columns)
+        integers = np.empty((len(frame), width), dtype=np.int64)
         covered = np.empty(len(frame), dtype=np.bool_)
         made = _table_map(self._columns, self._rotation)
         for start in range(0, len(frame), BLOCK):
             part = slice(start, start + BLOCK)
-            integers[part], covered[part] = made.of(frame.iloc[part])
+            coordinates, covered[part], codes = made.of(frame.iloc[part])
+            integers[part] = np.hstack([with_constant(coordinates), codes])
         return integers, covered
 
     def features(self, X: Any) -> tuple[Any, IntArray]:
@@ -245,17 +252,19 @@ class _TableMap:
             width += len(column.names)
         self._table, self._ranks = np.concatenate(tables), np.array(ranks, dtype=np.int64)
 
-    def of(self, frame: pd.DataFrame) -> tuple[IntArray, BoolArray]:
-        """Return coordinates of rows, and which are covered."""
+    def of(self, frame: pd.DataFrame) -> tuple[IntArray, BoolArray, IntArray]:
+        """Return coordinates of rows, which are covered, and the codes of their cells."""
         covered = np.ones(len(frame), dtype=np.bool_)
         # by columns, as they are read; and as floats, in which the product is exact
         ranks = np.empty((len(frame), len(self._ranks)), order="F")
         places = np.zeros((len(frame), len(self._columns)), dtype=np.int32)
+        codes = np.empty(places.shape, dtype=np.int64)
         unusual = np.zeros(places.shape, dtype=np.bool_)
         begun = n_ranks = 0
         for k, (column, (_, cells)) in enumerate(zip(self._columns, frame.items(), strict=True)):
             found, n_features = self._readers[k](cells), len(column.names)
             covered &= found.covered
+            codes[:, k] = found.codes
             differs = found.places != (-1 if column.usual is None else column.usual)
             if differs.any():
                 unusual[:, k] = differs
@@ -272,7 +281,7 @@ class _TableMap:
         sums = exact_products(table, self._table, ONE) + self._usual
         if n_ranks:
             sums += exact_products(ranks, self._ranks, ONE)
-        return self._rotation.rounded(sums), covered
+        return self._rotation.rounded(sums), covered, codes
 
 
 @lru_cache(maxsize=1)

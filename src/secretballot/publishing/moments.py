@@ -1,13 +1,19 @@
 """The model of released moments, made anew from the certificate and the public points."""
 
 import hashlib
+import math
 import numbers
 from typing import Any
 
 import numpy as np
 
 from secretballot.bases import Basis, GraphBasis, KernelBasis, TableBasis
-from secretballot.bases.integer_model import with_constant
+from secretballot.bases.integer_model import (
+    IntegerLabels,
+    IntegerLine,
+    IntegerModel,
+    model_of_stages,
+)
 from secretballot.exceptions import DataError
 from secretballot.publishing.job import ReleaseJob
 from secretballot.released import ReleasedLabels
@@ -33,29 +39,33 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
         raise DataError("The model needs the public points of the release; give them as X_public.")
     public = certificate["public"]
     basis = _basis_by_settings(public["basis"]).fit(job.X_public)
-    pool = with_constant(basis.integers(job.X_public))
-    weights = np.array(public["weights"][-1], dtype=np.int64)
+    pool = basis.rows(job.X_public)
+    weights = np.array(public["weights"], dtype=np.int64)
     classes = job.released.classes if isinstance(job.released, ReleasedLabels) else None
     labels, bounds = public.get("labels"), public.get("bounds")
     n_columns = len(labels or classes or [bounds])
     if classes is not None and n_columns == 2:
         n_columns = 1  # which says both
-    shape = (pool.shape[1], n_columns)
+    shape = (len(weights), pool.shape[1] - len(basis.levels_), n_columns)
     # in any other basis the weights would be those of another model
     digest = hashlib.sha256(pool.astype("<i8").tobytes()).hexdigest()
-    if digest != public["basis_sha256"] or weights.size != shape[0] * shape[1]:
+    if digest != public["basis_sha256"] or weights.size != math.prod(shape):
         raise DataError(
             "The public points do not give the basis of the certificate: their coordinates have"
             " another digest. Give the very points of the release, with the versions of numpy and"
             " scipy that the certificate names, on a processor of the same kind; nothing that was"
             " paid for is lost."
         )
+    kind = IntegerLabels if labels else IntegerLine if bounds else IntegerModel
+    stages = [*weights.reshape(shape)]
+    model = model_of_stages(kind, stages, public["covered_only"], pool, basis.levels_)
     return MomentsStudent(
         basis,
-        weights.reshape(shape),
+        model.weights,
         classes,
         labels=labels,
         bounds=None if bounds is None else (bounds[0], bounds[1]),
+        before=model.before,
     )
 
 

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from secretballot._typing import FloatArray, IntArray
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
-from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import one_thread
@@ -279,8 +278,7 @@ class _StandIn:
         with one_thread():
             self._basis = unfitted_basis(basis, self._points, shares).fit(self._points)
             self._pool, mapped, self._test = (
-                with_constant(self._basis.integers(rows))
-                for rows in (self._points, records, self._scored)
+                self._basis.rows(rows) for rows in (self._points, records, self._scored)
             )
             beyond = ~self._basis.covered(records)
         # the marks of a record: that it is there, and that the public points do not cover it
@@ -299,6 +297,7 @@ class _StandIn:
                 n_records=None,
                 expected_uncovered=self._basis.uncovered_share_,
                 class_weights=self._class_weights,
+                levels=self._basis.levels_,
             )
             # to these rows it is what the real noise will be to all records
             sigma = stages.sigma * self._n_private / self._task.n_records

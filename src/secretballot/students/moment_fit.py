@@ -10,8 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from secretballot._typing import FloatArray, IntArray
-from secretballot.bases.integer_model import LinearModel
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.bases.integer_model import (
+    PROBABILITY_UNIT,
+    WEIGHT_UNIT,
+    LinearModel,
+    Smoothed,
+)
 from secretballot.bases.rotation import UNIT
 from secretballot.students.moment_links import Link, MomentEquations
 
@@ -23,6 +28,8 @@ CHANGED = 0.25
 REFINEMENTS = 2
 #: Least curvature, over the assumed one: a model may be sure of every point.
 FLATTEST = 1e-3
+#: How often shares of a stage's length are divided anew, and the least share of a coordinate.
+SHARED_AGAIN, LEAST_SHARE = 2, 1e-7
 #: How much of a start may be believed: all of it, or what makes the first released moments clearly
 #: more likely.
 BELIEVED = (1.0, 0.75, 0.5, 0.25, 0.0)
@@ -44,12 +51,15 @@ class ReleasedMoments:
         Integers for 1.0 in a residual.
     n_records : float
         What stands for the number of records: public, or released with noise.
+    scales : ndarray of float64, shape (n_coordinates,)
+        What coordinates were multiplied by.
     """
 
     sums: IntArray
     sigma: float
     unit: int
     n_records: float
+    scales: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +68,8 @@ class MomentFit:
 
     Attributes
     ----------
-    pool : ndarray of int64, shape (n_public, n_coordinates)
-        Coordinates of the public points, the intercept's last.
+    pool : ndarray of int64, shape (n_public, n_coordinates + n_cells)
+        The public points, as rows of a `LinearModel`.
     link : Link
         What the model predicts.
     weights : ndarray of float64, shape (n_coordinates, n_columns)
@@ -71,6 +81,8 @@ class MomentFit:
         Whether the points stand for the records. If not they are those of the records themselves.
     is_start : bool
         Whether nothing was released before.
+    before : Smoothed, optional
+        The prediction that the weights correct.
     """
 
     pool: IntArray
@@ -80,38 +92,104 @@ class MomentFit:
     counts: FloatArray
     is_sample: bool = True
     is_start: bool = False
+    before: Smoothed | None = None
 
     @classmethod
-    def start(cls, pool: IntArray, link: Link, counts: FloatArray | None = None) -> "MomentFit":
+    def start(
+        cls, pool: IntArray, link: Link, counts: FloatArray | None = None, *, n_cells: int = 0
+    ) -> "MomentFit":
         """Return the model before anything was released, which predicts the same for all points.
 
         Parameters
         ----------
-        pool : ndarray of int64, shape (n_public, n_coordinates)
-            Coordinates of the public points, the intercept's last.
+        pool : ndarray of int64, shape (n_public, n_coordinates + n_cells)
+            The public points, as rows of a `LinearModel`.
         link : Link
+        n_cells : int
         counts : ndarray of float64, shape (n_public,), optional
             Given where the points are those of the records themselves: by how much each was shrunk.
         """
-        points = pool / UNIT
+        points = pool[:, : pool.shape[1] - n_cells] / UNIT
         variance = points.var(axis=0)
         # equal for all features before whitening, and a prior of its own for the constant
         prior = link.prior * variance / max(float(np.sum(variance**2)), np.finfo(float).tiny)
         prior[-1] = link.level_prior / float(points[0, -1]) ** 2
         prior[:-1] = np.maximum(prior[:-1], 1e-12)
-        weights = np.zeros((pool.shape[1], link.n_columns))
+        weights = np.zeros((points.shape[1], link.n_columns))
         own = np.ones(len(pool)) if counts is None else counts
         return cls(pool, link, weights, 1 / prior, own, counts is None, is_start=True)
 
     @property
     def points(self) -> FloatArray:
         """Coordinates of the public points as numbers, shape (n_public, n_coordinates)."""
-        return self.pool / UNIT
+        return self.pool[:, : len(self.weights)] / UNIT
 
     @property
     def model(self) -> LinearModel:
         """The model in integers: what predicts, and what the next stage starts from."""
-        return self.link.model_of.of(self.weights)
+        return self.link.model_of.of(self.weights, self.before)
+
+    @property
+    def predicted(self) -> FloatArray:
+        """What the model in integers predicts for the public points, (n_public, n_columns)."""
+        return self.model.predictions(self.pool) / PROBABILITY_UNIT
+
+    def smoothed(self, levels: BoolArray, stage: int) -> "MomentFit":
+        """Return the mean of the model and of trees that predict it, before any correction; the
+        model itself where trees have no cells to compare.
+
+        Parameters
+        ----------
+        levels : ndarray of bool, shape (n_cells,)
+            Which cells are numbers of levels.
+        stage : int
+            That led to the model, from 1.
+        """
+        if not len(levels):
+            return self
+        before = Smoothed.of(self.model, self.pool, levels, stage)
+        return replace(self, weights=np.zeros_like(self.weights), before=before)
+
+    def scales(self, n_records: float, noise: float, clipped: float) -> FloatArray:
+        """Return what the next stage multiplies coordinates by, shape (n_coordinates,).
+
+        Noise is alike in all coordinates and a unit's length is bounded, so a longer coordinate is
+        told more precisely at the cost of the others. Half of the mean squared length is divided as
+        coordinates divide it by themselves; the other half so that the curvature that is still
+        uncertain after the stage, over all coordinates, is least (water-filling).
+
+        Parameters
+        ----------
+        n_records : float
+        noise : float
+            Scale of what noise adds to a mean of records, in units of a coordinate times a
+            residual.
+        clipped : float
+            Share of the points that are cut; their shortest is as long as it was without scales.
+        """
+        points = self.points
+        squares, predicted = points**2, self.predicted
+        second, longest = squares.mean(axis=0), np.linalg.norm(points, axis=1)
+        slopes, variances = self.link.slopes(predicted), self.link.variances(predicted)
+        least = FLATTEST * self.link.slope * second
+        curvature = np.maximum(_mean_product(squares, slopes), least)
+        sampled = self._sampling_variance(squares, variances, CHANGED * variances, n_records)
+        alike = shares = second / second.sum()
+
+        def scaled(shares: FloatArray) -> tuple[FloatArray, float]:
+            """Return scales of these shares, as long at the quantile as points without scales, and
+            what they were multiplied by for that."""
+            found = np.sqrt(shares / second)
+            lengths = np.linalg.norm(points * found, axis=1)
+            factor = np.quantile(longest, 1 - clipped) / np.quantile(lengths, 1 - clipped)
+            return found * factor, float(factor)
+
+        for _ in range(SHARED_AGAIN):
+            factor = scaled(shares)[1]
+            filled = _filled(curvature, self.precision, second * (noise / factor) ** 2, sampled)
+            shares = np.maximum((alike + filled) / 2, LEAST_SHARE)
+            shares /= shares.sum()
+        return scaled(shares)[0]
 
     def after(self, released: ReleasedMoments) -> "MomentFit":
         """Return the model after one more stage.
@@ -121,9 +199,9 @@ class MomentFit:
         """
         points, n_public = self.points, len(self.pool)
         shrunk = points * self.counts[:, None]
-        predicted = self.link.predicted(self.weights, self.pool)
-        scale = UNIT * released.unit * released.n_records
-        moments = released.sums / scale
+        predicted, model = self.predicted, self.model
+        scale = UNIT * released.unit * released.n_records * released.scales
+        moments = released.sums / scale[:, None]
         noise = (released.sigma / scale) ** 2
         n_columns = self.link.n_columns
         if self.link.competes:
@@ -136,9 +214,13 @@ class MomentFit:
         slopes = np.full(predicted.shape, link.slope)
         variances = np.full(predicted.shape, link.variance)
         changes = CHANGED * variances
-        before = self.weights
-        if self.is_start and before.any():
-            before = self._believed_start(target, noise, released.n_records)
+        start = self.weights
+        if self.is_start and start.any():
+            start = self._believed_start(target, noise, released.n_records)
+        added = np.zeros_like(predicted)
+        if self.before is not None:
+            logits = model.logits_of(self.before.predictions(self.pool))
+            added = logits / (UNIT * WEIGHT_UNIT)
         for _ in range(1 + REFINEMENTS):
             least = FLATTEST * link.slope * squares.mean(axis=0)
             curvature = np.maximum(_mean_product(squares, slopes), least)
@@ -146,14 +228,18 @@ class MomentFit:
                 shrunk**2, variances, changes, released.n_records
             )
             penalty = uncertain * self.precision / curvature
-            weights = link.weights_of(MomentEquations(points, self.counts, target, penalty, before))
-            now = link.predicted(weights, self.pool)
+            weights = link.weights_of(
+                MomentEquations(points, self.counts, target, penalty, start, added)
+            )
+            now = replace(self, weights=weights).predicted
             slopes, variances = link.slopes(now), link.variances(now)
             changes = (now - predicted) ** 2
         precision = self.precision + curvature**2 / uncertain
         return replace(self, weights=weights, precision=precision, is_start=False)
 
-    def _believed_start(self, target: FloatArray, noise: float, n_records: float) -> FloatArray:
+    def _believed_start(
+        self, target: FloatArray, noise: FloatArray, n_records: float
+    ) -> FloatArray:
         """Return the weights of the start, or the part of them that the first target bears out.
 
         A start may be right, too sharp or wrong, and the released moments tell: by the start they
@@ -163,15 +249,15 @@ class MomentFit:
         Parameters
         ----------
         target : ndarray of shape (n_coordinates, n_columns)
-        noise : float
-            Variance of what noise adds to each number of the target.
+        noise : ndarray of shape (n_coordinates,)
+            Variance of what noise adds to the numbers of the target.
         n_records : float
         """
         shrunk = self.points * self.counts[:, None]
         squares = shrunk * self.points
         likely = []
         for part in BELIEVED:
-            said = self.link.predicted(part * self.weights, self.pool)
+            said = replace(self, weights=part * self.weights).predicted
             variances = self.link.variances(said)
             moved = _mean_product(squares, self.link.slopes(said)) ** 2 / self.precision
             uncertain = self._sampling_variance(
@@ -201,3 +287,22 @@ def _mean_product(squares: FloatArray, factors: FloatArray) -> FloatArray:
     """Return the mean of squares times factors, over points and columns, by coordinates."""
     mean: FloatArray = squares.T @ factors.mean(axis=1) / len(squares)
     return mean
+
+
+def _filled(
+    curvature: FloatArray, precision: FloatArray, noise: FloatArray, sampled: FloatArray
+) -> FloatArray:
+    """Return shares that add up to 1 and leave the least curvature uncertain, which is the sum of
+    `curvature / (precision + curvature^2 / (noise / share + sampled))`.
+
+    All have the shape (n_coordinates,).
+    """
+    root = np.sqrt(curvature**3 * noise)
+    known = precision * noise
+    each = precision * sampled + curvature**2
+    low, high = 1e-30, 1e30
+    while high > low * (1 + 1e-9):
+        middle = np.sqrt(low * high)
+        shares: FloatArray = np.maximum(0.0, (root / middle - known) / each)
+        low, high = (middle, high) if shares.sum() > 1 else (low, middle)
+    return shares / max(float(shares.sum()), np.finfo(float).tiny)

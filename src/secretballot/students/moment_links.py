@@ -8,9 +8,8 @@ from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit, log_softmax, softmax
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import FloatArray
 from secretballot.bases.integer_model import (
-    PROBABILITY_UNIT,
     IntegerLabels,
     IntegerLine,
     IntegerModel,
@@ -43,6 +42,8 @@ class MomentEquations:
     penalty : ndarray of shape (n_coordinates,)
         On half the squared distance from `start`.
     start : ndarray of shape (n_coordinates, n_columns)
+    before : ndarray of shape (n_public, n_columns)
+        What the linear functions of the points are added to.
     """
 
     points: FloatArray
@@ -50,6 +51,7 @@ class MomentEquations:
     target: FloatArray
     penalty: FloatArray
     start: FloatArray
+    before: FloatArray
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,6 @@ class Link:
     def competes(self) -> bool:
         """Whether only differences between columns mean something."""
         return self.model_of is IntegerModel and self.n_columns > 1
-
-    def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
-        """Return what the model in integers predicts for public points, of shape (n_public,
-        n_columns)."""
-        return self.model_of.of(weights).predictions(pool) / PROBABILITY_UNIT
 
     def slopes(self, predicted: FloatArray) -> FloatArray:
         """Return the derivative of each prediction, over the linear function, in its shape."""
@@ -140,7 +137,14 @@ def _logistic_weights(asked: MomentEquations) -> FloatArray:
     """Return weights of shape (n_coordinates, n_columns), where each column stands alone."""
     columns = range(asked.target.shape[1])
     parts = [
-        _binary_weights(replace(asked, target=asked.target[:, [k]], start=asked.start[:, [k]]))
+        _binary_weights(
+            replace(
+                asked,
+                target=asked.target[:, [k]],
+                start=asked.start[:, [k]],
+                before=asked.before[:, [k]],
+            )
+        )
         for k in columns
     ]
     return np.hstack(parts)
@@ -149,30 +153,30 @@ def _logistic_weights(asked: MomentEquations) -> FloatArray:
 def _binary_weights(asked: MomentEquations) -> FloatArray:
     """Return weights of shape (n_coordinates, 1), by Newton's method with backtracking."""
     points, counts, penalty = asked.points, asked.counts, asked.penalty
-    w0, aim = asked.start[:, 0], asked.target[:, 0]
+    w0, aim, before = asked.start[:, 0], asked.target[:, 0], asked.before[:, 0]
 
     def objective(w: FloatArray, logits: FloatArray) -> float:
         spread = float(penalty @ (w - w0) ** 2) / 2
         return float((counts * np.logaddexp(0, logits)).mean() - w @ aim) + spread
 
-    w, logits = w0.copy(), points @ w0
+    w, logits = w0.copy(), before + points @ w0
     value = objective(w, logits)
     for _ in range(_NEWTON_STEPS):
         p = expit(logits)
         gradient = points.T @ (counts * p) / len(points) - aim + penalty * (w - w0)
         hessian = (points * (counts * p * (1 - p))[:, None]).T @ points / len(points)
         step = np.linalg.solve(hessian + np.diag(penalty), gradient)
-        decrease, length, before = 1e-4 * float(gradient @ step), 1.0, value
+        decrease, length, last = 1e-4 * float(gradient @ step), 1.0, value
         # half as far, until the objective falls by enough of what its slope promises
         while True:
             moved = w - length * step
-            logits = points @ moved
+            logits = before + points @ moved
             value = objective(moved, logits)
-            if value <= before - length * decrease or not length > 1e-9:
+            if value <= last - length * decrease or not length > 1e-9:
                 break
             length /= 2
         w = moved
-        if not before - value >= _SETTLED:
+        if not last - value >= _SETTLED:
             break
     return w[:, None]
 
@@ -183,9 +187,10 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         w = flat.reshape(start.shape)
-        logs = log_softmax(points @ w, axis=1)
+        logits = asked.before + points @ w
+        logs = log_softmax(logits, axis=1)
         # log sum exp of a row is its first logit less that logit's log share
-        normaliser = (counts * (points @ w[:, 0] - logs[:, 0])).mean()
+        normaliser = (counts * (logits[:, 0] - logs[:, 0])).mean()
         moved = w - start
         value = normaliser - np.sum(w * asked.target) + np.sum(penalty[:, None] * moved**2) / 2
         shares = counts[:, None] * np.exp(logs)
@@ -202,7 +207,7 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
     weights: FloatArray = found.x
 
     def curved(flat: FloatArray) -> FloatArray:
-        shares = softmax(points @ weights.reshape(start.shape), axis=1)
+        shares = softmax(asked.before + points @ weights.reshape(start.shape), axis=1)
         moved = flat.reshape(start.shape)
         change = points @ moved
         change = shares * (change - (shares * change).sum(axis=1, keepdims=True))

@@ -19,7 +19,8 @@ from secretballot.bases.integer_model import (
     IntegerLabels,
     IntegerLine,
     IntegerModel,
-    with_constant,
+    LinearModel,
+    Smoothed,
 )
 from secretballot.exceptions import DataError
 
@@ -59,6 +60,8 @@ class MomentsStudent(ReleasedStudent):
         In their place, names of labels, each of which is there or not.
     bounds : tuple of two floats
         In their place, bounds of a number.
+    before : Smoothed, optional
+        The prediction that the weights correct.
 
     Attributes
     ----------
@@ -82,6 +85,7 @@ class MomentsStudent(ReleasedStudent):
     _: KW_ONLY
     labels: Sequence[str] | None = None
     bounds: tuple[float, float] | None = None
+    before: Smoothed | None = None
 
     @property
     def n_features_in_(self) -> int:
@@ -95,29 +99,34 @@ class MomentsStudent(ReleasedStudent):
             return [np.array([0, 1]) for _ in self.labels]
         return np.asarray(self.classes)
 
+    @property
+    def model(self) -> LinearModel:
+        """The model in integers."""
+        kind = IntegerLine if self.bounds else IntegerLabels if self.labels else IntegerModel
+        return kind(self.weights, self.before)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row of `X`, shape (n_points,); which labels are
         more probable than not, 0 and 1 of shape (n_points, n_labels); or the number, within its
         bounds, shape (n_points,)."""
-        points = self._integer_coordinates(X)
-        if self.bounds is not None:
-            low, high = self.bounds
-            shares = IntegerLine(self.weights).predictions(points)[:, 0]
-            return np.asarray(low + (high - low) * (shares / PROBABILITY_UNIT))
-        if self.labels is not None:
-            shares = IntegerLabels(self.weights).predictions(points)
+        model, rows = self.model, self._rows(X)
+        if isinstance(model, IntegerModel):
+            return np.asarray(self.classes_[model.labels(rows)])
+        shares = model.predictions(rows)
+        if self.bounds is None:
             return (shares > PROBABILITY_UNIT // 2).astype(np.int64)
-        return np.asarray(self.classes_[IntegerModel(self.weights).labels(points)])
+        low, high = self.bounds
+        return np.asarray(low + (high - low) * (shares[:, 0] / PROBABILITY_UNIT))
 
     # scikit-learn ships no types
     @available_if(_has_classes)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every class, or label, for every row of `X`, shape (n_points,
         n_classes) or (n_points, n_labels)."""
-        points = self._integer_coordinates(X)
-        if self.labels is not None:
-            return IntegerLabels(self.weights).predictions(points) / PROBABILITY_UNIT
-        counts = IntegerModel(self.weights).probabilities(points)
+        model, rows = self.model, self._rows(X)
+        if not isinstance(model, IntegerModel):
+            return model.predictions(rows) / PROBABILITY_UNIT
+        counts = model.probabilities(rows)
         shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
         return shares
 
@@ -154,7 +163,13 @@ class MomentsStudent(ReleasedStudent):
                 f"A {type(self.basis).__name__} mixes all columns, so none has a share of its own;"
                 " use a TableBasis."
             )
-        effects = self.basis.effects(self.weights[:-1])
+        weights = self.weights.astype(np.float64)
+        if self.before is not None:
+            # what it says, as nearly as linear functions of the coordinates say it
+            rows = self._rows(X)
+            logits = self.before.model.logits_of(self.before.predictions(rows))
+            weights += np.linalg.lstsq(rows[:, : len(weights)].astype(np.float64), logits)[0]
+        effects = self.basis.effects(weights[:-1])
         # of more than two classes only differences between logits mean something
         if self.labels is None and self.weights.shape[1] > 1:
             effects -= effects.mean(axis=1, keepdims=True)
@@ -167,9 +182,9 @@ class MomentsStudent(ReleasedStudent):
         total = shares.sum()
         return np.asarray(shares / total if total > 0 else np.zeros(self.n_features_in_))
 
-    def _integer_coordinates(self, X: Any) -> IntArray:
+    def _rows(self, X: Any) -> IntArray:
         check_is_fitted(self.basis)
-        return with_constant(self.basis.integers(X))
+        return self.basis.rows(X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

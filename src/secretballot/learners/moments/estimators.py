@@ -14,7 +14,6 @@ from secretballot._typing import FloatArray
 from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
-from secretballot.bases.integer_model import with_constant
 from secretballot.core.private import RecordSums, run_here
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
@@ -85,10 +84,10 @@ class MomentsLearner(Learner):
         workers = workers_of(task.given.executor)
         with one_thread(), task.table.parts(send=task.given.send_shards) as parts:
             basis = unfitted_basis(self.basis, points, shares).fit(points)
-            pool = with_constant(basis.integers(points))
+            pool = basis.rows(points)
             terms = pool, target, task.budget
             if guarantee.unit == "label":
-                stages = MomentStages.of_labels(*terms, class_weights=weights)
+                stages = MomentStages.of_labels(*terms, levels=basis.levels_, class_weights=weights)
                 sums: Callable[[Residuals], RecordSums] = partial(
                     label_sums, pool, task.table.targets
                 )
@@ -101,8 +100,11 @@ class MomentsLearner(Learner):
                     n_stages=self.n_stages,
                     n_records=None if counted else task.table.n_records,
                     expected_uncovered=basis.uncovered_share_,
-                    start=released_start(task.given.start, pool, target.link),
+                    start=released_start(
+                        task.given.start, pool, target.link, n_cells=len(basis.levels_)
+                    ),
                     class_weights=weights,
+                    levels=basis.levels_,
                 )
                 mapping = _Mapping(basis, target, counted, sklearn.get_config())
                 sums = _Sums(task, mapping, parts, workers)
@@ -119,13 +121,14 @@ class MomentsLearner(Learner):
         self.coverage_: Coverage | None = stages.counted(values)[0] if stages.marks else None
         if self.coverage_ is not None and self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
-        fixed = np.array(released.certificate["public"]["weights"][-1], dtype=np.int64)
+        model = stages.deciding_after(values)[0]
         self.student_: Any = MomentsStudent(
             basis,
-            fixed.reshape(pool.shape[1], -1),
+            model.weights,
             list(target.classes) or None,
             labels=list(target.labels) or None,
             bounds=target.bounds,
+            before=model.before,
         )
         return released
 
@@ -168,9 +171,10 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
 
     Public points fix a basis. Every record adds its coordinates times what the model so far misses
     of its class to one sum, which is released with noise; the model is the logistic or softmax one
-    whose moments on the pool meet the released ones. No record is cut off into a shard, so this is
-    the most accurate learner here for tables. Use `PATEClassifier` for black-box learners, data in
-    silos, and vote files.
+    whose moments on the pool meet the released ones. In a `TableBasis` trees, grown on the public
+    points to predict that model, smooth it before the next stage corrects it. No record is cut off
+    into a shard, so this is the most accurate learner here for tables. Use `PATEClassifier` for
+    black-box learners, data in silos, and vote files.
 
     With `labels` in the place of `classes` it learns several labels, each there or not, by a
     logistic function for each. A record's vector is bounded over all labels together, so the noise
@@ -371,8 +375,8 @@ class _Mapping:
 
     @property
     def width(self) -> int:
-        """Coordinates of a record."""
-        return self.basis.n_directions_ + 1
+        """Integers of a record: coordinates, and cells that trees compare."""
+        return self.basis.n_directions_ + 1 + len(self.basis.levels_)
 
     def records_of(self, load: Loader) -> Iterator[Records]:
         """Yield the records of a part, block by block."""
@@ -383,13 +387,10 @@ class _Mapping:
         the public points do not cover them."""
         # what a private cell could make a library say stays unsaid
         with one_thread(), isolated(0, self.settings):
-            mapped = mapped_rows(self.basis, block.rows, self.basis.n_directions_)
-        integers, known, covered = mapped
+            rows, _, covered = mapped_rows(self.basis, block.rows, self.width)
         beyond = (~covered).astype(np.int64)
-        coordinates = with_constant(integers)
-        coordinates[~known] = 0
         marks = np.column_stack([np.ones_like(beyond), beyond] if self.counted else [beyond])
-        return Records(coordinates, self.target.in_units(block.targets), marks, block.units)
+        return Records(rows, self.target.in_units(block.targets), marks, block.units)
 
 
 class _Sums:

@@ -17,7 +17,7 @@ from secretballot.core.private import RecordSums
 from secretballot.core.releasing import Released, release
 from secretballot.core.types import LARGEST
 from secretballot.learners.moments.stages import MomentStages
-from secretballot.learners.moments.vectors import Residuals
+from secretballot.learners.moments.vectors import LARGEST_SCALE, Residuals
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import check_readable
 from secretballot.report.certificate.build import certificate_of, describe_released
@@ -97,9 +97,9 @@ def release_moments(
         return ReleasedLabels(rows, labels, classes, 0, certificate=certificate)
 
     def check(planned: Released) -> None:
-        outcome, labels = stages.outcome_of(list(planned.values))
         widest = replace(planned, values=planned.values - LARGEST)
-        check_readable(certified(widest, _as_widest(outcome), labels).certificate)
+        labels = np.zeros(len(stages.pool) if classes else 0, dtype=np.int64)
+        check_readable(certified(widest, _widest_outcome(stages), labels).certificate)
 
     done = release(
         stages.shape,
@@ -135,12 +135,14 @@ def _public_of(stages: MomentStages, basis: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _as_widest(outcome: Mapping[str, Any]) -> dict[str, Any]:
+def _widest_outcome(stages: MomentStages) -> dict[str, Any]:
     """Return what sums come to, as long as any."""
+    n_stages, width = len(stages.units), stages.shape.coordinates - len(stages.marks)
     widest: dict[str, Any] = {
-        "weights": [[-LARGEST_WEIGHT] * len(one) for one in outcome["weights"]],
-        "covered_only": [False] * len(outcome["covered_only"]),
+        "weights": [[-LARGEST_WEIGHT] * width] * n_stages,
+        "covered_only": [False] * n_stages,
+        "scales": [[LARGEST_SCALE] * stages.n_coordinates] * n_stages,
     }
-    if CLASS_WEIGHTS in outcome:
-        widest[CLASS_WEIGHTS] = [sys.float_info.min] * len(outcome[CLASS_WEIGHTS])
+    if stages.class_weights is not None:
+        widest[CLASS_WEIGHTS] = [sys.float_info.min] * len(stages.target.classes)
     return widest

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import LARGEST_INTEGER
 from secretballot.accounting import PrivacyBudget, calibrate_vector_sum
+from secretballot.bases.integer_basis import NO_CELLS
 from secretballot.bases.integer_model import (
     CONSTANT,
     LARGEST_WEIGHT,
@@ -24,7 +25,7 @@ from secretballot.core.mechanisms import NoisySums
 from secretballot.core.types import Guarantee, SumShape
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.start import ReleasedStart
-from secretballot.learners.moments.vectors import Residuals
+from secretballot.learners.moments.vectors import LARGEST_SCALE, SCALE_UNIT, Residuals
 from secretballot.learners.training.targets import Target
 from secretballot.report.certificate.coverage import (
     MOST_EXPECTED,
@@ -115,11 +116,14 @@ class State(NamedTuple):
         The one that the next stage starts from, whose misses it asks for.
     covered_only : bool
         Whether the next stage leaves out the records that the pool does not cover.
+    scales : ndarray of int64, shape (n_coordinates,)
+        What the next stage multiplies coordinates by, as for `Residuals`.
     """
 
     fit: MomentFit
     base: MomentFit
     covered_only: bool
+    scales: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +134,8 @@ class MomentStages:
 
     Attributes
     ----------
-    pool : ndarray of int64, shape (n_public, n_coordinates)
-        Coordinates of the public points, the constant's last.
+    pool : ndarray of int64, shape (n_public, n_coordinates + n_cells)
+        The public points, as rows of a `LinearModel`.
     target : MomentTarget
     units : tuple of int
         Integers for 1.0 in a residual, of each stage; the bound in integers is the same in all.
@@ -154,6 +158,8 @@ class MomentStages:
         one that begins anew.
     class_weights : ClassWeights, optional
         By how much the decisions of the last model count each class.
+    levels : ndarray of bool, shape (n_cells,)
+        Which of the cells that trees compare are numbers of levels.
     """
 
     pool: IntArray
@@ -169,6 +175,7 @@ class MomentStages:
     counts: FloatArray | None = None
     start: ReleasedStart | None = None
     class_weights: ClassWeights | None = None
+    levels: BoolArray = field(default_factory=NO_CELLS.copy)
     _known: dict[tuple[bytes, ...], State] = field(default_factory=dict)
 
     @classmethod
@@ -184,10 +191,12 @@ class MomentStages:
         expected_uncovered: float,
         start: ReleasedStart | None = None,
         class_weights: ClassWeights | None = None,
+        levels: BoolArray = NO_CELLS,
     ) -> "MomentStages":
         """Return the stages of a release, with the least noise that keeps the budget; parameters
         are the attributes of these names."""
-        longest = float(np.quantile(np.linalg.norm(pool / UNIT, axis=1), 1 - CLIPPED))
+        coordinates = pool[:, : pool.shape[1] - len(levels)]
+        longest = float(np.quantile(np.linalg.norm(coordinates / UNIT, axis=1), 1 - CLIPPED))
         marks = (UNCOVERED,) if n_records is not None else (RECORDS, UNCOVERED)
         replaced = guarantee.relation == "replace-one"
         unit, bound, weight = _unit_and_bounds(
@@ -196,7 +205,7 @@ class MomentStages:
         # later residuals in finer units: their bound is smaller, and the same in integers
         units = (unit, *[round(unit / target.later)] * (n_stages - 1))
         terms = pool, target, units, bound, weight, marks, expected_uncovered, n_records
-        more: dict[str, Any] = {"start": start, "class_weights": class_weights}
+        more: dict[str, Any] = {"start": start, "class_weights": class_weights, "levels": levels}
         return cls(*terms, math.nan, guarantee, **more)._calibrated(budget)
 
     @classmethod
@@ -206,6 +215,7 @@ class MomentStages:
         target: MomentTarget,
         budget: PrivacyBudget,
         *,
+        levels: BoolArray = NO_CELLS,
         class_weights: ClassWeights | None = None,
     ) -> "MomentStages":
         """Return the only stage of a release where labels alone are private, and the pool is that
@@ -214,7 +224,7 @@ class MomentStages:
         A replaced label moves the sum alike whatever is predicted, so a later stage would ask the
         same with more noise.
         """
-        lengths = np.linalg.norm(pool.astype(np.float64), axis=1)
+        lengths = np.linalg.norm(pool[:, : pool.shape[1] - len(levels)].astype(np.float64), axis=1)
         # a label takes its unit from one column and gives it to another; of two classes there is
         # one
         moved = RESIDUAL_UNIT * math.sqrt(min(2, target.link.n_columns))
@@ -222,7 +232,8 @@ class MomentStages:
         counts: FloatArray = np.minimum(1.0, 2 * bound / (moved * lengths))
         guarantee = Guarantee(unit="label", relation="replace-one")
         terms = pool, target, (RESIDUAL_UNIT,), bound, 0, (), 0.0, len(pool)
-        made = cls(*terms, math.nan, guarantee, counts, class_weights=class_weights)
+        more: dict[str, Any] = {"class_weights": class_weights, "levels": levels}
+        made = cls(*terms, math.nan, guarantee, counts, **more)
         return made._calibrated(budget)
 
     def _calibrated(self, budget: PrivacyBudget) -> "MomentStages":
@@ -236,12 +247,17 @@ class MomentStages:
         return NoisySums(sigmas=(self.sigma,) * len(self.units))
 
     @property
+    def n_coordinates(self) -> int:
+        """Coordinates of a row, without the cells."""
+        return int(self.pool.shape[1]) - len(self.levels)
+
+    @property
     def shape(self) -> SumShape:
         """The public facts of the sum of each stage."""
         replaced = self.guarantee.relation == "replace-one"
         return SumShape(
             guarantee=self.guarantee,
-            coordinates=self.pool.shape[1] * self.target.link.n_columns + len(self.marks),
+            coordinates=self.n_coordinates * self.target.link.n_columns + len(self.marks),
             squared_sensitivity=(4 if replaced else 1) * self.bound**2,
         )
 
@@ -254,28 +270,38 @@ class MomentStages:
 
     def _state_after(self, sums: Sequence[IntArray]) -> State:
         if self.start is None:
-            nothing = MomentFit.start(self.pool, self.target.link, self.counts)
+            terms = self.pool, self.target.link, self.counts
+            nothing = MomentFit.start(*terms, n_cells=len(self.levels))
         else:
             nothing = self.start.fit
         # A basis knows nothing of what the pool does not show, and such records would move the
         # model for all. A pool so small that many records are uncovered by chance keeps them until
         # more are than chance explains. Where labels alone are private the records are the pool.
         only = self.counts is None and self.expected_uncovered <= MOST_EXPECTED
+        alike = np.full(self.n_coordinates, SCALE_UNIT)
         if not len(sums):
-            return State(nothing, nothing, only)
+            return State(nothing, nothing, only, alike)
         before, n_records = self.after(sums[:-1]), float(self.n_records or 0)
         if self.marks:
             coverage, n_records = self.counted(sums)
             only = only or coverage.is_poor
             if before.covered_only:
                 n_records *= 1 - coverage.uncovered
-        shape = self.pool.shape[1], self.target.link.n_columns
+        shape = self.n_coordinates, self.target.link.n_columns
         moments = sums[-1][: shape[0] * shape[1]].reshape(shape)
         unit = self.units[len(sums) - 1]
-        released = ReleasedMoments(moments, self.sigma, unit, max(n_records, 1.0))
-        fit = before.base.after(released)
-        # sums over other records than from now on would pull the model to where those were
-        return State(fit, fit if only == before.covered_only else nothing, only)
+        n_records, scales = max(n_records, 1.0), before.scales / SCALE_UNIT
+        fit = before.base.after(ReleasedMoments(moments, self.sigma, unit, n_records, scales))
+        if only != before.covered_only:
+            # sums over other records than from now on would pull the model to where those were
+            return State(fit, nothing, only, alike)
+        if len(sums) == len(self.units) or self.target.bounds is not None:
+            # numbers lose by trees on as many tables as they gain (docs/measurements/records.md)
+            return State(fit, fit, only, alike)
+        base = fit.smoothed(self.levels, len(sums))
+        noise = self.sigma / (UNIT * self.units[len(sums)] * n_records)
+        scaled = np.rint(base.scales(n_records, noise, CLIPPED) * SCALE_UNIT)
+        return State(fit, base, only, np.clip(scaled, 1, LARGEST_SCALE).astype(np.int64))
 
     def counted(self, sums: Sequence[IntArray]) -> tuple[Coverage, float]:
         """Return how far the public points cover the records, and how many there are, as the marks
@@ -288,14 +314,17 @@ class MomentStages:
         """Return what the next stage asks after these sums."""
         state, unit = self.after(sums), self.units[len(sums)]
         marks = self.mark_weight, len(self.marks), state.covered_only
-        return Residuals(state.base.model, unit, self.bound, *marks)
+        return Residuals(state.base.model, unit, self.bound, *marks, state.scales)
 
     def outcome_of(self, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
         """Return what the sums come to, for the certificate, and the classes of the pool, of shape
         (n_public,), or none where none are predicted."""
         states = [self.after(sums[:n]) for n in range(len(sums) + 1)]
         models = [state.fit.model for state in states[1:]]
-        outcome: dict[str, Any] = {"covered_only": [one.covered_only for one in states[:-1]]}
+        outcome: dict[str, Any] = {
+            "covered_only": [one.covered_only for one in states[:-1]],
+            "scales": [one.scales.tolist() for one in states[:-1]],
+        }
         # no stage is asked by the weighted model: it decides, and nothing follows from it
         models[-1], weights = self.deciding_after(sums)
         if weights is not None:
@@ -323,7 +352,7 @@ def _class_weighted_model(model: IntegerModel, weights: Sequence[float]) -> Inte
     levels = model.weights.copy()
     levels[-1] += np.rint(added * WEIGHT_UNIT * UNIT / CONSTANT).astype(np.int64)
     np.clip(levels, -LARGEST_WEIGHT, LARGEST_WEIGHT, out=levels)
-    return IntegerModel(levels)
+    return replace(model, weights=levels)
 
 
 def _unit_and_bounds(length: float, n_marks: int, *, replaced: bool) -> tuple[int, int, int]:

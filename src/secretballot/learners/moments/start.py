@@ -105,7 +105,7 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
 
 
 def released_start(
-    start: ReleasedLabels | None, pool: IntArray, link: Link
+    start: ReleasedLabels | None, pool: IntArray, link: Link, *, n_cells: int = 0
 ) -> ReleasedStart | None:
     """Return the model that a release comes to in a public basis; None where there is no release.
 
@@ -119,13 +119,14 @@ def released_start(
     ----------
     start : ReleasedLabels or None
         Checked by `check_start`.
-    pool : ndarray of int64, shape (n_public, n_coordinates)
-        Coordinates of the public points, the constant's last.
+    pool : ndarray of int64, shape (n_public, n_coordinates + n_cells)
+        The public points, as rows of a `LinearModel`.
     link : Link
+    n_cells : int
     """
     if start is None:
         return None
-    nothing = MomentFit.start(pool, link)
+    nothing = MomentFit.start(pool, link, n_cells=n_cells)
     told = _told_by(start)
     points = nothing.points[start.queries[start.answered]]
     targets = told.shares[:, 1:] if link.n_columns == 1 else told.shares
@@ -136,6 +137,7 @@ def released_start(
         # noise of votes stands beside the variance of a label
         nothing.precision * (1 + told.noise / link.variance) / len(points),
         nothing.weights,
+        np.zeros_like(targets),
     )
     whole = IntegerModel.of(link.weights_of(equations)).weights
     return ReleasedStart(replace(nothing, weights=whole / WEIGHT_UNIT), start.certificate["digest"])

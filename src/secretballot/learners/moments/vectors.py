@@ -20,6 +20,8 @@ from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
 
 _BLOCK_ENTRIES = 2**17  # numbers that one block of rows takes, which stays in the cache
+#: Integers for 1.0 in a scale, and the largest scale: squares then stay below 2^63.
+SCALE_UNIT, LARGEST_SCALE = 2**12, 2**18
 _LARGEST_ENTRY = 2**44  # of the sum over one person's rows
 
 
@@ -40,6 +42,8 @@ class Residuals:
     n_marks : int
     without_marked : bool
         Whether a record with the last mark adds its marks alone.
+    scales : ndarray of int64, shape (n_coordinates,), optional
+        By which coordinates are multiplied, in units of 1 / `SCALE_UNIT`; by default all are 1.
     """
 
     model: LinearModel
@@ -48,6 +52,7 @@ class Residuals:
     mark_weight: int = 0
     n_marks: int = 0
     without_marked: bool = False
+    scales: IntArray | None = None
 
     def __post_init__(self) -> None:
         # squares of finer residuals could add up to more than 2^63
@@ -59,14 +64,20 @@ class Residuals:
         """Integers in the sum."""
         return self.model.weights.size + self.n_marks
 
+    def scaled(self, rows: IntArray) -> IntArray:
+        """Return the coordinates of rows, each times its scale."""
+        coordinates = rows[:, : len(self.model.weights)]
+        return coordinates if self.scales is None else coordinates * self.scales // SCALE_UNIT
+
 
 class Records(NamedTuple):
     """Some private records in a public basis, a row of each part for each record.
 
     Attributes
     ----------
-    coordinates : ndarray of int, shape (n_records, n_coordinates)
-        Each row a function of that record and public values alone; cut to `LARGEST_COORDINATE`.
+    coordinates : ndarray of int, shape (n_records, n_coordinates + n_cells)
+        Rows of a `LinearModel`, each a function of that record and public values alone; cut to
+        `LARGEST_COORDINATE`.
     targets : ndarray of int64, shape (n_records,) or (n_records, n_columns)
         Indices from 0, of classes. Or numbers from 0 to `PROBABILITY_UNIT`, and cut to lie there;
         a negative one is missing, and its record adds nothing in that column.
@@ -146,7 +157,7 @@ def label_sums(coordinates: IntArray, classes: IntArray, asked: Residuals) -> Re
         block = Records(coordinates, classes, np.empty((len(classes), 0), dtype=np.int64))
         for part in _in_pieces(block, asked):
             lengths = np.full(len(part.coordinates), moved)
-            kept = _shortened_rows(part.coordinates, lengths, squared)
+            kept = _shortened_rows(asked.scaled(part.coordinates), lengths, squared)
             yield kept, part.targets, asked.model.parts_of(part.coordinates, asked.unit)
 
     return RecordSums.of_labels(products(), asked.unit, squared, coordinates=asked.n_coordinates)
@@ -167,7 +178,7 @@ def _of_records(blocks: Iterable[Records], asked: Residuals) -> Iterator[Rows]:
     rest = asked.bound**2 - asked.n_marks * asked.mark_weight**2
     for block in blocks:
         residuals = _residuals(block, asked)
-        kept = _shortened_products(block.coordinates, residuals, rest)
+        kept = _shortened_products(asked.scaled(block.coordinates), residuals, rest)
         yield kept, residuals, asked.mark_weight * block.marks.astype(np.int64)
 
 
@@ -189,7 +200,7 @@ def _person_vectors(blocks: Iterable[Records], asked: Residuals) -> Iterator[Int
         assert block.persons is not None
         starts = np.flatnonzero(np.diff(block.persons, prepend=-1))
         residuals = _residuals(block, asked)
-        kept = _shortened_products(block.coordinates, residuals, asked.bound**2)
+        kept = _shortened_products(asked.scaled(block.coordinates), residuals, asked.bound**2)
         sums = [np.add.reduceat(kept * column[:, None], starts, axis=0) for column in residuals.T]
         moments = np.stack(sums, axis=2).reshape(len(starts), -1)
         marked = asked.mark_weight * np.add.reduceat(block.marks.astype(np.int64), starts, axis=0)

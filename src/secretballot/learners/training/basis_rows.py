@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
+from secretballot.bases import Basis
 from secretballot.foreign_code import is_exact, result_of, rows_alone
 from secretballot.teachers.rows import n_rows
 
@@ -36,19 +37,13 @@ def integer_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, B
     -------
     Sensitivity : every row follows from itself and the basis alone.
     """
-
-    def ask(part: Any) -> IntArray:
-        table = np.asarray(basis.integers(part))
-        if table.dtype.kind not in "iu" or table.shape != (n_rows(part), n_coordinates):
-            raise ValueError("integers(X) must return one row of integers for each row")
-        return table.astype(np.int64)
-
-    return _asked_rows(basis, ask, rows, np.zeros((1, n_coordinates), dtype=np.int64))
+    return _integers_by(basis.integers, basis, rows, n_coordinates)
 
 
-def mapped_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, BoolArray, BoolArray]:
-    """Return what `integer_rows` and `covered_rows` do, each row's by itself, in one pass where the
-    basis is of this package; arrays of shape (n_rows, n_coordinates), (n_rows,) and (n_rows,).
+def mapped_rows(basis: Basis, rows: Any, width: int) -> tuple[IntArray, BoolArray, BoolArray]:
+    """Return the rows of private rows as `basis.rows` does, zeros where it gives none, where it
+    does, and which are covered; each by itself, in one pass where that is exact: arrays of shape
+    (n_rows, width), (n_rows,) and (n_rows,).
 
     Raises
     ------
@@ -58,7 +53,7 @@ def mapped_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, Bo
     together = result_of(partial(basis.mapped, rows)) if is_exact(basis) else None
     if together is not None:
         return together[0], np.ones(len(together[1]), dtype=np.bool_), together[1]
-    return *integer_rows(basis, rows, n_coordinates), covered_rows(basis, rows)
+    return *_integers_by(basis.rows, basis, rows, width), covered_rows(basis, rows)
 
 
 def covered_rows(basis: Any, rows: Any) -> BoolArray:
@@ -79,6 +74,20 @@ def covered_rows(basis: Any, rows: Any) -> BoolArray:
 
     covered: BoolArray = _asked_rows(basis, ask, rows, np.zeros(1, dtype=np.bool_))[0]
     return covered
+
+
+def _integers_by(
+    asked: Callable[[Any], Any], basis: Any, rows: Any, width: int
+) -> tuple[IntArray, BoolArray]:
+    """Return what a method of a basis answers for each row, and where it does."""
+
+    def ask(part: Any) -> IntArray:
+        table = np.asarray(asked(part))
+        if table.dtype.kind not in "iu" or table.shape != (n_rows(part), width):
+            raise ValueError("one row of integers is to be returned for each row")
+        return table.astype(np.int64)
+
+    return _asked_rows(basis, ask, rows, np.zeros((1, width), dtype=np.int64))
 
 
 def _asked_rows(

@@ -156,6 +156,8 @@ class _Sums(Settings):
     basis_sha256: Digest
     weights: Integers
     covered_only: list[bool]
+    # by which coordinates are multiplied before a unit's vector is cut to the bound
+    scales: list[list[Annotated[int, Field(ge=1, le=2**18)]]]
 
     @abstractmethod
     def n_columns(self, certificate: Any) -> int:
@@ -184,10 +186,13 @@ class _Sums(Settings):
         n_weights = shape.coordinates - len(self.marks)
         if n_weights <= 0 or n_weights % self.n_columns(certificate):
             yield "The coordinates are no whole number for each column of the model."
-        if {len(self.covered_only), len(self.residual_units), len(self.weights)} != {n_stages}:
+        of_each = self.covered_only, self.residual_units, self.weights, self.scales
+        if {len(one) for one in of_each} != {n_stages}:
             yield "The settings are not one of each for each stage."
         if any(len(one) != n_weights for one in [*self.weights, *self.more_weights()]):
             yield f"A list of weights has not {n_weights} of them."
+        if any(len(one) * self.n_columns(certificate) != n_weights for one in self.scales):
+            yield "The scales are not one for each coordinate."
 
     def drawable(self, stated: Any) -> Drawable:
         return Drawable(*stated[1].answer_shape(stated[2]))

@@ -50,6 +50,29 @@ def add_basis(graph: Graph, basis: Any, points: str | Sequence[str]) -> str:
             f"the basis {type(basis).__name__} has no ONNX form; use a TableBasis, a KernelBasis"
             " or a GraphBasis"
         )
+    return _rotated(graph, features, basis)
+
+
+def add_cells(graph: Graph, basis: Any, points: str | Sequence[str]) -> str:
+    """Add what trees compare, and return it, of shape (n, n_cells).
+
+    Parameters and errors are those of `add_basis`.
+    """
+    codes = []
+    for place, column in enumerate(basis._columns):
+        own = _cells_of(graph, points, place, column)
+        if not isinstance(column, NumberColumn):
+            found = _add_text_places if holds_texts(column) else _add_level_places
+            codes.append(found(graph, own, column))
+            continue
+        absent, values = _plain_values(graph, own)
+        ranks = _add_ranks(graph, values, column.sorted_values)
+        codes.append(graph.where(absent, graph.constant([[-ONE - 1.0]]), ranks))
+    return graph.joined(codes)
+
+
+def _rotated(graph: Graph, features: str, basis: Any) -> str:
+    """Add the rotation of features to coordinates."""
     rotation = basis._rotation
     sums = graph.product(features, rotation.weights)
     half = (1 << (rotation.shift - 1)) - rotation.offset
@@ -60,16 +83,32 @@ def _add_columns(graph: Graph, points: str | Sequence[str], basis: TableBasis) -
     """Add the features of every column of a table."""
     features = []
     for place, column in enumerate(basis._columns):
-        own = graph.columns(points, [place]) if isinstance(points, str) else points[place]
+        own = _cells_of(graph, points, place, column)
         if isinstance(column, NumberColumn):
             features += _add_numbers(graph, own, column)
         elif not holds_texts(column):
             features += _add_levels(graph, own, column)
-        elif isinstance(points, str):
-            raise DataError("the basis has texts; give the public points as a frame")
         else:
             features += _add_text_levels(graph, own, column)
     return graph.joined(features)
+
+
+def _cells_of(graph: Graph, points: str | Sequence[str], place: int, column: object) -> str:
+    """Return one column of the points."""
+    if not isinstance(points, str):
+        return points[place]
+    if holds_texts(column):
+        raise DataError("the basis has texts; give the public points as a frame")
+    return graph.columns(points, [place])
+
+
+def _add_level_places(graph: Graph, cells: str, column: LevelColumn) -> str:
+    """Add the place of the level, -1 for one that the basis does not know."""
+    if not column.levels:
+        return graph.plus(graph.zeros(cells, 1), -1.0)
+    shown = graph.joined(_add_levels(graph, cells, column))
+    numbers = np.arange(1, len(column.levels) + 1)[:, None] / ONE
+    return graph.plus(graph.product(shown, numbers), -1.0)
 
 
 def _add_levels(graph: Graph, cells: str, column: LevelColumn) -> list[str]:
@@ -85,6 +124,13 @@ def _add_levels(graph: Graph, cells: str, column: LevelColumn) -> list[str]:
 
 def _add_text_levels(graph: Graph, cells: str, column: LevelColumn) -> list[str]:
     """Add the features of levels of which some are texts."""
+    places = _add_text_places(graph, cells, column)
+    each = graph.add("Equal", [places, graph.constant([range(len(column.levels))])])
+    return [graph.times(graph.as_numbers(each), ONE)]
+
+
+def _add_text_places(graph: Graph, cells: str, column: LevelColumn) -> str:
+    """Add the place of a level of which some are texts, -1 for one that the basis does not know."""
     keys = [
         "" if one is None else one if isinstance(one, str) else f"{one:g}" for one in column.levels
     ]
@@ -94,8 +140,7 @@ def _add_text_levels(graph: Graph, cells: str, column: LevelColumn) -> list[str]
         own = graph.constant([[column.levels.index(None)]], np.int64)
         unknown = graph.add("Equal", [places, graph.constant([[-1]], np.int64)])
         places = graph.where(graph.add("And", [missing, unknown]), own, places)
-    each = graph.add("Equal", [places, graph.constant([range(len(keys))], np.int64)])
-    return [graph.times(graph.as_numbers(each), ONE)]
+    return graph.as_numbers(places)
 
 
 def add_places(graph: Graph, texts: str, places: dict[str, int], other: int) -> str:
@@ -112,10 +157,7 @@ def add_places(graph: Graph, texts: str, places: dict[str, int], other: int) -> 
 
 def _add_numbers(graph: Graph, cells: str, column: NumberColumn) -> list[str]:
     """Add bins, rank, spike and missing values of a column of numbers."""
-    absent = graph.add("IsNaN", [cells])
-    # a missing cell goes on as 0: NaN would stay NaN in every product
-    whole = graph.where(absent, graph.constant([[0.0]]), cells)
-    values = graph.clipped(whole, [[-_LARGEST]], [[_LARGEST]])
+    absent, values = _plain_values(graph, cells)
     missing, plain = graph.as_numbers(absent), graph.as_numbers(graph.add("Not", [absent]))
     spiked = None
     if column.spike is not None:
@@ -132,6 +174,14 @@ def _add_numbers(graph: Graph, cells: str, column: NumberColumn) -> list[str]:
     found.append(graph.add("Mul", [_add_ranks(graph, values, column.sorted_values), plain]))
     found += [] if spiked is None else [graph.times(spiked, ONE)]
     return [*found, *([graph.times(missing, ONE)] if column.missing else [])]
+
+
+def _plain_values(graph: Graph, cells: str) -> tuple[str, str]:
+    """Return which cells are missing, and the values of all, 0 for these."""
+    absent = graph.add("IsNaN", [cells])
+    # a missing cell goes on as 0: NaN would stay NaN in every product
+    whole = graph.where(absent, graph.constant([[0.0]]), cells)
+    return absent, graph.clipped(whole, [[-_LARGEST]], [[_LARGEST]])
 
 
 def _add_reached(graph: Graph, values: str, thresholds: FloatArray) -> str:

@@ -448,7 +448,7 @@ def _check_trees(node: Any, width: int) -> None:
     leaf = modes == b"LEAF"
     inner = ~leaf
     _refuse_unless(
-        bool((modes[inner] == b"BRANCH_LEQ").all())
+        bool(np.isin(modes[inner], (b"BRANCH_LEQ", b"BRANCH_EQ")).all())
         and bool(((feature[inner] >= 0) & (feature[inner] < width)).all()),
         "a tree of it asks for no column",
     )

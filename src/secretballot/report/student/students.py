@@ -8,7 +8,7 @@ import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,22 +28,37 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
 from secretballot._seeded import own_global_states
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import FloatArray
 from secretballot.bases.integer_model import (
     CONSTANT,
     EXPONENTIALS,
     LARGEST_COORDINATE,
+    LINE_SHIFT,
+    LOGARITHMS,
     PROBABILITY_UNIT,
+    SHARE_SHIFT,
     STEP_SHIFT,
-    WEIGHT_UNIT,
+    IntegerLabels,
+    IntegerLine,
+    LinearModel,
+    Smoothed,
 )
-from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import add_basis, add_places, add_squared_distances
+from secretballot.report.student.bases_graph import (
+    add_basis,
+    add_cells,
+    add_places,
+    add_squared_distances,
+)
 from secretballot.report.student.graph import INTEGER, OPSETS, Graph
-from secretballot.report.student.trees import Tree, add_trees, grown_tree, histogram_tree
+from secretballot.report.student.trees import (
+    Tree,
+    add_trees,
+    forest_trees,
+    grown_tree,
+    histogram_tree,
+)
 
-_LINE_SHIFT = (UNIT * WEIGHT_UNIT // PROBABILITY_UNIT).bit_length() - 1
 _FORESTS = (
     RandomForestClassifier,
     ExtraTreesClassifier,
@@ -83,8 +98,7 @@ def add_classifier(graph: Graph, student: Any, points: Points) -> Said:
         If it has no ONNX form that this program knows.
     """
     if is_moments(student):
-        coordinates = add_basis(graph, student.basis, points)
-        return _moments(graph, coordinates, np.asarray(student.weights))
+        return _moments(graph, student, points)
     if hasattr(student, "basis_"):
         return _record_votes(graph, student, points)
     assert isinstance(points, str)
@@ -128,9 +142,7 @@ def add_regressor(graph: Graph, student: Any, points: str) -> str:
 
 def moments_number(graph: Graph, student: Any, points: Points) -> str:
     """Add a model of moments of a number, and return it, of shape (n, 1)."""
-    sums = _linear(graph, add_basis(graph, student.basis, points), np.asarray(student.weights))
-    shares = graph.plus(graph.quotient(sums, 1 << _LINE_SHIFT), PROBABILITY_UNIT // 2)
-    shares = graph.clipped(shares, 0.0, float(PROBABILITY_UNIT))
+    shares = _predictions(graph, student.model, _rows(graph, student, points))
     low, high = student.bounds
     return graph.plus(graph.times(graph.times(shares, 1 / PROBABILITY_UNIT), high - low), low)
 
@@ -138,34 +150,85 @@ def moments_number(graph: Graph, student: Any, points: Points) -> str:
 def moments_labels(graph: Graph, student: Any, points: Points) -> tuple[str, str]:
     """Add a model of moments of several labels: whether each is there, as integers, and its
     probability, both of shape (n, n_labels)."""
-    logits = _linear(graph, add_basis(graph, student.basis, points), np.asarray(student.weights))
-    most = graph.add("Max", [logits, graph.constant(0.0)])
-    there, absent = (
-        _exponentials(graph, graph.add("Sub", [most, logits])),
-        _exponentials(graph, most),
-    )
-    counts = _rounded_shares(graph, there, graph.add("Add", [there, absent]))
+    counts = _predictions(graph, student.model, _rows(graph, student, points))
     said = graph.add("Greater", [counts, graph.constant(PROBABILITY_UNIT // 2)])
     shares = graph.times(counts, 1 / PROBABILITY_UNIT)
     return graph.add("Cast", [said], to=INTEGER), shares
 
 
-def _linear(graph: Graph, coordinates: str, weights: IntArray) -> str:
-    """Add linear functions of coordinates, that of the intercept last."""
-    cut = graph.clipped(coordinates, -LARGEST_COORDINATE, LARGEST_COORDINATE)
-    return graph.plus(graph.product(cut, weights[:-1]), CONSTANT * weights[-1])
+class _Rows(NamedTuple):
+    """The coordinates of points, and the cells that trees compare, where there are any."""
+
+    coordinates: str
+    cells: str | None
 
 
-def _moments(graph: Graph, coordinates: str, weights: IntArray) -> Said:
-    """Add the softmax by its table of exponentials, and its rounding."""
-    logits = _linear(graph, coordinates, weights)
-    if weights.shape[1] == 1:  # of two classes the first has logit 0
+def _rows(graph: Graph, student: Any, points: Points) -> _Rows:
+    cells = None if student.before is None else add_cells(graph, student.basis, points)
+    coordinates = add_basis(graph, student.basis, points)
+    return _Rows(graph.clipped(coordinates, -LARGEST_COORDINATE, LARGEST_COORDINATE), cells)
+
+
+def _logits(graph: Graph, model: LinearModel, rows: _Rows) -> str:
+    """Add the linear functions of a model, and what they correct."""
+    sums = graph.product(rows.coordinates, model.weights[:-1])
+    logits = graph.plus(sums, CONSTANT * model.weights[-1])
+    if model.before is None:
+        return logits
+    before = _smoothed(graph, model.before, rows)
+    added = _logarithms(graph, before)
+    if model.weights.shape[1] == 1 or isinstance(model, IntegerLabels):
+        rest = graph.plus(graph.times(before, -1.0), PROBABILITY_UNIT)
+        added = graph.add("Sub", [added, _logarithms(graph, rest)])
+    return graph.add("Add", [logits, added])
+
+
+def _smoothed(graph: Graph, smoothed: Smoothed, rows: _Rows) -> str:
+    """Add the mean of a model and its trees, in units of probability."""
+    assert rows.cells is not None
+    trees = forest_trees(smoothed.forest)
+    sums = graph.sums(add_trees(graph, rows.cells, trees, single=False), keep=False)
+    smooth = graph.quotient(sums, len(trees))
+    both = graph.add("Add", [_predictions(graph, smoothed.model, rows), smooth])
+    return graph.quotient(both, 2)
+
+
+def _predictions(graph: Graph, model: LinearModel, rows: _Rows) -> str:
+    """Add what a model predicts, in units of probability, of shape (n, n_columns)."""
+    logits = _logits(graph, model, rows)
+    if isinstance(model, IntegerLine):
+        shares = graph.plus(graph.quotient(logits, 1 << LINE_SHIFT), PROBABILITY_UNIT // 2)
+        return graph.clipped(shares, 0.0, float(PROBABILITY_UNIT))
+    if model.weights.shape[1] > 1 and not isinstance(model, IntegerLabels):
+        return _softmax(graph, logits)
+    # of two classes, and for each label, what is not there has logit 0
+    most = graph.add("Max", [logits, graph.constant(0.0)])
+    there = _exponentials(graph, graph.add("Sub", [most, logits]))
+    absent = _exponentials(graph, most)
+    return _rounded_shares(graph, there, graph.add("Add", [there, absent]))
+
+
+def _moments(graph: Graph, student: Any, points: Points) -> Said:
+    """Add a model of moments of classes."""
+    logits = _logits(graph, student.model, _rows(graph, student, points))
+    if student.weights.shape[1] == 1:  # of two classes the first has logit 0
         logits = graph.joined([graph.times(logits, 0.0), logits])
-    most = graph.add("ReduceMax", [logits, graph.constant([1], np.int64)], keepdims=1)
-    parts = _exponentials(graph, graph.add("Sub", [most, logits]))
-    counts = _rounded_shares(graph, parts, graph.sums(parts))
+    counts = _softmax(graph, logits)
     shares = graph.add("Div", [counts, graph.sums(counts)])
     return Said(graph.add("ArgMax", [logits], axis=1, keepdims=0), shares)
+
+
+def _softmax(graph: Graph, logits: str) -> str:
+    """Add the softmax by its table of exponentials, and its rounding."""
+    most = graph.add("ReduceMax", [logits, graph.constant([1], np.int64)], keepdims=1)
+    parts = _exponentials(graph, graph.add("Sub", [most, logits]))
+    return _rounded_shares(graph, parts, graph.sums(parts))
+
+
+def _logarithms(graph: Graph, shares: str) -> str:
+    """Return logarithms of shares in units of probability, from their table."""
+    places = graph.add("Cast", [graph.quotient(shares, 1 << SHARE_SHIFT)], to=INTEGER)
+    return graph.add("Gather", [graph.constant(LOGARITHMS), places])
 
 
 def _exponentials(graph: Graph, below: str) -> str:

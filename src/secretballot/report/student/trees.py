@@ -1,4 +1,4 @@
-"""Decision trees of scikit-learn as ONNX: which leaf of each tree a row ends in, then its values.
+"""Decision trees as ONNX: which leaf of each tree a row ends in, then its values.
 
 Trees answer with the number of a leaf, since what ONNX sums itself it sums in single precision.
 """
@@ -11,6 +11,7 @@ import numpy as np
 from onnx import numpy_helper
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.bases.forest import NO_SPLIT, Forest
 from secretballot.exceptions import DataError
 from secretballot.report.student.graph import FLOAT, INTEGER, Graph
 
@@ -28,6 +29,8 @@ class Tree:
         Where a missing feature goes.
     leaf : ndarray of bool, shape (n_nodes,)
     values : ndarray of float64, shape (n_nodes, n_outputs)
+    equal : ndarray of bool, shape (n_nodes,), optional
+        Where a row goes left only if the feature is the threshold.
     """
 
     feature: IntArray
@@ -37,6 +40,39 @@ class Tree:
     missing_left: BoolArray
     leaf: BoolArray
     values: FloatArray
+    equal: BoolArray | None = None
+
+
+def forest_trees(forest: Forest) -> list[Tree]:
+    """Return the trees that smooth a model of moments, without what no row reaches."""
+    return [_plain_tree(*parts) for parts in zip(*forest.splits, forest.values, strict=True)]
+
+
+def _plain_tree(
+    places: IntArray, thresholds: IntArray, levels: BoolArray, values: IntArray
+) -> Tree:
+    """Return a tree of full depth by its nodes; one that is no split leaves all to its left."""
+    nodes, first_leaf = [0], len(places)
+    left: list[int] = []
+    for node in nodes:  # which grows
+        while node < first_leaf and thresholds[node] == NO_SPLIT:
+            node = 2 * node + 1
+        nodes[len(left)] = node
+        left.append(len(nodes) if node < first_leaf else 0)
+        nodes += [2 * node + 1, 2 * node + 2] if node < first_leaf else []
+    found = np.array(nodes)
+    leaf = found >= first_leaf
+    inner = np.where(leaf, 0, found)
+    return Tree(
+        places[inner],
+        thresholds[inner].astype(np.float64),
+        np.array(left),
+        np.array(left) + 1,
+        np.zeros_like(leaf),
+        leaf,
+        values[np.where(leaf, found - first_leaf, 0)].astype(np.float64),
+        levels[inner] & ~leaf,
+    )
 
 
 def grown_tree(estimator: Any) -> Tree:
@@ -96,6 +132,9 @@ def add_trees(graph: Graph, points: str, trees: Sequence[Tree], *, single: bool)
     owners = np.repeat(np.arange(len(trees)), sizes)
     numbers = np.concatenate([np.arange(size) for size in sizes])
     leaf = np.concatenate([tree.leaf for tree in trees])
+    equal = np.concatenate(
+        [np.zeros_like(tree.leaf) if tree.equal is None else tree.equal for tree in trees]
+    )
 
     def inner(parts: list[Any], kind: Any = np.int64) -> Any:
         return np.where(leaf, 0, np.concatenate(parts)).astype(kind)
@@ -108,7 +147,7 @@ def add_trees(graph: Graph, points: str, trees: Sequence[Tree], *, single: bool)
         nodes_treeids=owners.tolist(),
         nodes_nodeids=numbers.tolist(),
         nodes_featureids=inner([tree.feature for tree in trees]).tolist(),
-        nodes_modes=["LEAF" if one else "BRANCH_LEQ" for one in leaf],
+        nodes_modes=np.where(leaf, "LEAF", np.where(equal, "BRANCH_EQ", "BRANCH_LEQ")).tolist(),
         nodes_truenodeids=inner([tree.left for tree in trees]).tolist(),
         nodes_falsenodeids=inner([tree.right for tree in trees]).tolist(),
         nodes_missing_value_tracks_true=inner([tree.missing_left for tree in trees]).tolist(),

@@ -1,0 +1,173 @@
+"""Trees that smooth what a model predicts, grown on public points in integers alone.
+
+Every draw comes from a hash and every number is an integer, so the same public values give the same
+trees in any process, on any machine and with any version of the libraries.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from secretballot._typing import BoolArray, IntArray
+
+N_TREES = 32
+#: Splits from the root to a leaf, at most.
+DEPTH = 8
+#: Public points of a leaf, at least.
+LEAST_POINTS = 4
+#: Share of the cells that are tried at every split, one threshold each.
+TRIED = 0.5
+#: Bits that are cut off what is predicted before squares are compared.
+_COARSER_BITS = 10
+#: Above every cell: where a node is no split, all go left.
+NO_SPLIT = 2**31 - 1
+
+
+class Splits(NamedTuple):
+    """The inner nodes of trees of full depth, level by level: the children of node i are 2 i + 1,
+    where a row goes if the node's cell says so, and 2 i + 2. All of shape (n_trees, n_nodes).
+
+    Attributes
+    ----------
+    places : ndarray of int64
+        Which cell is looked at.
+    thresholds : ndarray of int64
+        The cell is at most that; of a level, it is that one.
+    levels : ndarray of bool
+    """
+
+    places: IntArray
+    thresholds: IntArray
+    levels: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """The mean of extremely randomised trees (Geurts, Ernst, Wehenkel 2006).
+
+    Attributes
+    ----------
+    splits : Splits
+    values : ndarray of int64, shape (n_trees, n_leaves, n_columns)
+        What is predicted in each leaf, from the left.
+    """
+
+    splits: Splits
+    values: IntArray
+
+    @classmethod
+    def grown(cls, cells: IntArray, levels: BoolArray, targets: IntArray, seed: str) -> "Forest":
+        """Return trees that predict integers by cells of public points.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (n_public, n_cells)
+        levels : ndarray of bool, shape (n_cells,)
+            Which cells are numbers of levels, that have no order.
+        targets : ndarray of int64, shape (n_public, n_columns)
+            Of 20 bits.
+        seed : str
+        """
+        grown = [_grown_tree(cells, levels, targets, f"{seed} {tree}") for tree in range(N_TREES)]
+        splits, values = zip(*grown, strict=True)
+        return cls(Splits(*map(np.array, zip(*splits, strict=True))), np.array(values))
+
+    def predictions(self, cells: IntArray) -> IntArray:
+        """Return the mean of the trees, rounded down, for rows of cells of shape (n_rows, n_cells):
+        int64 of shape (n_rows, n_columns), each row's by itself."""
+        n_trees, n_nodes = self.splits.places.shape
+        places, thresholds, levels = (part.ravel() for part in self.splits)
+        first = np.arange(n_trees) * n_nodes
+        rows = (np.arange(len(cells)) * cells.shape[1])[:, None]
+        node = np.zeros((len(cells), n_trees), dtype=np.int64)
+        for _ in range(DEPTH):
+            at = node + first
+            found, wanted = cells.take(rows + places.take(at)), thresholds.take(at)
+            node = 2 * node + 2 - ((found == wanted) | (~levels.take(at) & (found < wanted)))
+        leaf = node - n_nodes
+        total = np.zeros((len(cells), self.values.shape[2]), dtype=np.int64)
+        for tree, values in enumerate(self.values):
+            total += values.take(leaf[:, tree], axis=0)
+        mean: IntArray = total // n_trees
+        return mean
+
+
+def _grown_tree(
+    cells: IntArray, levels: BoolArray, targets: IntArray, seed: str
+) -> tuple[Splits, IntArray]:
+    """Return the splits of one tree, each of shape (n_nodes,), and the values of its leaves."""
+    n, n_tried = len(cells), max(1, round(TRIED * cells.shape[1]))
+    drawn = _drawn(seed, (2**DEPTH - 1) * n_tried * 2).reshape(-1, n_tried, 2)
+    coarse = targets >> _COARSER_BITS
+    leaf, values = np.zeros(n, dtype=np.int64), (targets.sum(axis=0) // n)[None]
+    parts = []
+    for depth in range(DEPTH):
+        n_nodes = 2**depth
+        order = np.argsort(leaf, kind="stable")
+        ends = np.searchsorted(leaf[order], np.arange(n_nodes + 1))
+        sizes = np.diff(ends)[:, None]
+        own = drawn[n_nodes - 1 : 2 * n_nodes - 1]
+        places = (own[..., 0] % np.uint64(cells.shape[1])).astype(np.int64)
+        # a threshold is the cell of one of the node's points
+        among = (own[..., 1] % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
+        thresholds = cells[order[np.minimum(ends[:-1, None] + among, n - 1)], places]
+        node = leaf[order]
+        found, wanted = cells[order[:, None], places[node]], thresholds[node]
+        left = np.where(levels[places][node], found == wanted, found <= wanted)
+        gains = _gains(left, coarse[order], ends)
+        best = gains.argmax(axis=1)
+        nodes = np.arange(n_nodes)
+        splits = gains[nodes, best] > 0
+        place = np.where(splits, places[nodes, best], 0)
+        parts.append(
+            Splits(
+                place,
+                np.where(splits, thresholds[nodes, best], NO_SPLIT),
+                levels[place] & splits,
+            )
+        )
+        goes_left = left[np.arange(n), best[node]] | ~splits[node]
+        leaf[order] = 2 * node + 1 - goes_left
+        values = _means(targets, leaf, values)
+    return Splits(*map(np.concatenate, zip(*parts, strict=True))), values
+
+
+def _gains(left: BoolArray, targets: IntArray, ends: IntArray) -> IntArray:
+    """Return what each candidate explains of the squares of targets, at each node, of shape
+    (n_nodes, n_tried); 0 where too few points would lie on a side.
+
+    Points stand in the order of their nodes, which end at `ends[1:]`.
+    """
+    n_left = _sums(left.astype(np.int64), ends)
+    sizes = np.diff(ends)[:, None]
+    n_right = sizes - n_left
+    of_left, of_right = np.zeros((2, *n_left.shape), dtype=np.int64)
+    for target in targets.T:
+        on_left = _sums(left * target[:, None], ends)
+        of_left += on_left**2
+        of_right += (_sums(target[:, None], ends) - on_left) ** 2
+    explained = 1 + of_left // np.maximum(n_left, 1) + of_right // np.maximum(n_right, 1)
+    fits = (n_left >= LEAST_POINTS) & (n_right >= LEAST_POINTS)
+    return np.where(fits, explained, 0)
+
+
+def _sums(numbers: IntArray, ends: IntArray) -> IntArray:
+    """Return sums of consecutive rows, of shape (n_nodes, width)."""
+    before = np.zeros((len(numbers) + 1, numbers.shape[1]), dtype=np.int64)
+    np.cumsum(numbers, axis=0, out=before[1:])
+    return np.diff(before[ends], axis=0)
+
+
+def _means(targets: IntArray, leaf: IntArray, parents: IntArray) -> IntArray:
+    """Return the mean target of each leaf; of one without points that of its parent."""
+    sums = np.zeros((2 * len(parents), targets.shape[1]), dtype=np.int64)
+    np.add.at(sums, leaf, targets)
+    sizes = np.bincount(leaf, minlength=len(sums))[:, None]
+    return np.where(sizes > 0, sums // np.maximum(sizes, 1), np.repeat(parents, 2, axis=0))
+
+
+def _drawn(seed: str, n: int) -> IntArray:
+    """Return numbers of 64 bits that follow from a text."""
+    return np.frombuffer(hashlib.shake_256(seed.encode()).digest(8 * n), dtype="<u8")
