@@ -70,6 +70,7 @@ CALLS = {
         "bases/embedding.py:covered",
         "bases/embedding.py:integers",
         "bases/integer_basis.py:mapped",
+        "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
         "hypotheses/base.py:_labels_by",
         "learners/labelers/relabel.py:relabel",

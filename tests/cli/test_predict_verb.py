@@ -2,6 +2,7 @@
 
 import csv
 import io
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from secretballot.data import reading as tables
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.report.student.load import load_student
+from secretballot.runs import predict as predicting
 
 HEAD = "age,ward,dose"
 
@@ -73,13 +75,14 @@ def test_a_table_longer_than_a_block_is_read_in_blocks(
 ) -> None:
     (tmp_path / "long.csv").write_text("\n".join([HEAD, *lines(200, 3) * 50]) + "\n")
     whole = predict(world / "run", tmp_path / "long.csv").stdout
-    monkeypatch.setattr(tables, "_BLOCK_ROWS", 64)
+    monkeypatch.setattr(predicting, "table_blocks", partial(tables.table_blocks, rows=64))
     # as if the file were larger than the memory
     monkeypatch.setattr(tables, "memory_bytes", lambda: 1000)
     from secretballot.data import schema
 
     monkeypatch.setattr(schema, "memory_bytes", lambda: 64 * 8 * 5)
     blocks = predict(world / "run", tmp_path / "long.csv")
+    assert blocks.exit_code == 0, blocks.stderr
     assert blocks.stdout == whole
     assert whole.count("\n") == 10_001
 

@@ -102,7 +102,7 @@ def test_both_verifiers_confirm_the_release_and_find_forgeries(
     student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert (student.predict(X) == model.predict(X)).all()
     words = (tmp_path / "release" / "README.txt").read_text()
-    assert "not those that were given" in " ".join(words.split())
+    assert "not the private labels" in " ".join(words.split())
 
 
 def test_the_account_is_about_labels_and_a_student_may_learn_from_the_release() -> None:

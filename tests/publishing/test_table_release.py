@@ -70,7 +70,7 @@ def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[st
     assert "names a number at" in page
     assert "-4 to 4.5" in page
     assert "recall" not in page
-    assert "A regressor that answers a number from -4 to 4.5" in card
+    assert "A regressor that predicts a number from -4 to 4.5" in card
     assert "answers.csv" in (made.path / "README.txt").read_text()
 
 
@@ -108,7 +108,10 @@ def test_several_labels_are_released_with_their_students(
     assert np.allclose(student.predict_proba(X), model.predict_proba(X), atol=1e-9)
     if not settings:
         assert "names the labels that it finds at" in (made.path / "report.html").read_text()
-        assert "A classifier that says of 3 labels" in (made.path / "model-card.md").read_text()
+        assert (
+            "A classifier that predicts which of 3 labels"
+            in (made.path / "model-card.md").read_text()
+        )
     assert "for formulas (=c)" in " ".join((made.path / "README.txt").read_text().split())
 
 

@@ -296,7 +296,7 @@ class MomentStages:
             # sums over other records than from now on would pull the model to where those were
             return State(fit, nothing, only, alike)
         if len(sums) == len(self.units) or self.target.bounds is not None:
-            # numbers lose by trees on as many tables as they gain (docs/measurements/records.md)
+            # numbers lose by trees on as many tables as they gain (docs/measurements.md)
             return State(fit, fit, only, alike)
         base = fit.smoothed(self.levels, len(sums))
         noise = self.sigma / (UNIT * self.units[len(sums)] * n_records)

@@ -39,11 +39,11 @@ def refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
     DataError
         Naming the column, and no cell.
     """
-    if isinstance(X, np.ndarray) and X.dtype == object:
-        X, typed, X_public = map(pd.DataFrame, (X, typed, X_public))
-    for place, name in enumerate(getattr(X_public, "columns", ())):
-        columns = (table.iloc[:, place] for table in (X, typed, X_public))
-        if result_of(partial(_is_unlike, *columns)):
+    named = getattr(X_public, "columns", None)
+    if named is None and isinstance(X, np.ndarray) and X.dtype == object:
+        named = range(X.shape[1])
+    for place, name in enumerate(() if named is None else named):
+        if result_of(partial(_is_unlike, place, X, typed, X_public)):
             raise DataError(
                 f"Column {shown(name)} of X does not fit: most of its cells are none of the values"
                 " of X_public; write cells alike in both, add public points that have them, or drop"
@@ -51,7 +51,11 @@ def refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
             )
 
 
-def _is_unlike(given: "pd.Series[Any]", typed: "pd.Series[Any]", public: "pd.Series[Any]") -> bool:
+def _is_unlike(place: int, *tables: Any) -> bool:
+    given, typed, public = (
+        pd.Series(one[:, place]) if isinstance(one, np.ndarray) else one.iloc[:, place]
+        for one in tables
+    )
     if public.count() < FEWEST:
         return False
     strange, usual = typed.isna(), 0.0
