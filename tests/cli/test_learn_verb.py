@@ -117,6 +117,14 @@ def test_a_second_run_shares_the_account_until_it_is_spent(files: Path) -> None:
     assert learn(files, *shared, "--out", str(files / "third"), "--epsilon", "0.9").exit_code == 0
 
 
+def test_a_total_below_the_price_makes_no_account(files: Path) -> None:
+    result = learn(files, "--total", "0.5,1e-2", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["kind"]) == (3, "budget")
+    assert not list(files.glob("*.ledger"))
+    assert learn(files, "--dry-run", "--total", "0.5,1e-2").exit_code == 3
+    assert learn(files).exit_code == 0
+
+
 # --- bad input ---
 
 

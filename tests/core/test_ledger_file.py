@@ -605,3 +605,11 @@ def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_
         with other.answering(number) as page:
             assert page.find([b"question"]) == {b"question": b"1"}
         assert writes() == before + 1
+
+
+def test_the_passing_name_of_a_killed_creator_goes(path: Path) -> None:
+    passing, other = path.with_name(f".{path.name}-abcd1234"), path.with_name("kept")
+    os.link(path, passing)
+    os.link(path, other)
+    assert Ledger(path, dataset="registry", budget=BUDGET).releases() == 3
+    assert (passing.exists(), other.exists()) == (False, True)

@@ -11,7 +11,7 @@ from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Amount, Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
-from secretballot.exceptions import LedgerError, Parameter, ParameterError
+from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.runs.folder import RunFolder
@@ -111,8 +111,17 @@ def _named_place(spec: RunSpec) -> Path | DatabasePlace | None:
 
 
 def question_of_total(spec: RunSpec, place: Path | DatabasePlace, own: bool) -> Iterator[Caution]:
-    """Yield the question what all releases may cost, where the run would open an account."""
-    if own or spec.budget.total is not None or Ledger.exists(place):
+    """Yield the question what all releases may cost, where the run would open an account.
+
+    Raises
+    ------
+    BudgetError
+        If the stated limit is less than the price.
+    """
+    if own or Ledger.exists(place):
+        return
+    if spec.budget.total is not None:
+        _refuse_small_total(spec)
         return
     beside = ""
     if isinstance(place, Path) and place.parent.is_dir():
@@ -123,6 +132,16 @@ def question_of_total(spec: RunSpec, place: Path | DatabasePlace, own: bool) -> 
         f"no account exists for {shown(spec.dataset_name)} at {str(place)!r}{beside}; set the"
         " limit of all its releases, or name an account",
     )
+
+
+def _refuse_small_total(spec: RunSpec) -> None:
+    """Refuse a limit of a new account that does not admit its first run."""
+    total, price = spec.total, spec.price
+    if total is not None and (total.epsilon < price.epsilon or total.delta < price.delta):
+        raise BudgetError(
+            f"The total of {total.epsilon:g}, {total.delta:g} is less than the price of this run,"
+            f" {price.epsilon:g}, {price.delta:g}; give a larger total. No account was made."
+        )
 
 
 def state_of_account(spec: RunSpec, folder: RunFolder, unit: str) -> AccountState:
@@ -179,6 +198,8 @@ def ledger_of_run(
     place = place_of_account(spec, folder)
     if folder.account is not None and not Ledger.exists(place):
         raise _other_account(str(folder.account))
+    if place != folder.ledger and not Ledger.exists(place):
+        _refuse_small_total(spec)
     ledger = open_ledger(
         place,
         dataset=spec.dataset_name,

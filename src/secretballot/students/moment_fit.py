@@ -179,7 +179,8 @@ class MomentFit:
         def scaled(shares: FloatArray) -> tuple[FloatArray, float]:
             """Return scales of these shares, as long at the quantile as points without scales, and
             what they were multiplied by for that."""
-            found = np.sqrt(shares / second)
+            # a coordinate may be 0 at all points
+            found = np.sqrt(shares / np.maximum(second, np.finfo(float).tiny))
             lengths = np.linalg.norm(points * found, axis=1)
             factor = np.quantile(longest, 1 - clipped) / np.quantile(lengths, 1 - clipped)
             return found * factor, float(factor)

@@ -24,6 +24,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from importlib.metadata import version
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -117,7 +118,8 @@ class Trouble:
 
 
 def versions_here() -> Versions:
-    """Return the versions in this process that decide what a teacher becomes."""
+    """Return the versions in this process that decide what a teacher, or a record's vector,
+    becomes."""
     import secretballot
 
     return (
@@ -125,6 +127,9 @@ def versions_here() -> Versions:
         ("secretballot", secretballot.__version__),
         ("numpy", np.__version__),
         ("scikit-learn", sklearn.__version__),
+        # of records' cells
+        ("pandas", version("pandas")),
+        ("scipy", version("scipy")),
     )
 
 

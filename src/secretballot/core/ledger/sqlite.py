@@ -9,6 +9,7 @@ not grow. The journal needs a little space of its own at that moment: it keeps t
 had (mode "persist"), and `claim_room` makes it large enough.
 """
 
+import glob
 import os
 import sqlite3
 import stat
@@ -145,20 +146,19 @@ def _create_file(path: Path, account: rows.Account) -> None:
         )
     if why:
         raise LedgerError(f"No ledger can be made at {path}: {why}.")
-    with closing(connect(None)) as connection:
-        create_tables(connection, account)
-        content = connection.serialize()
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # of mode 0600
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # of mode 0600
+    draft = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        with closing(connect(None)) as connection:
+            create_tables(connection, account)
+            connection.execute("VACUUM INTO ?", (name,))
+        os.fsync(handle)
         # a link takes the name at once or not at all: two processes make no two ledgers
         with suppress(FileExistsError):
             os.link(draft, path)
     finally:
-        os.unlink(draft)
+        os.close(handle)
+        draft.unlink(missing_ok=True)
     if os.name != "nt":  # Windows keeps names by itself
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -169,6 +169,14 @@ def _create_file(path: Path, account: rows.Account) -> None:
 
 def _journal_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-journal")
+
+
+def _forget_passing_names(path: Path) -> None:
+    """Take the name away that a killed creator left: a ledger that is opened by another name than
+    its journal's would not see what a crash left in that."""
+    for other in path.parent.glob(f".{glob.escape(path.name)}-*"):
+        if other.samefile(path):
+            other.unlink(missing_ok=True)
 
 
 def _file_at(path: Path) -> tuple[int, int]:
@@ -185,6 +193,8 @@ def _file_at(path: Path) -> tuple[int, int]:
             " nothing was ever released under it"
         )
     else:
+        if found.st_nlink > 1:
+            _forget_passing_names(path)
         return found.st_dev, found.st_ino
     raise LedgerError(f"There is no ledger at {path}; {why}.")
 

@@ -26,7 +26,13 @@ from secretballot.learners.moments.class_weights import (
 from secretballot.learners.moments.release import release_moments
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
-from secretballot.learners.moments.vectors import Records, Residuals, label_sums, vector_sums
+from secretballot.learners.moments.vectors import (
+    Records,
+    Residuals,
+    cut_coordinates,
+    label_sums,
+    vector_sums,
+)
 from secretballot.learners.training.basis_rows import mapped_rows
 from secretballot.learners.training.learner import (
     ClassLearner,
@@ -425,9 +431,11 @@ class _Sums:
         return vector_sums(self._parts(), *about, self._mapping.records_of, self._run)
 
     def _in_few_bytes(self, load: Loader) -> list[Records]:
+        # cut as they are before they are added up: whether records are kept must not matter
         return [
             one._replace(
-                coordinates=one.coordinates.astype(np.int32), marks=one.marks.astype(np.int8)
+                coordinates=cut_coordinates(one.coordinates).astype(np.int32),
+                marks=one.marks.astype(np.int8),
             )
             for one in self._mapping.records_of(load)
         ]

@@ -168,8 +168,12 @@ def _in_pieces(block: Records, asked: Residuals) -> Iterator[Records]:
     size = max(1, _BLOCK_ENTRIES // asked.n_coordinates)
     for start in range(0, len(block.coordinates), size):
         part: Any = [None if one is None else one[start : start + size] for one in block]
-        cut = np.clip(part[0], -LARGEST_COORDINATE, LARGEST_COORDINATE)
-        yield Records(cut.astype(np.int64), *part[1:])
+        yield Records(cut_coordinates(part[0]).astype(np.int64), *part[1:])
+
+
+def cut_coordinates(coordinates: IntArray) -> IntArray:
+    """Return coordinates cut to `LARGEST_COORDINATE`."""
+    return np.clip(coordinates, -LARGEST_COORDINATE, LARGEST_COORDINATE)
 
 
 def _of_records(blocks: Iterable[Records], asked: Residuals) -> Iterator[Rows]:
