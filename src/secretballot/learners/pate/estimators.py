@@ -397,21 +397,8 @@ class PATEClassifier(ClassLearner, PATELearner):
     def planned_terms(
         self, target: Target, n_points: int, guarantee: Guarantee = _BY_RECORD
     ) -> Terms:
-        """Return mechanism and number of queries of a fit, from public numbers alone; where an
-        estimate is to set them, those of one that shows nothing. Nothing is spent.
-
-        Parameters
-        ----------
-        target : Target
-        n_points : int
-            Public points that may be asked.
-        guarantee : Guarantee
-
-        Raises
-        ------
-        ParameterError
-            If a setting is out of its range, or nothing would be answered.
-        """
+        """Return what `PATELearner.planned_terms` does; where an estimate is to set the queries,
+        those of one that shows nothing."""
         if target.labels:
             sizes = n_points, self.n_teachers, guarantee
             more: dict[str, Any] = {"n_queries": self.n_queries, "counts": self._counts}

@@ -4,7 +4,6 @@ vault."""
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -64,12 +63,16 @@ class _Kept(Model):
         DataError
             If it is damaged.
         """
-        with suppress(Exception):  # numpy and pandas parse the names of types, and raise anything
+        try:
             kept = cls.model_validate_json(content, strict=True)
             guarantee_of(kept.declaration["unit"], kept.declaration["relation"])
             template_from_json(kept.template)
             if len(set(kept.classes)) == len(kept.classes):
                 return kept
+        except MemoryError:
+            raise  # the machine failed, and nothing is damaged
+        except Exception:  # numpy and pandas parse the names of types, and raise anything
+            pass
         raise DataError(
             f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent."
         )
