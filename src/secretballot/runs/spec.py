@@ -41,6 +41,8 @@ VOTES, STREAM = "votes", "stream"
 METHODS = (MOMENTS, PATE, RECORD_VOTES, CHOICE)
 #: The account of a run alone, in its vault.
 OWN = "own"
+#: What a run may ask about, by the name under which it is answered beforehand.
+Question = Literal["epsilon", "delta", "records", "teachers", "noise", "target", "unit"]
 DEFAULT_OUT = Path("secretballot-out")
 LARGEST = 1 << 20  # bytes of a file of settings
 _LONGEST = 500  # characters of a text about a release
@@ -460,7 +462,7 @@ class ExecutionSpec(Part):
     send_shards: bool = setting(
         False, "Send rows that lie on disk to the workers.", "true", mark="execution"
     )
-    confirm: Words = setting(
+    confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(
         (), "Answer questions beforehand, such as epsilon,records.", "NAMES", RUN, mark="execution"
     )
 
