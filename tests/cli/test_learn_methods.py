@@ -1,10 +1,6 @@
 """`secretballot learn` by each method of tables: what it writes, resumption, and poor tables."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -169,32 +165,6 @@ def test_an_interrupted_run_is_taken_up_and_pays_once(
     assert ledger.spent().epsilon == 2.0
     again = document_of(learn(files, *QUIET))
     assert any("finished already" in note for note in again["notes"])
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signal 9")
-def test_a_run_that_is_killed_between_purchase_and_publication_pays_once(files: Path) -> None:
-    words = words_of_run(files, *RECORD_VOTES, "--set", "exclude=report")
-    command = [sys.executable, "-m", "secretballot", *words]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    place, end = files / "private.csv.ledger", time.monotonic() + 300
-    while not (place.exists() and committed_in(place)) and process.poll() is None:
-        assert time.monotonic() < end
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
-    assert committed_in(place)
-    document = document_of(learn(files, *QUIET))
-    assert document["method"] == "record-votes"
-    ledger = Ledger.open_existing(place)
-    assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)
-    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
-
-
-def committed_in(place: Path) -> bool:
-    try:
-        return any(entry.state == "committed" for entry in Ledger.open_existing(place).history())
-    except sb.SecretBallotError:
-        return False  # it is being made
 
 
 def changed(files: Path, name: str, change: Any) -> None:

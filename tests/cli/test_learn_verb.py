@@ -16,16 +16,6 @@ from typer.testing import CliRunner, Result
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.planning.plan.model import (
-    Candidate,
-    Estimate,
-    Expected,
-    FrontierPoint,
-    Plan,
-    Setting,
-    Task,
-)
-from secretballot.runs.plan import plan_toml
 
 SECRET = "s3cr3t-cell"
 N_PRIVATE, N_PUBLIC, N_TEST = 600, 120, 200
@@ -256,29 +246,6 @@ def failing(error: BaseException) -> Callable[..., Any]:
     return fail
 
 
-def test_a_run_broken_off_after_paying_goes_on_without_paying(
-    files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("secretballot.runs.run.publish", failing(KeyboardInterrupt()))
-        result = learn(files)
-    assert result.exit_code == 130
-    assert "repeat the same command" in result.stderr
-    account = Ledger.open_existing(files / "private.csv.ledger")
-    assert [entry.state for entry in account.history()] == ["committed"]
-    result = learn(files, "--epsilon", "3")
-    assert result.exit_code == 2
-    assert "interrupted run that differs in epsilon" in result.stderr
-    result = learn(files, "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["resumed"] is True
-    assert len(account.history()) == 1
-    result = learn(files)
-    assert result.exit_code == 0, result.stderr
-    assert "finished already" in result.stderr
-    assert len(account.history()) == 1
-
-
 def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,30 +264,30 @@ def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(
 # --- by a plan ---
 
 
-def write_plan(folder: Path, setting: Setting | None = None, **task: Any) -> list[str]:
-    """Write a plan and return the words of a command that follows it and states nothing that it
-    supplies."""
-    setting = setting or Setting(20, "gaussian", "counts", 100)
-    share = Estimate(0.8, 0.75, 0.85)
-    best = Candidate(setting, 9.0, Expected(Estimate(100, 90, 110), share, share, share))
-    wanted = Task(
-        **{
-            "n_records": N_PRIVATE,
-            "n_public": N_PUBLIC,
-            "n_classes": 2,
-            "epsilon": 4.0,
-            "delta": 1e-5,
-            **task,
-        }
-    )
-    made = Plan(wanted, "guess", (), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0)
-    (folder / "plan.toml").write_text(plan_toml(made))
+PLAN = """
+[data]
+n_records = {n_records}
+[budget]
+epsilon = 4.0
+delta = 1e-5
+[method]
+name = "pate"
+n_teachers = 20
+mechanism = "counts"
+n_queries = 100
+[forecast]
+n_public = {n_public}
+n_classes = 2
+answered = [100, 90, 110]
+student_accuracy = [0.8, 0.75, 0.85]
+"""
+
+
+def by_plan(folder: Path, *more: str, n_records: int = N_PRIVATE) -> Result:
+    """Run by a plan, and state nothing that it supplies."""
+    (folder / "plan.toml").write_text(PLAN.format(n_records=n_records, n_public=N_PUBLIC))
     words = [word for word in command(folder) if word not in PRICE]
-    return [*words, "--config", str(folder / "plan.toml")]
-
-
-def by_plan(folder: Path, *more: str, setting: Setting | None = None, **task: Any) -> Result:
-    return CliRunner().invoke(app, [*write_plan(folder, setting, **task), *more])
+    return CliRunner().invoke(app, [*words, "--config", str(folder / "plan.toml"), *more])
 
 
 def test_a_plan_supplies_price_and_settings(files: Path) -> None:

@@ -65,6 +65,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         )
 
     monkeypatch.setattr(plan_run, "plan_votes", make)
+    monkeypatch.setattr(plan_run, "forecast_moments", lambda *_, **__: None)
     return calls
 
 
