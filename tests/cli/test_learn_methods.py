@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from patients import N_PUBLIC, rows, words_of_run, write_files
+from patients import N_PUBLIC, document_of, rows, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
@@ -30,12 +30,6 @@ def files(tmp_path: Path) -> Path:
 def learn(folder: Path, *more: str, unit: bool = False) -> Result:
     """Run a small, complete command; later options override earlier ones."""
     return CliRunner().invoke(app, words_of_run(folder, *more, unit=unit))
-
-
-def document_of(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
 
 
 def certificate_in(folder: Path) -> dict[str, Any]:
@@ -103,18 +97,6 @@ def test_a_method_that_was_asked_for_is_taken_or_refused(files: Path) -> None:
     assert not (files / "out").exists()
     voted = document_of(learn(files, "--n-teachers", "20", "--json", "--set", "exclude=report"))
     assert (voted["method"], voted["method_reason"]) == ("pate", "n_teachers is a setting of pate")
-
-
-def test_settings_of_record_votes_are_taken_and_imply_the_method(files: Path) -> None:
-    more = ["--set", "votes_per_record=3", "--set", "n_queries=120", "--student", "tree"]
-    document = document_of(learn(files, *more, *QUIET))
-    assert document["method"] == "record-votes"
-    assert document["method_reason"] == "votes_per_record is a setting of record-votes"
-    mechanism = stated(certificate_in(files))
-    assert (mechanism["votes_per_record"], mechanism["n_queries"]) == (3, 120)
-    student = sb.load_student(files / "out" / "release" / "student.onnx")
-    shares = student.predict_proba(pd.read_csv(files / "test.csv"))
-    assert set(np.unique(shares)) == {0.0, 1.0}  # a tree that was grown to its end
 
 
 @pytest.mark.parametrize("stage", [0, 2])

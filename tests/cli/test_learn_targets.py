@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from patients import document_of
 from sklearn.datasets import load_diabetes
 from typer.testing import CliRunner, Result
 
@@ -71,12 +72,6 @@ def learn(folder: Path, kind: str, *more: str, method: str = "record-moments") -
     out = ["--total", "20,1e-2", "--out", str(folder / "out"), "--drop", "patient"]
     words = ["learn", *tables, "--target", *target, *METHODS[method], *out, *more]
     return CliRunner().invoke(app, words)
-
-
-def document_of(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
 
 
 @dataclass
