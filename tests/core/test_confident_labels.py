@@ -188,9 +188,9 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
 
 
 def test_refused_queries_cost_the_threshold_alone():
-    many = delta_upper([confident_event(50.0, 10.0, 200, 10, 10)], 1.0)
-    few = delta_upper([confident_event(50.0, 10.0, 10, 10, 10)], 1.0)
-    answered = delta_upper([confident_event(50.0, 10.0, 200, 200, 10)], 1.0)
+    many = delta_upper([confident_event(100.0, 20.0, 1000, 50, 2)], 1.0)
+    few = delta_upper([confident_event(100.0, 20.0, 50, 50, 2)], 1.0)
+    answered = delta_upper([confident_event(100.0, 20.0, 1000, 1000, 2)], 1.0)
     assert few < many < 0.03 * answered
 
 

