@@ -40,7 +40,7 @@ import pandas as pd
 
 from appendix_f_pictures import PICTURES
 from appendix_f_study import Findings, Sizes, study
-from secretballot.data import adult
+from public_data import adult
 
 
 class Row(NamedTuple):

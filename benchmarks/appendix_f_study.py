@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from secretballot.data import ADULT_SCHEMA, ADULT_TARGET
+from public_data import ADULT_SCHEMA, ADULT_TARGET
 from secretballot.data.schema import Schema
 from secretballot.teachers import PositionPartition, TeacherEnsemble
 from secretballot.teachers.margins import vote_margins

@@ -27,10 +27,10 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.accounting import PrivacyBudget, calibrate_vector_sum
 from secretballot.bases import TableBasis
 from secretballot.bases.rotation import UNIT
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 
 EPSILONS, DELTA = (0.1, 0.5, 1.0, 2.0), 1e-5
 N_PRIVATE, N_PUBLIC = 20_000, 6_000

@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 
 from adult_students import DELTA, SPLIT_SEED, STATED_RECORDS, encoded
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot import PATEClassifier, PrivacyBudget, RecordVotesClassifier
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.learners.pate.mechanisms import choose_teachers
 from secretballot.learners.record_votes.classifier import default_votes
 

@@ -29,8 +29,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from public_data import ADULT_TARGET, adult
 from real_tables import PACKAGES
-from secretballot.data import ADULT_TARGET, adult
 
 RATE = 0.01
 

@@ -12,9 +12,9 @@ import sys
 
 import numpy as np
 
+from public_data import adult, adult_votes, mnist, mnist_votes
 from secretballot import Ledger, PrivacyBudget, release, votes_of_counts
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.data import adult, adult_votes, mnist, mnist_votes
 from secretballot.learners.pate.mechanisms import choose_terms
 
 DELTA = 1e-5
