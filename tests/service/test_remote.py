@@ -144,11 +144,11 @@ def test_what_was_put_off_is_sent_again_and_what_was_refused_is_not(
     line = remote._Line(URL, "key", 5.0, 4)
     line._client = httpx.Client(transport=httpx.MockTransport(handle))
     slept: list[float] = []
-    exchange = remote._Exchange("GET", "/v1/datasets")
-    assert line.fetch(exchange, slept.append) == {"detail": "no"}
+    monkeypatch.setattr(remote.time, "sleep", slept.append)
+    assert line.fetch("GET", "/v1/datasets") == {"detail": "no"}
     assert (asked, slept) == ([503, 429, 200], [0.1, 0.2])
     with pytest.raises(ServiceError):
-        line.fetch(exchange, slept.append)
+        line.fetch("GET", "/v1/datasets")
     assert (asked[3:], len(slept)) == ([401], 2)
 
 
