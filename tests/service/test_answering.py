@@ -52,6 +52,16 @@ def test_answers_are_those_of_the_session_and_are_paid_once(place: Place) -> Non
     assert found.noisy_counts.tolist() == counts
 
 
+def test_a_preview_says_what_a_request_would_take_and_takes_nothing(place: Place) -> None:
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        client.post(QUESTIONS, json={"points": points(2)}, headers=key)
+        asked = {"points": [*points(3), points(1, 2)[0]]}
+        for _ in range(2):
+            found = client.post(QUESTIONS.replace("questions", "preview"), json=asked, headers=key)
+            assert found.json() == {"stored": 2, "new": 1, "left": QUERIES - 2}
+
+
 def test_questions_that_come_together_are_answered_in_one_transaction(place: Place) -> None:
     """While the first is answered all others wait, and are the second group."""
     key, app = place.key(), application(place.settings, opened=True)

@@ -161,10 +161,12 @@ def test_rows_of_a_file_are_asked_and_the_answers_written(
     key.write_text(place.token() + "\n")
     line_to(place)
     words = ["serve", "ask", "http://service", str(table), "--key-file", str(key)]
+    refused = CliRunner().invoke(app, [*words, "--max-new", str(QUERIES)])
+    assert (refused.exit_code, f"has {QUERIES + 2} new queries" in refused.stderr) == (2, True)
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
     assert done.exit_code == 3, done.stderr  # answered in part
     assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr
-    again = CliRunner().invoke(app, [*words, "--json"])
+    again = CliRunner().invoke(app, [*words, "--max-new", "2", "--json"])
     none = CliRunner().invoke(app, words[:4], env={"SECRETBALLOT_KEY": ""})
     found = pd.read_csv(tmp_path / "answers.csv")
     assert list(found) == ["row", "label", "abstained", "given", "noisy_count_yes"]

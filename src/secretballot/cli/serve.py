@@ -137,6 +137,10 @@ def ask(
     stream: Annotated[
         str | None, typer.Option(metavar="NAME", help="Stream, if not the first one.")
     ] = None,
+    max_new: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Ask nothing if more of the rows are new queries."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the answers, as CSV.")
     ] = None,
@@ -149,11 +153,19 @@ def ask(
 
     Example: secretballot serve ask https://labels.example.org points.csv --out answers.csv
     """
+    from secretballot._validation import shown
+    from secretballot.exceptions import Parameter, ParameterError
     from secretballot.service.asked_files import answers_table, points_of_file
     from secretballot.service.remote import connect
 
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
-        answers = there.ask_many(points_of_file(points, there))
+        rows_to_ask = points_of_file(points, there)
+        if max_new is not None and (new := there.count_new(rows_to_ask)) > max_new:
+            raise ParameterError(
+                Parameter("max_new"),
+                f" is {max_new}, and {shown(points)} has {new} new queries; nothing was asked.",
+            )
+        answers = there.ask_many(rows_to_ask)
         table = answers_table(answers, there.classes)
     given, rows = int(answers.given.sum()), len(table)
     document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}

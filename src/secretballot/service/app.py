@@ -383,20 +383,40 @@ def transcript(request: Request, service: TheService, served: AnySession) -> Res
     return _json_response(found)
 
 
+@keyed.post(
+    f"{_SESSION}/preview",
+    response_model=documents.Preview,
+    openapi_extra=_POINTS_BODY,
+    tags=["sessions"],
+)
+async def preview(request: Request, service: TheService, served: AnySession) -> Any:
+    """What asking these points would take; nothing is asked."""
+    return await _worked_on_points(request, service, served, served.preview)
+
+
 @keyed.post(f"{_SESSION}/released", openapi_extra=_POINTS_BODY, tags=["sessions"])
 async def released(request: Request, service: TheService, served: AnySession) -> Response:
     """All answers so far as rows of these points, among which must be all that were asked."""
-    limits = service.settings.limits
-    content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
-    kind = request.headers.get("content-type", "")
 
-    def work() -> dict[str, Any]:
-        found = served.released(served.table(content, kind, limits.points))
+    def work(points: Any) -> dict[str, Any]:
+        found = served.released(points)
         service.download(request, served.dataset, served.name)
         return found
 
-    # it reads points and writes to the disk, for which nobody else should wait
-    return _json_response(await asyncio.to_thread(work))
+    return _json_response(await _worked_on_points(request, service, served, work))
+
+
+async def _worked_on_points(
+    request: Request,
+    service: Service,
+    served: ServedSession,
+    work: Callable[[Any], dict[str, Any]],
+) -> dict[str, Any]:
+    """Return what work on the points of a body finds: in a thread, so that nobody else waits."""
+    limits = service.settings.limits
+    content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
+    kind = request.headers.get("content-type", "")
+    return await asyncio.to_thread(lambda: work(served.table(content, kind, limits.points)))
 
 
 # --- datasets ---

@@ -44,6 +44,14 @@ class Answers(BaseModel):
     left: int = Field(description="Questions that are still paid for")
 
 
+class Preview(BaseModel):
+    """What asking some points would take."""
+
+    stored: int = Field(description="Points that were asked before: their answers are free")
+    new: int = Field(description="New questions: the others, each point once")
+    left: int = Field(description="Questions that are still paid for")
+
+
 class Columns(BaseModel):
     """The columns of points: a frame's names and types, or an array's number of columns."""
 

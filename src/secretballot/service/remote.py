@@ -6,7 +6,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -210,10 +210,8 @@ class RemoteSession:
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`, of shape (n, n_features), while questions are
         left; errors as for `ask`."""
-        table, size = as_matrix("X", X), self._most_points
         answers, left, refusal = list[Mapping[str, Any]](), 0, None
-        for start in range(0, table.shape[0], size):
-            part = table[start : start + size]
+        for part in self._parts_of(X):
             try:
                 document = self._line.fetch("POST", f"{self._address}/questions", *_body_of(part))
                 answers += document["answers"]
@@ -228,6 +226,21 @@ class RemoteSession:
         labels[:] = [answer["label"] for answer in answers]
         answered = np.array([label is not None for label in labels], dtype=np.bool_)
         return SessionAnswers(labels, answered, given, self._noisy_counts(answers), left)
+
+    def count_new(self, X: Any) -> int:
+        """Return how many new questions the rows of `X`, of shape (n, n_features), are; nothing is
+        asked. A point that comes again in a further part of a large table is counted again."""
+        documents = (
+            self._line.fetch("POST", f"{self._address}/preview", *_body_of(part))
+            for part in self._parts_of(X)
+        )
+        return sum(int(document["new"]) for document in documents)
+
+    def _parts_of(self, X: Any) -> Iterator[Any]:
+        """Yield the rows of a table in parts that one request may hold."""
+        table = as_matrix("X", X)
+        for start in range(0, table.shape[0], self._most_points):
+            yield table[start : start + self._most_points]
 
     def _noisy_counts(self, answers: Sequence[Mapping[str, Any]]) -> Any:
         if self.sigma is None:

@@ -17,7 +17,7 @@ from scipy import sparse
 from secretballot._json_files import LARGEST_JSON
 from secretballot._typing import BoolArray
 from secretballot._validation import shown
-from secretballot.data.columns import NumericColumn
+from secretballot.data.columns import NumericColumn, OneHotColumn
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession, SessionAnswers
@@ -220,6 +220,17 @@ class ServedSession:
             f"All {self.session.planned} questions of the session {self.name!r} are answered, or it"
             " is closed; stored answers stay free.",
         )
+
+    def preview(self, points: Any) -> dict[str, int]:
+        """Return how many of some points were asked before, how many new questions the others are,
+        and how many are left; nothing is asked."""
+        given = self.session.stored(points).given
+        asked = zip(question_digests(points), given.tolist(), strict=True)
+        return {
+            "stored": int(given.sum()),
+            "new": len({question for question, stored in asked if not stored}),
+            "left": self.session.left,
+        }
 
     def transcript(self) -> dict[str, Any]:
         """Return all answers so far with the certificate, and the digests of their questions."""
@@ -456,12 +467,16 @@ def _columns_of(schema: Schema, session: LabelingSession) -> dict[str, Any]:
             f" {session.request!r} take {own['columns']} or a frame; name the schema that they were"
             " prepared with."
         )
-    columns = [
-        [column.name, "float64" if type(column) is NumericColumn else "object", None]
-        for column in schema.columns
-        if column.feature_names
-    ]
-    return {"kind": "frame", "columns": columns}
+    return {
+        "kind": "frame",
+        "columns": [_kind_of(one) for one in schema.columns if one.feature_names],
+    }
+
+
+def _kind_of(column: Any) -> list[Any]:
+    if isinstance(column, OneHotColumn):
+        return [column.name, "category", [list(column.categories), False]]
+    return [column.name, "float64" if type(column) is NumericColumn else "object", None]
 
 
 def _encoded_points(points: Any, schema: Schema) -> Any:
