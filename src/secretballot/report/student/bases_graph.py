@@ -56,8 +56,8 @@ def add_basis(basis: Any, points: Points) -> Value:
         )
     rotation = basis._rotation
     half: IntArray = (1 << (rotation.shift - 1)) - rotation.offset
-    sums: Value = features @ rotation.weights
-    return (sums + half) // (1 << rotation.shift)
+    coordinates: Value = (features @ rotation.weights + half) // (1 << rotation.shift)
+    return coordinates
 
 
 def add_cells(basis: Any, points: Points) -> Value:
