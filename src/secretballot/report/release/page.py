@@ -31,8 +31,12 @@ from secretballot.report.release.facts import (
     student_confidence,
 )
 from secretballot.report.release.words import say, template
-from secretballot.report.rounds.map import MOST_ASKED, MOST_BACKGROUND
-from secretballot.report.rounds.pictures import QUERY_TITLES, draw_query_pictures
+from secretballot.report.rounds.pictures import (
+    MOST_ASKED,
+    MOST_BACKGROUND,
+    QUERY_TITLES,
+    draw_query_pictures,
+)
 from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.raw_columns import encoded_width
 from secretballot.report.table_metrics import TableMetrics
