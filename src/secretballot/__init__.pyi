@@ -106,9 +106,6 @@ from .exceptions import (
 from .exceptions import (
     ServiceError as ServiceError,
 )
-from .learners.labelers.active_queries import (
-    ask_actively as ask_actively,
-)
 from .learners.labelers.labeler import (
     Labeler as Labeler,
 )
@@ -129,6 +126,9 @@ from .learners.pate.estimators import (
 )
 from .learners.pate.estimators import (
     PATERegressor as PATERegressor,
+)
+from .learners.pate.rounds import (
+    ask_actively as ask_actively,
 )
 from .learners.pate.rounds import (
     label_actively as label_actively,

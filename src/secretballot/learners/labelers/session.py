@@ -22,6 +22,7 @@ from secretballot.learners.training.label_stream import (
     LabelAnswers,
     LabelStream,
     certified_labels,
+    plan_of,
 )
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers, template_to_json
@@ -101,7 +102,7 @@ class SessionAnswers:
         )
 
 
-class LabelingSession:
+class LabelingSession(LabelStream):
     """Answer questions that nobody knew beforehand, each with a private label, under one price.
 
     The price of all questions is reserved when the session begins. A question that was asked before
@@ -188,7 +189,7 @@ class LabelingSession:
         )
         check_paid_by(mechanism, ledger, budget)
         check_name("request", request)
-        self.request, self._teachers = request, teachers
+        self._teachers = teachers
         durable = teachers.vault if ledger.durable else None
         kept = None if teachers.sample is None else teachers.vault
         if kept is not None and (durable is None or is_other_ledger(kept, ledger)):
@@ -196,7 +197,7 @@ class LabelingSession:
                 "These teachers were kept for the one reservation of a secret sample, and this"
                 " ledger does not hold it; give the ledger of that reservation. Nothing was spent."
             )
-        self._stream = LabelStream(
+        super().__init__(
             mechanism,
             teachers.shape(check_count("n_queries", n_queries)),
             ledger,
@@ -266,59 +267,19 @@ class LabelingSession:
         )
 
     @property
-    def ledger(self) -> Ledger:
-        """The account that the session is paid from."""
-        return self._stream.ledger
-
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """Class values that the teachers vote on."""
-        return self._teachers.classes
-
-    @property
     def n_teachers(self) -> int:
         """Number of teachers."""
         return self._teachers.n_teachers
 
     @property
-    def sigma(self) -> float | None:
-        """Scale of the noise on released counts, in votes; None where labels alone are released."""
-        return self._stream.sigma
-
-    @property
     def terms(self) -> dict[str, Any]:
         """The mechanism, as on certificates."""
-        return self._stream.mechanism.model_dump(mode="json")
-
-    @property
-    def price(self) -> PrivacyBudget:
-        """What all questions of the session cost together."""
-        return self._stream.budget
+        return self.mechanism.model_dump(mode="json")
 
     @property
     def columns(self) -> dict[str, Any]:
         """The columns and types of points, as JSON values."""
         return template_to_json(self._teachers.template)
-
-    @property
-    def closed(self) -> bool:
-        """Whether the session was settled: stored answers are all that comes."""
-        return self._stream.stream.closed
-
-    @property
-    def planned(self) -> int:
-        """Questions paid for."""
-        return self._stream.stream.planned
-
-    @property
-    def used(self) -> int:
-        """Questions answered so far, abstentions included; repeated ones count once."""
-        return self._stream.stream.used
-
-    @property
-    def left(self) -> int:
-        """Questions still to be had."""
-        return self._stream.stream.left
 
     def ask(self, x: Any, *, prediction: ArrayLike | None = None) -> SessionAnswer:
         """Return the answer to one point.
@@ -407,9 +368,9 @@ class LabelingSession:
         """
         points = self._teachers.points(X)
         questions = question_digests(points)
-        answers = self._stream.ask(
-            questions,
+        answers = self.answer(
             lambda new: self._teachers.vote(take_rows(points, new), request=self.request),
+            questions,
             predictions,
             admit,
         )
@@ -439,7 +400,7 @@ class LabelingSession:
             If the points do not fit the teachers.
         """
         questions = question_digests(self._teachers.points(X))
-        return self._with_class_values(self._stream.find(questions))
+        return self._with_class_values(self.find(questions))
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, in the order in which
@@ -488,7 +449,7 @@ class LabelingSession:
                 " ledger."
             )
         # what has another point among it is refused before it is too late
-        self._stream.stream.close(len(self.released(X).queries))
+        self.stream.close(len(self.released(X).queries))
         return self.released(X)
 
     def _rows_of_questions(self, X: Any) -> dict[bytes, int]:
@@ -498,20 +459,16 @@ class LabelingSession:
 
     def _certified(self, rows: dict[bytes, int] | None) -> ReleasedLabels:
         """Return all answers so far; without rows, each question stands for itself."""
-        stream = self._stream.stream
+        stream = self.stream
         # looked at first: what is settled stays as it is, whoever asks meanwhile
         left = "kept" if stream.left else "forfeited"
         if stream.closed and stream.returns:
             left = "returned"
         done = stream.released()
-        used, planned = len(done.questions), self.planned
-        plan = {
-            "planned": planned,
-            "used": used,
-            "rounds": [1] * used if used <= 100 else [used],
-            "strategy": {"name": "session"},
-            "left": "none" if used == planned else left,
-        }
+        used = len(done.questions)
+        rounds = [1] * used if used <= 100 else [used]
+        left = "none" if used == self.planned else left
+        plan = plan_of(self.planned, rounds, {"name": "session"}, left)
         return certified_labels(done, rows, plan)
 
     def _with_class_values(self, answers: LabelAnswers) -> SessionAnswers:

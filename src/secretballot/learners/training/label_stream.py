@@ -22,7 +22,7 @@ from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels, labels_in
-from secretballot.releasing import ASKED, check_choices, check_paid_by, check_readable
+from secretballot.releasing import ASKED, check_choices, check_readable
 from secretballot.report.certificate.build import (
     certificate_of,
     check_declaration,
@@ -89,6 +89,8 @@ class LabelStream:
     Attributes
     ----------
     stream : AnswerStream
+    price : PrivacyBudget
+        What all questions cost together.
     resumable : bool
         Whether the reservation outlives this process: its vault and its ledger do.
 
@@ -126,7 +128,6 @@ class LabelStream:
         confidence: float | None = None,
         plan: Mapping[str, object] | None = None,
     ) -> None:
-        check_paid_by(mechanism, ledger, budget)
         declared = check_declaration(declaration)
         if guarantee_of(declared["unit"], declared["relation"]) != shape.guarantee:
             raise ParameterError(
@@ -160,7 +161,7 @@ class LabelStream:
             purpose=purpose,
             check=lambda planned: check_readable(_certificate_of_one(planned, plan)),
         )
-        self.mechanism, self.shape, self.budget = mechanism, shape, budget
+        self.mechanism, self.shape, self.price = mechanism, shape, budget
         self.classes, self.confidence = tuple(classes), confidence
         self.resumable = vault is not None and ledger.durable
 
@@ -169,61 +170,49 @@ class LabelStream:
         """Standard deviation of the noise on released counts, in votes; None for labels alone."""
         return deviation_of_counts(self.mechanism)
 
+    @property
+    def closed(self) -> bool:
+        """Whether the reservation was settled: stored answers are all that comes."""
+        return self.stream.closed
+
+    @property
+    def planned(self) -> int:
+        """Questions paid for."""
+        return self.stream.planned
+
+    @property
+    def used(self) -> int:
+        """Questions answered so far, abstentions included; repeated ones count once."""
+        return self.stream.used
+
+    @property
+    def left(self) -> int:
+        """Questions still to be had."""
+        return self.stream.left
+
     def find(self, questions: Sequence[bytes]) -> LabelAnswers:
         """Return the stored answers; it costs nothing and draws nothing."""
         return self._read(self.stream.find(questions))
 
-    def ask(
+    def answer(
         self,
+        votes: Votes | Callable[[IntArray], Votes],
         questions: Sequence[bytes],
-        votes: Callable[[IntArray], Votes],
-        predictions: Any = None,
+        predictions: ArrayLike | None = None,
         admit: Callable[[BoolArray], BoolArray] | None = None,
     ) -> LabelAnswers:
         """Return the answers to questions, stored ones and new ones, while any are left.
 
         Parameters
         ----------
-        questions : sequence of bytes
-        votes : callable
-            Places of new questions, shape (k,), to the votes on them; secret, asked for what is new
-            alone, and outside of the ledger's lock.
-        predictions : array of shape (n, n_classes), optional
-            As for `answer`.
-        admit : callable, optional
-            A mask of shape (n,) of the questions that are new to one of those that may be asked.
-
-        Raises
-        ------
-        ParameterError, DataError, LedgerError
-            As for `answer`.
-        """
-        self.check_predictions(predictions, len(questions))
-        found = self.find(questions)
-        new = np.flatnonzero(~found.given if admit is None else admit(~found.given) & ~found.given)
-        if not (len(new) and found.left):
-            return found
-        against = None if predictions is None else np.asarray(predictions)[new]
-        drawn = self.answer(votes(new), [questions[place] for place in new.tolist()], against)
-        labels, given, counts = found.labels.copy(), found.given.copy(), found.noisy_counts
-        labels[new], given[new] = drawn.labels, drawn.given
-        if counts is not None and drawn.noisy_counts is not None:
-            counts = counts.copy()
-            counts[new] = drawn.noisy_counts
-        return LabelAnswers(labels, counts, given, drawn.left)
-
-    def answer(
-        self, votes: Votes, questions: Sequence[bytes], predictions: ArrayLike | None = None
-    ) -> LabelAnswers:
-        """Return what `AnswerStream.answer` does.
-
-        Parameters
-        ----------
-        votes : Votes
-            Secret; one row for each question.
+        votes : Votes, or callable
+            Secret; one row for each question. A callable makes those of new questions from their
+            places, shape (k,), outside of the ledger's lock.
         questions : sequence of bytes
         predictions : array of shape (n, n_classes), optional
             Class probabilities of a student of released labels.
+        admit : callable, optional
+            A mask of shape (n,) of the questions that are new to one of those that may be asked.
 
         Raises
         ------
@@ -231,8 +220,16 @@ class LabelStream:
             As for `AnswerStream.answer` and `check_predictions`.
         """
         against = self.check_predictions(predictions, len(questions))
-        given = votes if against is None else votes.against(against)
-        return self._read(self.stream.answer(given, questions))
+        found = self.stream.find(questions)
+        new = np.flatnonzero(~found.given if admit is None else admit(~found.given) & ~found.given)
+        if len(new) and found.left:
+            asked = votes.take(new) if isinstance(votes, Votes) else votes(new)
+            if against is not None:
+                asked = asked.against(against[new])
+            drawn = self.stream.answer(asked, [questions[place] for place in new.tolist()])
+            found.values[new], found.given[new] = drawn.values, drawn.given
+            found = found._replace(left=drawn.left)
+        return self._read(found)
 
     def check_predictions(self, predictions: ArrayLike | None, n_questions: int) -> IntArray | None:
         """Return predictions in votes, shape (n_questions, n_classes), None where there are none.
@@ -257,6 +254,20 @@ class LabelStream:
         labels, counts = labels_in(self.mechanism, self.shape, answers.values)
         labels = np.where(answers.given, labels, -1)
         return LabelAnswers(labels, counts, answers.given, answers.left)
+
+
+def plan_of(
+    planned: int, rounds: Sequence[int], strategy: Mapping[str, Any], left: str
+) -> dict[str, Any]:
+    """Return what a certificate says of the questions that were paid for and those that were
+    asked, in their rounds, by a strategy; `left` is what becomes of the others."""
+    return {
+        "planned": planned,
+        "used": sum(rounds),
+        "rounds": list(rounds),
+        "strategy": dict(strategy),
+        "left": left,
+    }
 
 
 def certified_labels(
