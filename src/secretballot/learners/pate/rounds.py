@@ -1,5 +1,5 @@
-"""Select, release, learn, in rounds: a strategy asks for public points; a stream of this process, or
-a session, here or behind a service, answers."""
+"""Select, release, learn, in rounds: a strategy asks for public points; a stream of this process,
+or a session, here or behind a service, answers."""
 
 import json
 import uuid

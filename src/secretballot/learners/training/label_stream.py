@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,17 +21,17 @@ from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels, labels_in
-from secretballot.releasing import ASKED, check_choices, check_readable
-from secretballot.report.certificate.build import (
-    certificate_of,
-    check_declaration,
-    choice_fields,
-    describe_released,
+from secretballot.releasing import (
+    ASKED,
+    check_choices,
+    check_declared,
+    check_readable,
+    labels_released,
 )
+from secretballot.report.certificate.build import choice_fields
 from secretballot.report.certificate.labels_file import class_value
 from secretballot.report.certificate.methods import CONFIDENCE, VOTES
 from secretballot.students.confirmed import predicted_votes
-from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import VaultFiles, keep_in_step
 
 
@@ -128,13 +127,8 @@ class LabelStream:
         confidence: float | None = None,
         plan: Mapping[str, object] | None = None,
     ) -> None:
-        declared = check_declaration(declaration)
-        if guarantee_of(declared["unit"], declared["relation"]) != shape.guarantee:
-            raise ParameterError(
-                "The votes were made for another unit or relation than is declared; declare what"
-                " they were made for. Nothing was spent."
-            )
-        ledger.check_promise(str(declared["unit"]), str(declared["relation"]))
+        check_declared(declaration, shape.guarantee)
+        ledger.check_promise(shape.guarantee.unit, shape.guarantee.relation)
         check_choices(choices, ledger, shape.guarantee)
         check_useful(mechanism, shape)
         self.ledger, self.request = ledger, request
@@ -305,16 +299,7 @@ def certified_labels(
         )
     queries = np.array([row_of[one] for one in done.questions], dtype=np.int64)
     points = hashlib.sha256(b"".join(done.questions)).hexdigest() if by_value else None
-    asked, labels, counts, certificate = _described(done, done.values, queries, points, plan)
-    return ReleasedLabels(
-        queries=queries,
-        labels=labels,
-        classes=tuple(asked["classes"]),
-        n_teachers=done.shape.n_teachers or 0,  # type: ignore[union-attr]
-        sigma=deviation_of_counts(done.mechanism),
-        noisy_counts=counts,
-        certificate=certificate,
-    )
+    return labels_released(done, queries, points, plan)
 
 
 def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) -> dict[str, Any]:
@@ -323,30 +308,6 @@ def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) ->
     assert isinstance(planned.shape, VoteShape)
     mechanism, n = planned.mechanism, planned.shape.n_queries
     given = min(mechanism.stops_at or n, n) if isinstance(mechanism, ConfidentLabels) else n
-    one, all_of_them = np.zeros(1, np.int64), {"queries": n, "answered": given}
-    return _described(planned, planned.values[:1], one, "0" * 64, plan, all_of_them)[3]
-
-
-def _described(
-    done: Released,
-    values: IntArray,
-    queries: IntArray,
-    points: str | None,
-    plan: Mapping[str, object] | None,
-    more: Mapping[str, Any] = MappingProxyType({}),
-) -> tuple[dict[str, Any], IntArray, IntArray | None, dict[str, Any]]:
-    """Return what was asked, the labels and counts of values, and the certificate of these."""
-    assert isinstance(done.shape, VoteShape)
-    public = dict(done.public)
-    asked = public.pop(ASKED)
-    labels, counts = labels_in(done.mechanism, done.shape, values)
-    teachers = done.shape.n_teachers or 0
-    described = describe_released(queries, labels, asked["classes"], teachers, counts, points)
-    certificate = certificate_of(
-        replace(done, public=public),
-        {**described, **more},
-        declaration=asked["declaration"],
-        plan=plan,
-        choices=asked["choices"] or None,
-    )
-    return asked, labels, counts, certificate
+    one = replace(planned, values=planned.values[:1])
+    sizes = {"queries": n, "answered": given}
+    return labels_released(one, np.zeros(1, np.int64), "0" * 64, plan, sizes).certificate
