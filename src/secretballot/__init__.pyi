@@ -136,14 +136,14 @@ from .learners.pate.rounds import (
 from .learners.record_votes.classifier import (
     RecordVotesClassifier as RecordVotesClassifier,
 )
-from .learners.selection.candidates import (
-    choose_candidate as choose_candidate,
-)
-from .learners.selection.hold_out import (
-    hold_out as hold_out,
-)
 from .learners.selection.semi_private import (
     SemiPrivateClassifier as SemiPrivateClassifier,
+)
+from .learners.selection.semi_private import (
+    choose_candidate as choose_candidate,
+)
+from .learners.training.shards import (
+    hold_out as hold_out,
 )
 from .learners.training.trained import (
     TrainedTeachers as TrainedTeachers,

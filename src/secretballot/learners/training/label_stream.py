@@ -128,7 +128,6 @@ class LabelStream:
         plan: Mapping[str, object] | None = None,
     ) -> None:
         check_declared(declaration, shape.guarantee)
-        ledger.check_promise(shape.guarantee.unit, shape.guarantee.relation)
         check_choices(choices, ledger, shape.guarantee)
         check_useful(mechanism, shape)
         self.ledger, self.request = ledger, request
