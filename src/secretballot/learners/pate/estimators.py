@@ -29,6 +29,7 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.learners.labelers.session import certified_labels
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.pate.mechanisms import (
     choose_terms,
@@ -41,7 +42,6 @@ from secretballot.learners.pate.rounds import (
     begin_query_run,
 )
 from secretballot.learners.training.inputs import random_rows
-from secretballot.learners.training.label_stream import certified_labels
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
