@@ -93,7 +93,7 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, app = place.key(quota=50), application(place.settings, opened=True)
-    stream = app.state.service.datasets["registry"].sessions["session"].session._stream
+    stream = app.state.service.datasets["registry"].sessions["session"].session.stream
     given, hurt = stream.answer, points(5)[3]
     digest = sb.learners.training.point_digests.question_digests(np.array([hurt]))[0]
 
@@ -132,7 +132,7 @@ def test_where_the_ledger_is_gone_for_all_nobody_is_asked_one_by_one(
         tries.append(1)
         raise sb.LedgerError("gone")
 
-    monkeypatch.setattr(served.session._stream, "answer", broken)
+    monkeypatch.setattr(served.session.stream, "answer", broken)
     key = app.state.service.keys.add("analyst", ["registry"])[0]
     group = [
         served.read(json.dumps({"points": [one]}).encode(), "application/json", 9, key, str(row))
