@@ -30,12 +30,12 @@ import secretballot as sb
 from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import hockey_stick
 from exact_games.statistics import delta_lower
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from reference_data import reference
 from secretballot.accounting import delta_upper, noisy_votes
 from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
 from secretballot.core.types import VoteShape
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.learners.record_votes import classifier as room
 from secretballot.learners.record_votes.classifier import default_votes
 from secretballot.learners.training import shards

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -113,15 +112,13 @@ def start(
 
     settings = read_settings(config)
     given: dict[str, Any] = {"host": host, "port": port, "workers": workers}
-    own = replace(
-        settings.listening, **{name: one for name, one in given.items() if one is not None}
-    )
+    own = settings.listen.changed(**{name: one for name, one in given.items() if one is not None})
     with listening_socket(own.host, own.port) as listening:
         url = f"http://{own.host}:{listening.getsockname()[1]}"
         if not as_json:
             say(f"serving      {url}")
             sys.stdout.flush()  # whoever reads the address through a pipe waits for it
-        run_service(replace(settings, listening=own), listening)
+        run_service(settings.changed(listen=own), listening)
     return lines({"served": url})
 
 
@@ -138,6 +135,9 @@ def ask(
     ] = None,
     dataset: Annotated[str | None, option("NAME", "Dataset, if there are several.")] = None,
     stream: Annotated[str | None, option("NAME", "Stream, if not the first one.")] = None,
+    max_new: Annotated[
+        int | None, option("N", "Ask nothing if more of the rows are new queries.", min=0)
+    ] = None,
     out: Annotated[Path | None, option("FILE", "Where to write the answers, as CSV.")] = None,
 ) -> Answer:
     """Ask a service for the labels of the rows of a file, and write them as a table.
@@ -147,11 +147,19 @@ def ask(
 
     Example: secretballot serve ask https://labels.example.org points.csv --out answers.csv
     """
+    from secretballot._validation import shown
+    from secretballot.exceptions import Parameter, ParameterError
     from secretballot.service.asked_files import answers_table, points_of_file
     from secretballot.service.remote import connect
 
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
-        answers = there.ask_many(points_of_file(points, there))
+        rows_to_ask = points_of_file(points, there)
+        if max_new is not None and (new := there.count_new(rows_to_ask)) > max_new:
+            raise ParameterError(
+                Parameter("max_new"),
+                f" is {max_new}, and {shown(points)} has {new} new queries; nothing was asked.",
+            )
+        answers = there.ask_many(rows_to_ask)
         table = answers_table(answers, there.classes)
     given, rows = int(answers.given.sum()), len(table)
     document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
@@ -205,11 +213,6 @@ def _key_ring(config: Path) -> "KeyRing":
     return KeyRing(read_settings(config).state)
 
 
-def _public_fields(key: "ApiKey") -> dict[str, object]:
-    """Return what may be shown of a key: all but the hash of its secret."""
-    return {name: value for name, value in vars(key).items() if name != "sha256"}
-
-
 def _refuse_unknown_datasets(config: Path, datasets: list[str]) -> None:
     from secretballot.exceptions import ParameterError
     from secretballot.service.settings import read_settings
@@ -252,7 +255,7 @@ def add(
     key, token = _key_ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
     said = [f"id           {key.id}", f"key          {token}"]
     said += [f"expires      {key.expires_at}"] if key.expires_at is not None else []
-    return lines({**_public_fields(key), "key": token}, *said)
+    return lines({**key.public_fields(), "key": token}, *said)
 
 
 def _state_of(key: "ApiKey") -> str:
@@ -278,7 +281,7 @@ def list_keys(config: Config = _CONFIG) -> Answer:
         f"  {_state_of(key)}{'' if key.quota is None else f'  quota {key.quota}'}  {key.owner}"
         for key in keys
     ] or ["There are no keys yet; secretballot serve key add makes one."]
-    return lines({"keys": [_public_fields(key) for key in keys]}, *said)
+    return lines({"keys": [key.public_fields() for key in keys]}, *said)
 
 
 @verb(key_app)
@@ -290,7 +293,7 @@ def revoke(
     Example: secretballot serve key revoke 0f3c9a7b2d41
     """
     key = _key_ring(config).revoke(key_id)
-    return lines(_public_fields(key), f"The key {key.id} is revoked.")
+    return lines(key.public_fields(), f"The key {key.id} is revoked.")
 
 
 @verb(key_app)
