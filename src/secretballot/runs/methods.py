@@ -65,7 +65,6 @@ from secretballot.learners.training.targets import Target
 from secretballot.named_learners import teacher_by_name
 from secretballot.publishing.job import AskedInRounds, ReleasedWeights, StudentSource
 from secretballot.queries import InRounds, rounds_of
-from secretballot.released import ReleasedLabels
 from secretballot.releasing import release
 from secretballot.runs.choice import Choice
 from secretballot.runs.folder import RunFolder, file_digest
@@ -86,8 +85,6 @@ from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
 
 DEFAULT_TEACHERS = 250
-#: Share of the queries below which hardly any was answered.
-_FEW = 0.1
 #: Margins at which it is said how often a label comes out right, in shares of the teachers.
 _MARGINS = (0.2, 0.6, 1.0)
 #: Mechanisms of votes, by the target.
@@ -354,7 +351,6 @@ class Pate(VoteMethod):
             found = f"{self.n_teachers(inputs)} teachers, by the stated {stated} records."
             watch.note(found, private=False)
         fitted = super().fit(inputs, folder, ledger, watch)
-        note_few_answers(fitted.released, watch)
         if self._rounds is None:
             return fitted
         name, _, _ = self.settings.strategy.partition(":")
@@ -466,28 +462,7 @@ class CastVotes(VoteMethod):
                 request=folder.request,
                 purpose=self.spec.about.purpose or "label",
             )
-        note_few_answers(released, watch)
         return Fitted(released, None)
-
-
-def note_few_answers(released: Any, watch: Watch) -> None:
-    """Say so where hardly any query was answered: it was paid for all the same."""
-    if not isinstance(released, ReleasedLabels):
-        return
-    answered, asked = int(released.answered.sum()), len(released.queries)
-    # few corrections of a student are no bad sign
-    if answered >= _FEW * asked or "confidence" in released.certificate["public"]:
-        return
-    advice = (
-        "the sparse vector needs votes that nearly all agree. Use more teachers, fewer"
-        " abstentions (max_abstentions) or Gaussian noise."
-    )
-    if released.certificate["mechanism"]["kind"] == "confident-labels":
-        advice = "few votes reached the threshold. Use a lower one (threshold)."
-    watch.note(
-        f"Only {answered} of {asked} queries were answered, and the price is spent; {advice}",
-        private=False,
-    )
 
 
 def method_of(spec: RunSpec) -> Method:
