@@ -83,7 +83,7 @@ class Choice(Method):
         # a record that comes or goes moves all numbers of mistakes one way, a replaced one both
         sigma = (2 if self.spec.budget.relation == "replace-one" else 1) / self.price.epsilon
         released, noise = f"the choice of one of {what}", f"scale {sigma:.4g} right answers"
-        return self.quoted(released, noise, sigma, sizes, can_be_planned=False)
+        return self.quoted(released, noise, sigma, sizes)
 
     def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""

@@ -82,8 +82,6 @@ class Quote:
     teachers : int or None
     expect : tuple of str
         How often answers come out right, or are given, and how far counts are off.
-    can_be_planned : bool
-        Whether a plan forecasts such runs.
     cautions : tuple of Caution
         What the run would ask.
     account : AccountState or None
@@ -101,7 +99,6 @@ class Quote:
     queries: int | None = None
     teachers: int | None = None
     expect: tuple[str, ...] = ()
-    can_be_planned: bool = True
     cautions: tuple[Caution, ...] = ()
     account: AccountState | None = None
 
@@ -114,7 +111,7 @@ class Quote:
         ]
         account = None if self.account is None else self.account.to_json()
         found = {**vars(self), "public": self.n_public, "asks": asks, "account": account}
-        left_out = ("n_public", "can_be_planned", "cautions")
+        left_out = ("n_public", "cautions")
         return {name: value for name, value in found.items() if name not in left_out}
 
 

@@ -133,7 +133,6 @@ class Moments(Method):
             f"of each sum {sigma:.3g} times what one record can move",
             sigma,
             sizes,
-            can_be_planned=self.kind == "class",
         )
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
@@ -244,7 +243,6 @@ class VoteMethod(Method):
             teachers=n_teachers,
             expect=tuple(expect),
             cautions=tuple(cautions_of_noise(terms)),
-            can_be_planned=self.kind == "class",
         )
 
 
