@@ -71,12 +71,7 @@ def taken_up(
     ledger: sb.Ledger, tmp_path: Path, plan: Any = PLAN, teachers: str = "a"
 ) -> LabelStream:
     return stream_of(
-        plan,
-        ledger,
-        ["no", "yes"],
-        request="one",
-        teachers=teachers,
-        vault=tmp_path / "vault",
+        plan, ledger, ["no", "yes"], request="one", teachers=teachers, vault=tmp_path / "vault"
     )
 
 

@@ -142,9 +142,7 @@ def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
         assert page.count == 0
 
 
-def test_a_server_notices_by_itself_that_a_machine_is_gone(
-    postgres_server: PostgresServer,
-) -> None:
+def test_a_server_notices_by_itself_that_a_machine_is_gone(postgres_server: PostgresServer) -> None:
     # over a network alone: at a socket there is nothing to be set
     postgres_server.run(f"CREATE ROLE far LOGIN SUPERUSER PASSWORD '{SECRET}'")
     url = f"postgresql://far:{SECRET}@127.0.0.1:{postgres_server.port}/postgres?schema=far"
@@ -606,10 +604,7 @@ def test_a_guard_that_is_gone_is_noticed(
 def test_no_row_is_removed_nor_the_version(
     databases: DatabaseLedgers, place: str, ledger: Ledger
 ) -> None:
-    for statement in (
-        "UPDATE account SET format = 7",
-        "TRUNCATE entry CASCADE",
-    ):
+    for statement in ("UPDATE account SET format = 7", "TRUNCATE entry CASCADE"):
         with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
             run(statement)
 

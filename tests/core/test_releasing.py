@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from secretballot.core import releasing
-from secretballot.core.errors import (
-    BudgetError,
-    LedgerError,
-    ParameterError,
-    SecretBallotError,
-)
+from secretballot.core.errors import BudgetError, LedgerError, ParameterError, SecretBallotError
 from secretballot.core.events import Counts
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
@@ -126,11 +121,7 @@ def test_nothing_is_made_where_the_account_or_the_price_refuses() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"mechanism": COUNTS},
-        {"private": votes(8000, 8000)},
-        {"public": {"classes": [0, 2]}},
-    ],
+    [{"mechanism": COUNTS}, {"private": votes(8000, 8000)}, {"public": {"classes": [0, 2]}}],
 )
 def test_a_known_request_has_the_same_terms(other: dict[str, Any]) -> None:
     ledger = account()
@@ -218,10 +209,7 @@ def test_what_was_drawn_and_not_stored_stands_in_no_frame(monkeypatch: Any) -> N
     stream = opened(private.shape, ledger)
     other = account()
     monkeypatch.setattr(AnswerPage, "add", full)
-    for call in (
-        lambda: stream.answer(private, [b"a"]),
-        lambda: released(private, COUNTS, other),
-    ):
+    for call in (lambda: stream.answer(private, [b"a"]), lambda: released(private, COUNTS, other)):
         with pytest.raises(LedgerError, match="no space") as caught:
             call()
         assert_tells_nothing(caught.value)
