@@ -79,10 +79,10 @@ def fits_a_file(value: object) -> bool:
     return True
 
 
-def blocks_of(table: npt.NDArray[Any], block_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
-    """Yield the rows of `table`, shape (n_rows, n_columns), in blocks of at most `block_rows`, by
-    default about four million cells."""
-    rows = block_rows or max(1, _BLOCK_CELLS // max(1, table.shape[1]))
+def blocks_of(table: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Yield the rows of `table`, shape (n_rows, n_columns), in blocks of about four million
+    cells."""
+    rows = max(1, _BLOCK_CELLS // max(1, table.shape[1]))
     for start in range(0, len(table), rows):
         yield np.asarray(table[start : start + rows])
 
