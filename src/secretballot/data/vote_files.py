@@ -97,14 +97,15 @@ def read_votes(
                 Parameter("classes"),
                 " are missing; votes can only be counted for declared classes.",
             )
-        counts, _ = count_votes(blocks, values, n_teachers)
-        return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
-    width = None if values is None else len(values)
-    counts, total = check_counts(_by_class(blocks, values), width, n_teachers)
-    # a table of votes could pass for one of counts; a wrong guess would misstate the sensitivity
-    guessed = kind is None and n_teachers is None
-    if guessed and (len(counts) == 1 or total <= first.shape[1]):
-        raise DataError(*_AMBIGUOUS)
+        counts = count_votes(blocks, values, n_teachers)
+    else:
+        width = None if values is None else len(values)
+        counts = check_counts(_by_class(blocks, values), width, n_teachers)
+        # a table of votes could pass for one of counts; a wrong guess would misstate the
+        # sensitivity
+        guessed = kind is None and n_teachers is None
+        if guessed and (len(counts) == 1 or counts[0].sum() <= first.shape[1]):
+            raise DataError(*_AMBIGUOUS)
     return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
 
 
