@@ -49,7 +49,7 @@ demo-service: $(VENV)/.ready
 
 # The same with a ledger of SQLite: nothing else is started, and it goes on when started again.
 demo-service-sqlite: $(VENV)/.ready
-	$(BIN)/python -m secretballot.service.demonstration demo-service
+	$(BIN)/python -m campaigns.demo_service demo-service
 
 # Files that have processes of their own: they import torch, beside which every small fit takes longer, or start clusters,
 # whose threads stay and draw from the generators that other tests look at. One process takes a file: it has the file's cluster.

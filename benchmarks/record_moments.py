@@ -5,7 +5,7 @@
 Private: adult.data. adult.test is cut once, as in adult_students.py, into a public pool, whose
 labels are not read, and a held-out half, which is only scored; then the halves are exchanged,
 because luck of the held-out rows alone moves an accuracy by .3. The settings were chosen on splits
-of adult.data alone (record_moments_study.py).
+of adult.data alone.
 
 Beside it, on the same split: DP gradient descent on a linear encoding, and on the same public basis
 with the best of several settings *in hindsight*, which no private run could know; and, without

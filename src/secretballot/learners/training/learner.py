@@ -1,6 +1,7 @@
 """What learners are: parameters, and a fit that prepares, opens the account, releases, and lets a
 student learn from what was released."""
 
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -20,14 +21,13 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.training.account import account_of_fit, checked_budget
+from secretballot.exceptions import Argument, Parameter, ParameterError, UnpricedFitWarning
 from secretballot.learners.training.inputs import as_matrix, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
-from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.targets import Target, labels_at
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import check_ledger
 from secretballot.students.names import student_by_name
 from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
@@ -56,6 +56,21 @@ class Given:
     send_shards: bool = False
     progress: Callable[[int, int], None] | None = None
 
+
+# modules of scikit-learn that fit what they are given, and those that only pass a call on
+_PACKAGE, _SKLEARN = "secretballot.", "sklearn."
+_STEPS = ("sklearn.pipeline", "sklearn.compose")
+_NO_FITS = ("sklearn.base", "sklearn.utils")
+_IN_PIPELINE = (
+    "This fit is a part of a pipeline, and no price covers what its other parts learn from private"
+    " records. Put them inside the teacher, or fit them to public points and freeze them; they must"
+    " change X_public too."
+)
+_IN_SEARCH = (
+    "scikit-learn fits this learner, as in a cross-validation, a search or an ensemble. Every such"
+    " fit spends a budget of its own, which no certificate adds up. Give all fits one ledger=, or"
+    " choose settings on public or synthetic data, or by hold_out and choose_candidate."
+)
 
 #: What every fit takes.
 _EVERY = frozenset({"X", "y", "X_public", "units", "unit_name", "request", "purpose"})
@@ -146,11 +161,29 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _budget(self) -> PrivacyBudget:
-        return checked_budget(self.epsilon, self.delta)
+        if self.epsilon is None:
+            raise ParameterError(Parameter("epsilon"), " is missing; give one, such as 1.0.")
+        if self.delta is None:
+            raise ParameterError(
+                Parameter("delta"), " is missing; give one far below 1 / number of records."
+            )
+        return PrivacyBudget(self.epsilon, self.delta)
 
     def _account(self, budget: PrivacyBudget, guarantee: Guarantee) -> Ledger:
-        """Return the account that pays."""
-        return account_of_fit(self.ledger, budget, guarantee)
+        """Return the account that pays: the ledger, if it takes a fit with this guarantee; without
+        one, an account of this fit alone, in memory.
+
+        Raises
+        ------
+        ParameterError, LedgerError
+            If it is no ledger, or is about something else.
+        """
+        about = {"unit": guarantee.unit, "relation": guarantee.relation}
+        if self.ledger is None:
+            return Ledger.in_memory(dataset="this fit alone", budget=budget, **about)
+        check_ledger(self.ledger)
+        self.ledger.check_promise(**about)
+        return self.ledger
 
     def _checked_points(self, X: Any) -> Any:
         """Return points to predict as a matrix or frame of shape (n_points, n_features).
@@ -472,3 +505,31 @@ def refuse_beside(name: str, settings: Any, *others: str) -> None:
             raise ParameterError(
                 Parameter(other), " does not go with ", Parameter(name), "; leave one out."
             )
+
+
+def warn_inside_sklearn(*, alone: bool) -> None:
+    """Warn of a fit inside of a pipeline or, without a ledger, of a search, before it spends.
+
+    Parameters
+    ----------
+    alone : bool
+        Whether an account of this fit alone pays.
+
+    Warns
+    -----
+    UnpricedFitWarning
+    """
+    frame, modules = sys._getframe(1), list[str]()
+    while frame is not None:
+        modules.append(str(frame.f_globals.get("__name__", "")))
+        frame = frame.f_back  # type: ignore[assignment]  # None at the end
+    if any(name.startswith(_STEPS) for name in modules):
+        text = _IN_PIPELINE
+    elif alone and any(
+        name.startswith(_SKLEARN) and not name.startswith(_NO_FITS) for name in modules
+    ):
+        text = _IN_SEARCH
+    else:
+        return
+    own = (place for place, name in enumerate(modules, 2) if not name.startswith(_PACKAGE))
+    warnings.warn(text, UnpricedFitWarning, stacklevel=next(own))
