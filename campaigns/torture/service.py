@@ -9,7 +9,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from campaigns.postgres_server import PostgresServer, children_of, is_alive
 from campaigns.torture.analysts import (
@@ -66,12 +65,12 @@ class RunningService:
         defect: str = "",
         within: Sequence[str] = (),
     ) -> None:
-        self.port, self._host = _free_port(), host
-        self._log, self._folder = config.with_name("service.log"), config.parent
+        self.port, self._host = 0, host
+        self.log, self._folder = config.with_name("service.log"), config.parent
         module = "campaigns.torture.broken_service" if defect else "secretballot"
         self._command = [*within, sys.executable, "-m", module, "serve", "start"]
         self._command += ["--config", str(config)]
-        self._command += ["--host", host, "--port", str(self.port), "--workers", str(workers)]
+        self._command += ["--host", host, "--workers", str(workers), "--port"]
         scratch = self._folder / "scratch"
         scratch.mkdir(exist_ok=True)
         path = os.pathsep.join([str(_ROOT), str(_ROOT / "src"), os.environ.get("PYTHONPATH", "")])
@@ -97,14 +96,27 @@ class RunningService:
         end = time.monotonic() + _PATIENCE_S
         while not (self.runs and self.is_ready()):
             if time.monotonic() > end:
-                raise RuntimeError(f"no service: {self._log.read_text()[-3000:]}")
+                raise RuntimeError(f"no service: {self.log.read_text()[-3000:]}")
             if not self.runs:  # workers that outlive the first process keep the port for a moment
-                with self._log.open("ab") as log:
-                    self._process = subprocess.Popen(
-                        self._command, stdout=subprocess.DEVNULL, stderr=log, cwd=self._folder,
-                        env=self._environment, start_new_session=True,
-                    )  # fmt: skip
+                self._begin()
             time.sleep(0.05)
+
+    def _begin(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._command, str(self.port)], stdout=subprocess.PIPE, stderr=log,
+                cwd=self._folder, env=self._environment, start_new_session=True,
+            )  # fmt: skip
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            said = output.readline().decode()  # the system has chosen the first port
+        if said:
+            self.port = int(said.rpartition(":")[2])
+
+    @property
+    def url(self) -> str:
+        """Where it is asked."""
+        return f"http://{self._host}:{self.port}"
 
     def is_ready(self) -> bool:
         """Return whether it says that it can answer."""
@@ -125,6 +137,12 @@ class RunningService:
         began = {line["process"] for line in self._lines_of_note() if line["event"] == "started"}
         return [number for number in own & began if is_alive(number)]
 
+    def wait_for(self, processes: int) -> None:
+        """Wait until so many processes have begun to answer and are there."""
+        end = time.monotonic() + _PATIENCE_S
+        while len(self.answering_processes()) < processes and time.monotonic() < end:
+            time.sleep(0.05)
+
     def defects(self) -> list[str]:
         """Return what its log tells of errors that nobody foresaw."""
         return [
@@ -135,7 +153,7 @@ class RunningService:
 
     def _lines_of_note(self) -> list[dict[str, Any]]:
         """Return the lines of its log that are not about one request in good order."""
-        with self._log.open("rb") as log:
+        with self.log.open("rb") as log:
             log.seek(self._read)
             content = log.read()
         whole = content.rpartition(b"\n")[0]
@@ -148,11 +166,9 @@ class RunningService:
 
     def kill_worker(self, dice: random.Random) -> None:
         """Kill a process that answers, chosen at random."""
-        end = time.monotonic() + _PATIENCE_S
-        while not (found := self.answering_processes()) and time.monotonic() < end:
-            time.sleep(0.05)
+        self.wait_for(1)
         with suppress(ProcessLookupError):
-            os.kill(dice.choice(sorted(found)), signal.SIGKILL)
+            os.kill(dice.choice(sorted(self.answering_processes())), signal.SIGKILL)
 
     def kill_first(self) -> None:
         """Kill the first process alone: its workers must see that it is gone."""
@@ -171,11 +187,18 @@ class RunningService:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def stop(self) -> int:
+    def stop(self, within: float = _PATIENCE_S) -> int:
         """Stop it as a system does, and return its exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(_PATIENCE_S)
+        return self._process.wait(within)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill_all()
 
 
 def service_kills(
@@ -322,9 +345,3 @@ def use_up(analyst: Analyst, pool: int) -> list[str]:
 def _place_of(dataset: Dataset) -> str:
     (file,) = (dataset.vault / "sessions").glob("*.json")
     return str(json.loads(file.read_text())["ledger"])
-
-
-def _free_port() -> int:
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        return int(place.getsockname()[1])
