@@ -88,7 +88,8 @@ class Collector(Generic[Asked, Reply]):
         try:
             # who leaves or is late gives up its reply, and is asked no more unless that has begun
             async with asyncio.timeout(self._patience):
-                return await mine.reply
+                reply: Reply = await mine.reply
+                return reply
         except TimeoutError:
             raise _late_problem() from None
 
