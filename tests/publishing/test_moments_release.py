@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
@@ -80,14 +79,6 @@ def test_other_bases_are_made_anew_too(tmp_path: Path, basis: Any) -> None:
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
 
 
-def test_a_model_of_embedded_rows_is_not_made_anew(tmp_path: Path) -> None:
-    basis = sb.bases.EmbeddedBasis(PCA(2))
-    fresh = sb.RecordMomentsClassifier(basis, epsilon=4.0, delta=1e-5)
-    model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
-    with pytest.raises(DataError, match="publish a student that learns"):
-        model_of_certificate(ReleaseJob(model.released_, ReleasedWeights(), POINTS))
-
-
 def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: object) -> ReleaseJob:
     """Return the job of a release whose certificate has other values in its mechanism."""
     document = json.loads(json.dumps(model.released_.to_json()))
@@ -102,6 +93,7 @@ def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: objec
         (None, {}, "give them as X_public"),
         (POINTS, {"weights": [[1, 2, 3]]}, "do not give the basis"),
         (POINTS, {"basis": {"name": "graph"}}, "does not know"),
+        (POINTS, {"basis": {"name": "table", "embedding": "p"}}, "publish a student that learns"),
         (
             POINTS,
             {"basis": {"name": "table", "n_bins": "x", "whitening": 0.5, "n_directions": 5}},
