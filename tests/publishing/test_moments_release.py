@@ -170,35 +170,23 @@ def test_no_other_student_learns_from_sums_alone(
         write_release(tmp_path / "r", several.released_, student=student, X_public=POINTS)
 
 
-def _labels_beside(folder: Path, _: dict[str, Any]) -> None:
-    (folder / "labels.csv").write_text("query,label,abstained\n")
+def _beside(name: str, header: str) -> Any:
+    return lambda folder, _: (folder / name).write_text(f"{header}\n")
 
 
-def _answers_beside(folder: Path, _: dict[str, Any]) -> None:
-    (folder / "answers.csv").write_text("query,value\n")
+def _without_labels(part: str, **changes: Any) -> Any:
+    """Return what takes labels.csv away and changes a part of the certificate."""
 
+    def change(folder: Path, document: dict[str, Any]) -> None:
+        (folder / "labels.csv").unlink()
+        document[part] |= changes
 
-def _no_labels(folder: Path, _: dict[str, Any]) -> None:
-    (folder / "labels.csv").unlink()
-
-
-def _other_method(folder: Path, document: dict[str, Any]) -> None:
-    (folder / "labels.csv").unlink()
-    document["public"] |= {"method": "record-moments-of-labels", "labels": NAMES}
-
-
-def _no_classes(folder: Path, document: dict[str, Any]) -> None:
-    (folder / "labels.csv").unlink()
-    document["released"] |= {"classes": [], "queries": 0, "answered": 0}
+    return change
 
 
 def _classes_of_nothing(_: Path, document: dict[str, Any]) -> None:
     document["public"]["method"] = "record-moments"
     del document["public"]["bounds"]
-
-
-def _fewer_sums(_: Path, document: dict[str, Any]) -> None:
-    document["released"]["values"].pop()
 
 
 def _smaller_promise(_: Path, document: dict[str, Any]) -> None:
@@ -208,14 +196,14 @@ def _smaller_promise(_: Path, document: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("kind", "forge"),
     [
-        ("number", _labels_beside),
-        ("number", _answers_beside),
-        ("several", _labels_beside),
-        ("model", _no_labels),
-        ("model", _other_method),
-        ("model", _no_classes),
+        ("number", _beside("labels.csv", "query,label,abstained")),
+        ("number", _beside("answers.csv", "query,value")),
+        ("several", _beside("labels.csv", "query,label,abstained")),
+        ("model", _without_labels("public")),
+        ("model", _without_labels("public", method="record-moments-of-labels", labels=NAMES)),
+        ("model", _without_labels("released", classes=[], queries=0, answered=0)),
         ("number", _classes_of_nothing),
-        ("number", _fewer_sums),
+        ("number", lambda _, document: document["released"]["values"].pop()),
         ("several", _smaller_promise),
     ],
 )
