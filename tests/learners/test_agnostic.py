@@ -105,7 +105,7 @@ def test_every_teacher_learns_from_its_place_in_the_random_order(
         lambda points, labels, _, relabel_epsilon: np.arange(len(labels)) // 4 % 2,
     )
     points = np.arange(10.0, 50.0)[:, None]
-    loose = PrivacyBudget(30.0, 0.1)
+    loose = PrivacyBudget(30.0, 0.02)
     found = labeler(teacher=Spy(Thresholds()), **loose.to_json(), n_teachers=4).fit(
         points, [0, 1] * 20, classes=[0, 1]
     )
