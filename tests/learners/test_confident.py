@@ -14,7 +14,7 @@ from noisy_plans import confident, priced, released
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.labelers.session import LabelStream
+from secretballot.learners.training.session import LabelStream
 from secretballot.students.confirmed import StudentInRounds, with_confirmations
 from sessions import in_rounds, session_of, stream_of
 

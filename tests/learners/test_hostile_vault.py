@@ -21,8 +21,8 @@ from secretballot.cli.outcome import failure_of
 from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
-from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.labelers.universal import PrivateRecords, QueriedPoints, UniversalTerms
+from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.runs.folder import RunFolder
 from secretballot.vault import VaultFiles

@@ -28,7 +28,7 @@ from secretballot.accounting import delta_upper
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
 from secretballot.core.releasing import AnswerStream
-from secretballot.learners.labelers import session as session_room
+from secretballot.learners.training import session as session_room
 from sessions import session as begun_session
 from sessions import sparse
 

@@ -18,7 +18,7 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger.urls import file_or_database
 from secretballot.data.schema import Schema
 from secretballot.data.synthetic import write_clinic
-from secretballot.learners.labelers.session import LabelingSession
+from secretballot.learners.training.session import LabelingSession
 from secretballot.planning.planner import plan
 from secretballot.publishing.release import write_release
 from secretballot.publishing.signing import new_signing_key

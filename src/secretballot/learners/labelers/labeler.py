@@ -37,7 +37,6 @@ from secretballot.learners.labelers.relabel import (
     sample_in_random_order,
     sample_independently,
 )
-from secretballot.learners.labelers.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.labelers.universal import (
     PrivateRecords,
     UniversalRelease,
@@ -54,6 +53,7 @@ from secretballot.learners.training.inputs import (
     refuse_more_classes,
 )
 from secretballot.learners.training.learner import Given, PayingLearner, Task
+from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import (

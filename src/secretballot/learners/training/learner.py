@@ -248,11 +248,13 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         ParameterError, LedgerError
             If it is no ledger, or is about something else.
         """
-        about = {"unit": guarantee.unit, "relation": guarantee.relation}
+        unit, relation = guarantee.unit, guarantee.relation
         if self.ledger is None:
-            return Ledger.in_memory(dataset="this fit alone", budget=budget, **about)
+            return Ledger.in_memory(
+                dataset="this fit alone", budget=budget, unit=unit, relation=relation
+            )
         check_ledger(self.ledger)
-        self.ledger.check_promise(**about)
+        self.ledger.check_promise(unit, relation)
         return self.ledger
 
     def _checked_points(self, X: Any) -> Any:
