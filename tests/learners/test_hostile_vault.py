@@ -33,36 +33,12 @@ DEEP: list[Any] = []
 for _ in range(200):
     DEEP = [DEEP]
 VALUES = (
-    None,
-    True,
-    -1,
-    0,
-    10**30,
-    1.5,
-    "",
-    MARK,
-    MARK * 1000,
-    [],
-    {},
-    [MARK],
-    {MARK: {MARK: MARK}},
-    DEEP,
+    *(None, True, -1, 0, 10**30, 1.5, "", MARK, MARK * 1000, [], {}, [MARK]),
+    *({MARK: {MARK: MARK}}, DEEP),
 )
 RAW = (
-    *(
-        b"",
-        b"{",
-        b"null",
-        b"7",
-        b"[]",
-        b"{}",
-        b"\xff\xfe",
-        b"[" * 200_000,
-        b'{"a":' * 200_000,
-        b"NaN",
-        b"9" * 100_000,
-    ),
-    *(b'"' + MARK.encode() * 10 + b'"', b"\x00" * 100, b" " * 1000),
+    *(b"", b"{", b"null", b"7", b"[]", b"{}", b"\xff\xfe", b"[" * 200_000, b'{"a":' * 200_000),
+    *(b"NaN", b"9" * 100_000, b'"' + MARK.encode() * 10 + b'"', b"\x00" * 100, b" " * 1000),
 )
 SETTINGS = {
     "verb": "learn",
