@@ -67,7 +67,7 @@ def account(unit: str | None) -> sb.Ledger:
 
 
 def made_by(where: str, read: Any, model: Any, **data: Any) -> Any:
-    """Return what is read of that from which a fit would release, which only the release may have."""
+    """Return what is read of what a fit would release from, which only the release may have."""
     seen: list[Any] = []
 
     def look(first: Any, second: Any, *args: Any, **more: Any) -> None:
