@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import pickle
 import shutil
-import sqlite3
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import pytest
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
+from ledger_backends import fill_the_disk
 from secretballot import vault as vault_room
 from secretballot.core import releasing
 from secretballot.core.ledger import rows, sqlite
@@ -284,26 +284,18 @@ def test_what_comes_after_the_end_is_looked_up_without_a_draw(
 def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect = sqlite.connect
-
     def used(name: str, unstable_at: int) -> int:
         ledger = sb.Ledger(tmp_path / name, dataset="registry", budget=ACCOUNT)
         stream = opened(sparse(1), ledger, tmp_path / f"{name} vault", queries=100)
-        with connect(tmp_path / name) as connection:
+        with sqlite.connect(tmp_path / name) as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
-
-        def connect_to_small_disk(place: Path | None) -> sqlite3.Connection:
-            connection = connect(place)
-            connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-            return connection
-
-        monkeypatch.setattr(sqlite, "connect", connect_to_small_disk)
-        small = sb.Ledger.open_existing(tmp_path / name)
-        full = opened(sparse(1), small, tmp_path / f"{name} vault", queries=100)
-        asked = votes(*[EVEN if row == unstable_at else SURE for row in range(80)])
-        with contextlib.suppress(sb.LedgerError):
-            full.answer(asked, names(*range(80)))
-        monkeypatch.setattr(sqlite, "connect", connect)
+        with monkeypatch.context() as patch:
+            fill_the_disk(patch, pages + 2)
+            small = sb.Ledger.open_existing(tmp_path / name)
+            full = opened(sparse(1), small, tmp_path / f"{name} vault", queries=100)
+            asked = votes(*[EVEN if row == unstable_at else SURE for row in range(80)])
+            with contextlib.suppress(sb.LedgerError):
+                full.answer(asked, names(*range(80)))
         return stream.used
 
     room = used("never", 80)

@@ -3,50 +3,18 @@ were taken away."""
 
 import pytest
 
-from ledger_answers import answer
-from ledger_backends import Ledgers
-from made_events import pure_event
-from secretballot.accounting import BasicFilter, PrivacyBudget, Totals
+from ledger_backends import BUDGET, Ledgers, buy, make_three, refusal
+from secretballot.accounting import BasicFilter, Totals
 from secretballot.core.ledger import Ledger, rows
 from secretballot.core.ledger.rows import Row
 from secretballot.exceptions import LedgerError
 
-BUDGET = PrivacyBudget(1.0, 1e-5)
-PRICE = PrivacyBudget(0.1, 1e-9)
-
-
-def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
-
 
 @pytest.fixture
 def place(ledgers: Ledgers) -> str:
-    """A ledger with an answered, a forfeited and an open reservation."""
     place = ledgers.place()
-    ledger = Ledger(place, dataset="registry", budget=BUDGET)
-    for request in ("answered", "forfeited", "open"):
-        buy(ledger, request)
-    answer(ledger, 1)
-    ledger.forfeit(2, "broken off")
-    with ledger.answering(3) as page:
-        page.add([(b"first", b"0"), (b"second", b"1")])
+    make_three(place)
     return place
-
-
-def refusal(place: str) -> str:
-    """Return the one sentence with which opening is refused, the same for both ways to open."""
-    said = set()
-    for opener in (
-        lambda: Ledger(place, dataset="registry", budget=BUDGET),
-        lambda: Ledger.open_existing(place),
-    ):
-        with pytest.raises(LedgerError) as error:
-            opener()
-        said.add(str(error.value))
-    (sentence,) = said
-    assert sentence.endswith(".")
-    assert "\n" not in sentence
-    return sentence
 
 
 COPIED = (
@@ -182,13 +150,9 @@ def long(ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch) -> str:
     """A ledger of which a new reader follows the last two rows of nine."""
     monkeypatch.setattr(rows, "NEWEST", 2)
     place = ledgers.place("long")
-    ledger = Ledger(place, dataset="registry", budget=BUDGET)
-    for request in ("answered", "forfeited", "open"):
-        buy(ledger, request)
-    answer(ledger, 1)
-    ledger.forfeit(2, "broken off")
-    with ledger.answering(3) as page:
-        page.add([(bytes([question]), b"0") for question in range(4)])
+    make_three(place)
+    with Ledger.open_existing(place).answering(3) as page:
+        page.add([(b"third", b"0"), (b"fourth", b"0")])
     return place
 
 
@@ -212,7 +176,7 @@ def test_an_edit_of_an_older_row_is_noticed_where_it_is_read_and_by_check(
     assert ledger.spent().epsilon == pytest.approx(0.3)
     reads = {
         "history": lambda _: ledger.history(),
-        "find": lambda page: page.find([b"\0"]),
+        "find": lambda page: page.find([b"first"]),
         "parts": lambda page: page.parts(),
     }
     with ledger.reading(3) as page, pytest.raises(LedgerError, match="by hand"):

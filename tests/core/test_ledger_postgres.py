@@ -19,9 +19,7 @@ from typer.testing import CliRunner
 
 import secretballot as sb
 from ledger_answers import answer, answer_of
-from ledger_backends import DatabaseLedgers
-from made_events import pure_event
-from secretballot.accounting import PrivacyBudget
+from ledger_backends import BUDGET, DatabaseLedgers, buy
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger, postgres, rows
 from secretballot.core.ledger.rows import BrokenOffError
@@ -30,13 +28,7 @@ from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.vault import keep_in_step
 
-BUDGET = PrivacyBudget(1.0, 1e-5)
-PRICE = PrivacyBudget(0.1, 1e-9)
 SECRET = "hunter2"
-
-
-def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
 
 
 @pytest.fixture

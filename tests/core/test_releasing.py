@@ -239,7 +239,8 @@ def test_what_was_drawn_and_not_stored_stands_in_no_frame(monkeypatch: Any) -> N
 
 def test_a_request_that_was_reserved_for_less_is_not_drawn() -> None:
     private, ledger = votes(8000), account()
-    own = releasing._Request(private.shape, NoisyVotes(scale=1e-3), ledger, BUDGET, "r", {}, "")
+    asked = releasing.Terms(NoisyVotes(scale=1e-3), private.shape, BUDGET, {}, "")
+    own = releasing._Request(asked, ledger, "r")
     ledger.reserve([Counts(sigma=1e6, shifts=1)], BUDGET, request="r", purpose="", terms=own.terms)
     for mechanism in (NoisyVotes(scale=1e-3), LABELS):
         with pytest.raises(ParameterError, match="other terms"):

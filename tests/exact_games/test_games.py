@@ -146,11 +146,3 @@ def test_output_law_runs_the_code_on_every_noise():
     )
     assert found[1] == pytest.approx(float(law.at_least(2)))
     assert found.sum() == pytest.approx(1)
-    with pytest.raises(ValueError, match="enumerate"):
-        output_distribution(
-            drawn_labels(NoisyVotes(noise="laplace", scale=2.0), 9),
-            [6, 3],
-            law,
-            draws=5,
-            n_outcomes=2,
-        )

@@ -29,11 +29,11 @@ from test_one_record_one_teacher import (
 import secretballot as sb
 from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import hockey_stick
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from reference_data import reference
 from secretballot.accounting import noisy_votes
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import VoteShape
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.learners.record_votes import classifier as room
 from secretballot.learners.record_votes.classifier import default_votes
 from secretballot.learners.training import shards

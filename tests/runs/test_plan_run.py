@@ -161,8 +161,7 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
 
 
 def test_what_a_killed_command_left_is_swept_by_the_same_command(tmp_path: Path) -> None:
-    (tmp_path / ".plan-abcd_123").mkdir()
-    (tmp_path / ".plan-abcd_123" / "plan.txt").write_text("half")
+    (tmp_path / ".plan.toml-abcd_123").write_text("half")
     assert len(write_plan(plan_for(), tmp_path)) == len(list(tmp_path.iterdir()))
 
 

@@ -65,7 +65,7 @@ class InProcess(httpx.BaseTransport):
         return self._runner.run(handled())
 
     def end(self) -> None:
-        self._runner.run(self.app.service.close())
+        self._runner.run(self.app.state.service.close())
         self._runner.close()
 
 

@@ -50,7 +50,7 @@ def refused_everywhere(client: TestClient, place: Place, analyst: dict[str, str]
         assert "postgres" not in one.text
     assert client.get("/health/live").status_code == 200
     # no look at the ledger that was made a second ago
-    client._app.service._ready = (-np.inf, False)
+    client._app.state.service._ready = (-np.inf, False)
     assert client.get("/health/ready").status_code == 503
     # nothing of it is queued
     assert time.monotonic() - began < 10
@@ -171,7 +171,7 @@ def test_a_clock_that_jumps_changes_no_answer_no_count_and_no_order(
         certificate = client.get(
             "/v1/datasets/registry/sessions/session/certificate", headers=auditor
         ).json()
-        assert client._app.service.audit.check() == len(rows) + 1  # and the download
+        assert client._app.state.service.audit.check() == len(rows) + 1  # and the download
     # in the order in which they came, with the times that the clock said
     assert [row["position"] for row in rows] == list(range(1, len(rows) + 1))
     times = [datetime.fromisoformat(row["at"]) for row in rows[:3]]

@@ -15,13 +15,16 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from secretballot.cli.outcome import RUNNING
+
 if TYPE_CHECKING:
     from secretballot.runs.questions import Caution, Note, Watch
 
 
 @contextmanager
 def watching() -> Iterator["Watch"]:
-    """Give a watch that shows notes, and progress where standard error is a terminal."""
+    """Give a watch that shows notes, and progress where standard error is a terminal; its notes go
+    into the answer."""
     from secretballot.runs.questions import Watch
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
@@ -52,7 +55,8 @@ def watching() -> Iterator["Watch"]:
 
     # a bar that is switched off still ends with an empty line in some versions of rich
     if not console.is_terminal:
-        yield Watch(tell=tell, ask=ask)
+        RUNNING.watch = Watch(tell=tell, ask=ask)
+        yield RUNNING.watch
         return
     columns = (
         SpinnerColumn(),
@@ -78,4 +82,5 @@ def watching() -> Iterator["Watch"]:
             finally:
                 bar.start()
 
-        yield Watch(step=step, progress=progress, tell=tell, ask=without_bar)
+        RUNNING.watch = Watch(step=step, progress=progress, tell=tell, ask=without_bar)
+        yield RUNNING.watch

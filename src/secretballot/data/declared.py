@@ -105,10 +105,10 @@ def _completed(
             " ignored."
         )
     if found is None:
-        wanted = kind.wanted.format(format=given.get("format", "iso"))
+        form = f" of format {given['format']}" if "format" in given else ""
         raise DataError(
-            f"No public row has {wanted} in column {shown(name)}; give all of its parts in the"
-            " schema."
+            f"No public row has {kind.holds}{form} in column {shown(name)}; give all of its parts"
+            " in the schema."
         )
     column = _checked(kind, name, {**found, **given})
     assert column is not None

@@ -23,9 +23,7 @@ import pandas as pd
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._places import is_url
 from secretballot._typing import AnyArray, ObjectArray
-from secretballot._validation import (
-    shown,
-)
+from secretballot._validation import shown
 from secretballot.data.cells import texts_of
 from secretballot.data.frames import frame_of_arrow, memory_bytes, with_text_names
 from secretballot.data.sources import (
@@ -37,9 +35,7 @@ from secretballot.data.sources import (
     source_of,
     why_unread,
 )
-from secretballot.exceptions import (
-    DataError,
-)
+from secretballot.exceptions import DataError
 
 #: Whether the cells of the first line of a CSV file name its columns.
 HeaderRule = Callable[[list[str]], bool]

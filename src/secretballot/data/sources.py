@@ -9,7 +9,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -300,14 +300,17 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
 
 def _file_system(url: str, where: str) -> tuple[Any, str]:
     """Return the file system of a URL and the path in it."""
-    problem = ""
     try:
         from pyarrow import fs
     except ImportError:
-        problem = "needs pyarrow; install it with: pip install 'secretballot[parquet]'."
-    if problem:
-        raise DataError(f"{where} {problem}")
-    found = _by_arrow(fs, url) or _by_fsspec(fs, url)
+        raise DataError(
+            f"{where} needs pyarrow; install it with: pip install 'secretballot[parquet]'."
+        ) from None
+    found = None
+    # each knows schemes that the other does not, and raises what it likes, with the address in it
+    for ask in (_by_arrow, _by_fsspec):
+        with suppress(Exception):
+            found = found or ask(fs, url)
     if found is None:
         scheme = urlsplit(url).scheme
         raise DataError(
@@ -317,22 +320,16 @@ def _file_system(url: str, where: str) -> tuple[Any, str]:
     return found
 
 
-def _by_arrow(fs: Any, url: str) -> tuple[Any, str] | None:
-    try:
-        system, path = fs.FileSystem.from_uri(url)
-        return system, path
-    except Exception:  # of an unknown scheme; fsspec may know it
-        return None
+def _by_arrow(fs: Any, url: str) -> tuple[Any, str]:
+    system, path = fs.FileSystem.from_uri(url)
+    return system, path
 
 
-def _by_fsspec(fs: Any, url: str) -> tuple[Any, str] | None:
-    try:
-        import fsspec
+def _by_fsspec(fs: Any, url: str) -> tuple[Any, str]:
+    import fsspec
 
-        system, path = fsspec.core.url_to_fs(url)
-        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
-    except Exception:  # not installed, or of an unknown scheme
-        return None
+    system, path = fsspec.core.url_to_fs(url)
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
 def _local_files(folder: str, where: str) -> list[tuple[str, str]]:

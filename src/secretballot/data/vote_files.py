@@ -22,12 +22,7 @@ from secretballot.data.tally import (
     count_votes,
     guarantee_of,
 )
-from secretballot.exceptions import (
-    Argument,
-    DataError,
-    Parameter,
-    ParameterError,
-)
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 
 _COLUMNS_NAMED = 5
 _AMBIGUOUS = (

@@ -164,14 +164,7 @@ def state_of_account(spec: RunSpec, folder: RunFolder, unit: str) -> AccountStat
     return AccountState(path, True, own, ledger.budget, left, ledger.releases(), admits)
 
 
-def ledger_of_run(
-    spec: RunSpec,
-    folder: RunFolder,
-    unit: str,
-    watch: Watch,
-    *,
-    priced: bool = True,
-) -> Ledger:
+def ledger_of_run(spec: RunSpec, folder: RunFolder, unit: str, watch: Watch) -> Ledger:
     """Return the account of a run, opened or made, after asking whether it admits the price.
 
     Parameters
@@ -183,8 +176,6 @@ def ledger_of_run(
         Whose account it is.
     watch : Watch
         Told that an interrupted run is taken up.
-    priced : bool
-        Whether the price is that of the run; otherwise the learner asks before it trains.
 
     Raises
     ------
@@ -211,7 +202,8 @@ def ledger_of_run(
     if folder.resumed and is_other_ledger(folder.vault, ledger):
         raise _other_account(str(folder.account or "that it began with"))
     settle_request(folder, ledger, watch)
-    if priced:
+    # of an estimate that was paid for the rest alone is to be paid, as the learner knows
+    if ledger.entry(EstimatedSize.request_of(folder.request)) is None:
         refuse_beyond(ledger, spec.price, folder.request)
     return ledger
 

@@ -6,6 +6,7 @@ work is done, and what was confirmed) or *place* (where files and accounts lie).
 """
 
 import csv
+import difflib
 import json
 import os
 import tomllib
@@ -41,10 +42,11 @@ VOTES, STREAM = "votes", "stream"
 METHODS = (MOMENTS, PATE, RECORD_VOTES, CHOICE)
 #: The account of a run alone, in its vault.
 OWN = "own"
+#: What a run may ask about, by the name under which it is answered beforehand.
+Question = Literal["epsilon", "delta", "records", "teachers", "noise", "target", "unit"]
 DEFAULT_OUT = Path("secretballot-out")
 LARGEST = 1 << 20  # bytes of a file of settings
 _LONGEST = 500  # characters of a text about a release
-_ALIKE = 0.4  # of the pairs of letters, from which a name may be meant by another
 _LEARNERS = (
     "logistic, tree, forest, boosting, naive-bayes, knn, each with settings where wanted"
     " (tree:max_depth=3), or module:Class"
@@ -460,7 +462,7 @@ class ExecutionSpec(Part):
     send_shards: bool = setting(
         False, "Send rows that lie on disk to the workers.", "true", mark="execution"
     )
-    confirm: Words = setting(
+    confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(
         (), "Answer questions beforehand, such as epsilon,records.", "NAMES", RUN, mark="execution"
     )
 
@@ -792,16 +794,10 @@ def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that is most like one that is none: it ends with it, or has most pairs
-    of letters in common; None if none is alike."""
-
-    def likeness(other: str) -> float:
-        pairs, others = ({one[i : i + 2] for i in range(len(one) - 1)} for one in (name, other))
-        common = 2 * len(pairs & others) / max(1, len(pairs) + len(others))
-        return 1.0 if other.endswith(f"_{name}") or other == name else common
-
-    best = max(sorted(known), key=likeness, default=None)
-    return best if best is not None and likeness(best) > _ALIKE else None
+    """Return the known name that is most like one that is none, or ends with it; None if none is
+    alike."""
+    whole = [one for one in sorted(known) if one.endswith(f"_{name}")]
+    return next(iter(whole or difflib.get_close_matches(name, sorted(known), n=1)), None)
 
 
 def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
@@ -861,23 +857,21 @@ def _refusal(problem: Any) -> SecretBallotError:
         return ParameterError(name_part(name), str(inner))
     if kind == "missing" and not isinstance(problem["loc"][-1], int):
         return ParameterError(name_part(name), " is missing; give it.")
+    pair = "two numbers by a comma, as in 0,40"
     rules = {
-        "int_parsing": "an integer, such as 3",
-        "int_type": "an integer, such as 3",
-        "int_from_float": "an integer, such as 3",
-        "float_parsing": "a number, such as 0.5",
-        "float_type": "a number, such as 0.5",
-        "bool_parsing": "true or false",
+        "int": "an integer, such as 3",
+        "float": "a number, such as 0.5",
+        "bool": "true or false",
         "greater_than_equal": f"at least {context.get('ge')}",
         "greater_than": f"above {context.get('gt')}",
         "less_than": f"below {context.get('lt')}",
         "literal_error": f"one of {str(context.get('expected', '')).replace(chr(39), '')}",
-        "missing": "two numbers by a comma, as in 0,40",
-        "too_short": "two numbers by a comma, as in 0,40",
-        "too_long": "two numbers by a comma, as in 0,40",
+        "missing": pair,
+        "too_short": pair,
+        "too_long": pair,
         "tuple_type": "a list",
     }
-    rule = rules.get(kind, "a value of another kind")
+    rule = rules.get(kind) or rules.get(kind.partition("_")[0], "a value of another kind")
     given = _text(given) if isinstance(given, tuple) else given
     return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")
 

@@ -4,8 +4,12 @@ The sentence is ours and names what was asked, the rule and the fix. Nothing tha
 private data stands in it, and of an error that nobody foresaw only that there was one.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 
 from secretballot._validation import plain_line
 from secretballot.exceptions import (
@@ -88,20 +92,30 @@ class ProblemError(Exception):
     ----------
     kind : str
         One of `KINDS`.
-    detail : str
-        One sentence.
-    retry_after : float, optional
+    detail : str, optional
+        One sentence; by default what the kind means.
+    retry_after : int, optional
         Seconds after which to try again.
+    headers : dict of str, optional
+        Further headers of the answer.
     """
 
-    def __init__(self, kind: str, detail: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        detail: str = "",
+        *,
+        retry_after: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(detail)
-        self.kind, self.detail, self.retry_after = kind, plain_line(detail), retry_after
-
-    @property
-    def status(self) -> int:
-        """The status of the answer."""
-        return KINDS[self.kind].status
+        self.kind, self.detail = kind, plain_line(detail or KINDS[kind].meaning)
+        self.status = KINDS[kind].status
+        self.headers = dict(headers or {})
+        if self.status == 401:
+            self.headers["WWW-Authenticate"] = "Bearer"
+        if retry_after is not None:
+            self.headers["Retry-After"] = str(retry_after)
 
     def document(self, request_id: str) -> dict[str, Any]:
         """Return the problem document."""
@@ -113,13 +127,6 @@ class ProblemError(Exception):
             "instance": f"urn:uuid:{request_id}",
         }
 
-    def headers(self) -> dict[str, str]:
-        """Return the headers that go with it."""
-        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
-        if self.retry_after is not None:
-            headers["Retry-After"] = str(max(1, round(self.retry_after)))
-        return headers
-
 
 def problem_of(error: BaseException) -> ProblemError:
     """Return what a caller is told of an error.
@@ -129,6 +136,12 @@ def problem_of(error: BaseException) -> ProblemError:
     """
     if isinstance(error, ProblemError):
         return error
+    if isinstance(error, HTTPException):
+        kind = {404: "not-found", 405: "wrong-method"}.get(error.status_code, "unreadable")
+        return ProblemError(kind, headers=error.headers)
+    if isinstance(error, RequestValidationError):
+        names = ", ".join(sorted({str(one["loc"][-1])[:40] for one in error.errors()}))
+        return ProblemError("wrong-points", f"{names} is out of its range.")
     if isinstance(error, BudgetError):
         return ProblemError("budget-spent", str(error))
     # points were checked before: what is left of these errors is about vault and terms
@@ -142,6 +155,4 @@ def problem_of(error: BaseException) -> ProblemError:
         return ProblemError(
             "busy", "The service is short of resources; try again later.", retry_after=5
         )
-    return ProblemError(
-        "defect", "The service has a defect, whose details are withheld; report it."
-    )
+    return ProblemError("defect")
