@@ -18,7 +18,7 @@ from secretballot.core.errors import UnknownEndError
 from secretballot.core.filters import Totals
 from secretballot.core.ledger.rows import Row, Rows
 from secretballot.core.noise import ExactNoise
-from secretballot.learners.labelers.session import LabelStream
+from secretballot.learners.training.session import LabelStream
 from sessions import sparse, stream_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
