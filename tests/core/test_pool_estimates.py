@@ -14,8 +14,7 @@ from secretballot.core.types import VoteShape
 from secretballot.teachers.votes import guarantee_of
 
 WORLDS = pytest.mark.parametrize(
-    ("n_teachers", "n_classes", "n_points"),
-    [(5, 2, 3), (8, 2, 4), (6, 3, 3), (7, 3, 4)],
+    ("n_teachers", "n_classes", "n_points"), [(5, 2, 3), (8, 2, 4), (6, 3, 3), (7, 3, 4)]
 )
 
 

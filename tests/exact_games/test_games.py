@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
 from exact_games.games import adaptive_delta, hockey_stick, shifted_delta
-from exact_games.worlds import (
-    all_counts,
-    drawn_labels,
-    neighbouring_counts,
-    output_distribution,
-)
+from exact_games.worlds import all_counts, drawn_labels, neighbouring_counts, output_distribution
 from secretballot.core.mechanisms import NoisyVotes
 
 

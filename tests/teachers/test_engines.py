@@ -16,15 +16,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import (
     CASES,
+    C,
     CannotBePickled,
     EngineSuite,
+    Files,
     K,
     RunsOutOfMemory,
     counts_of,
     fitted,
 )
 from secretballot.exceptions import DataError, ParameterError, ResourceError
-from secretballot.teachers import executors, training
+from secretballot.teachers import TeacherEnsemble, executors, training
 from secretballot.teachers.executors import (
     Packed,
     Trouble,
@@ -249,6 +251,15 @@ def test_the_engine_of_this_machine_is_the_default():
     assert workers_of("local") is None
     assert workers_of("local", 3).n_slots == 3
     assert len(fitted(DecisionTreeClassifier())._teachers) == K
+
+
+def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_path):
+    source, shape = Files.written(tmp_path), {"n_classes": C, "random_state": 3}
+    found = TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
+    assert (counts_of(found) == counts_of(fitted(DecisionTreeClassifier()))).all()
+    (tmp_path / "4.npz").unlink()
+    with pytest.raises(OSError, match=r"4\.npz"):
+        TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
 
 
 def ctrl_c_is_ignored() -> bool:

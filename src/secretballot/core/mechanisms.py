@@ -26,12 +26,7 @@ from pydantic import Field, TypeAdapter
 from secretballot.core import events
 from secretballot.core.errors import ParameterError
 from secretballot.core.exponential import least_quotient
-from secretballot.core.label_games import (
-    CHANCE_BITS,
-    MAX_WEIGHTS,
-    GaussianChances,
-    TableChances,
-)
+from secretballot.core.label_games import CHANCE_BITS, MAX_WEIGHTS, GaussianChances, TableChances
 from secretballot.core.streams import BITS, MAX_DISTANCE, keeps_inequalities
 from secretballot.core.types import (
     LARGEST,

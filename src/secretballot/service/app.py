@@ -19,7 +19,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 import secretballot
-from secretballot.learners.labelers.session import SessionAnswers
+from secretballot.learners.training.session import SessionAnswers
 from secretballot.service import documents
 from secretballot.service.api_keys import ApiKey, ForwardClock, KeyRing, Role
 from secretballot.service.audit_log import AuditEntry, AuditLog
@@ -29,7 +29,7 @@ from secretballot.service.guard import Guard, noted, request_id_of
 from secretballot.service.json_logs import defect_of, event
 from secretballot.service.meters import Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
-from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, problem_of
+from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, problem_of, title_of
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
 from secretballot.service.signatures import Signatures
@@ -559,7 +559,7 @@ async def problem(kind: Annotated[str, InPath(max_length=80)]) -> dict[str, Any]
     """What a kind of problem means, and what to do."""
     if kind not in KINDS:
         raise ProblemError("not-found", "There is no problem of that kind.")
-    return asdict(KINDS[kind])
+    return {"title": title_of(kind), **KINDS[kind]._asdict()}
 
 
 def application(

@@ -29,7 +29,6 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.labelers.session import certified_labels
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.pate.mechanisms import (
     choose_terms,
@@ -51,6 +50,7 @@ from secretballot.learners.training.learner import (
     refuse_beside,
 )
 from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.session import certified_labels
 from secretballot.learners.training.shards import forget_records, learner_identity
 from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import keep_teachers, template_of
@@ -504,14 +504,14 @@ class PATEClassifier(ClassLearner, PATELearner):
         rule = f"by position and a public seed (the permutation of numpy's default_rng({seed}))"
         return taught, asked, f"; {fate}, {rule}"
 
-    def _release(self, task: Task) -> ReleasedLabels | ReleasedTable:
+    def _release(self, task: Task) -> Any:
         if self._rounds is not None:
             return self._asked_in_rounds(task, self._rounds)
         if self.estimate_epsilon is not None:
             return self._asked_by_estimate(task)
         return super()._release(task)
 
-    def _asked_by_estimate(self, task: Task) -> ReleasedLabels:
+    def _asked_by_estimate(self, task: Task) -> Any:
         """Return what was released, of a size that was paid for and drawn before."""
         pool, request, asked = self._pool(task), task.given.request, task.askable
         known = None if request is None else task.account.entry(request)
