@@ -28,7 +28,7 @@ class Choice(Method):
     """The best of a class of hypotheses, or of saved students."""
 
     step = "Choosing"
-    learners: ClassVar[Mapping[str, Any]] = {"class": SemiPrivateClassifier}
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": SemiPrivateClassifier}
 
     def __init__(self, spec: RunSpec) -> None:
         names = spec.method.hypotheses  # type: ignore[union-attr]
@@ -92,10 +92,7 @@ class Choice(Method):
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
-        model: Learner = self.learner_with(
-            hypotheses=self._students or self.hypotheses, ledger=ledger
-        )
-        return model
+        return self.learner_with(hypotheses=self._students or self.hypotheses, ledger=ledger)
 
     def source(self, model: Any) -> StudentSource:
         """Return what the student is made by, of a learner that released."""

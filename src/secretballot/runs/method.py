@@ -136,7 +136,7 @@ class Method:
 
     step: ClassVar[str]
     #: What learns each kind of target that there is a learner for.
-    learners: ClassVar[Mapping[str, Any]] = {}
+    learners: ClassVar[Mapping[str, type[Learner]]] = {}
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
@@ -288,9 +288,9 @@ class Method:
         """Return the learner of these settings."""
         return self.learner_with(ledger=ledger)
 
-    def learner_with(self, **own: Any) -> Any:
+    def learner_with(self, **own: Any) -> Learner:
         """Return a learner whose parameters are the settings of their names, but for its own."""
-        kind = self.learners[self.kind]
+        kind: Any = self.learners[self.kind]
         given = {
             **dict(self.settings),
             "epsilon": self.price.epsilon,
@@ -298,7 +298,10 @@ class Method:
             "relation": self.spec.budget.relation,
             **own,
         }
-        return kind(**{one.name: given[one.name] for one in fields(kind) if one.name in given})
+        model: Learner = kind(
+            **{one.name: given[one.name] for one in fields(kind) if one.name in given}
+        )
+        return model
 
     def source(self, model: Learner) -> StudentSource:
         """Return what the student is made by, of a learner that released."""

@@ -45,7 +45,6 @@ from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.pate.estimators import (
     PATEClassifier,
-    PATELearner,
     PATERegressor,
     estimate_in,
 )
@@ -95,7 +94,7 @@ class Moments(Method):
     """Noisy sums over all records."""
 
     step = "Adding up records"
-    learners: ClassVar[Mapping[str, Any]] = {
+    learners: ClassVar[Mapping[str, type[Learner]]] = {
         "class": RecordMomentsClassifier,
         "number": RecordMomentsRegressor,
         "labels": RecordMomentsClassifier,
@@ -138,13 +137,12 @@ class Moments(Method):
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
         rate = self.settings.positive_rate
-        model: Learner = self.learner_with(
+        return self.learner_with(
             basis=basis_of_schema(inputs.schema),
             class_weight=by_class(self.settings.weights, inputs.classes),
             class_shares=None if rate is None else {inputs.classes[1]: rate},
             ledger=ledger,
         )
-        return model
 
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work."""
@@ -160,7 +158,7 @@ class RecordVotes(Method):
     """Every record votes at its nearest public points."""
 
     step = "Letting records vote"
-    learners: ClassVar[Mapping[str, Any]] = {"class": RecordVotesClassifier}
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": RecordVotesClassifier}
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
@@ -255,7 +253,7 @@ class Pate(VoteMethod):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
     step = "Training teachers"
-    learners: ClassVar[Mapping[str, Any]] = {
+    learners: ClassVar[Mapping[str, type[Learner]]] = {
         "class": PATEClassifier,
         "number": PATERegressor,
         "labels": PATEClassifier,
@@ -331,7 +329,8 @@ class Pate(VoteMethod):
         }[self.kind]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
-            return self._voter(sizes.n_columns, None).planned_terms(target, sizes.n_public)
+            terms: Terms = self._voter(sizes.n_columns, None).planned_terms(target, sizes.n_public)
+        return terms
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -357,17 +356,17 @@ class Pate(VoteMethod):
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
-        return self._voter(inputs.X_public.shape[1], ledger)
+        model: Learner = self._voter(inputs.X_public.shape[1], ledger)
+        return model
 
-    def _voter(self, n_columns: int, ledger: Ledger | None) -> PATELearner:
+    def _voter(self, n_columns: int, ledger: Ledger | None) -> Any:
         execution = self.spec.execution
-        model: PATELearner = self.learner_with(
+        return self.learner_with(
             teacher=self.teacher,
             n_teachers=self._n_teachers(n_columns),
             n_jobs=worker_processes(execution.n_jobs, execution.executor),
             ledger=ledger,
         )
-        return model
 
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work; several labels, and numbers, are asked once, here."""
