@@ -23,8 +23,8 @@ from sklearn.decomposition import PCA
 
 from mnist_students import orientation_histograms
 from plan_accuracy import DELTA, Job, adult_job, normal, synthetic_job
+from public_data import mnist, mnist_votes
 from secretballot.accounting import PrivacyBudget
-from secretballot.data import mnist, mnist_votes
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Setting
 from secretballot.planning.search.settings import Noise

@@ -191,7 +191,7 @@ def test_a_draw_that_breaks_off_is_counted_back_where_the_ledger_says_that_nothi
 ) -> None:
     headers = place.key(quota=100)
     app = application(place.settings, opened=True)
-    stream = app.state.service.datasets["registry"].sessions["session"].session._stream
+    stream = app.state.service.datasets["registry"].sessions["session"].session.stream
     find = stream.find
 
     def broken(*_: Any) -> Any:

@@ -20,8 +20,8 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 import secretballot
-from secretballot.learners.labelers.session import SessionAnswers
 from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.session import SessionAnswers
 from secretballot.service import documents
 from secretballot.service.api_keys import ApiKey, ForwardClock, KeyRing, Role
 from secretballot.service.audit_log import AuditEntry, AuditLog

@@ -20,8 +20,8 @@ from secretballot._validation import shown
 from secretballot.data.columns import NumericColumn, OneHotColumn
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
-from secretballot.learners.labelers.session import LabelingSession, SessionAnswers
 from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.session import LabelingSession, SessionAnswers
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.service.api_keys import ApiKey
