@@ -220,7 +220,7 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
     thousandth of sigma. None where no game is played, or sigma is not found at once.
     """
     aim = math.log(gaussian_mu(budget.epsilon, (1 - CLASS_SPARE / 2) * budget.delta))
-    sigma, slope = _noise_share(n) * _smooth_sigma(budget, 2 * n), -1.0
+    sigma, slope = noise_share(n) * _smooth_sigma(budget, 2 * n), -1.0
     before: tuple[float, float] | None = None
     refused, fitting = 0.0, math.inf
     for _ in range(MOST_CLASS_GAMES):
@@ -298,10 +298,10 @@ def _table_like(noise: float, order: float, n_teachers: int) -> TableChances:
 
 def _noise_of_labels(budget: PrivacyBudget, queries: int) -> float:
     """Return about the Gaussian noise that keeps so many labels of two classes."""
-    return _in_range(_noise_share(queries) * _smooth_sigma(budget, queries))
+    return _in_range(noise_share(queries) * _smooth_sigma(budget, queries))
 
 
-def _noise_share(labels: int) -> float:
+def noise_share(labels: int) -> float:
     """Return about the noise that labels need, over that of their counts."""
     # a label tells 2 / pi of what its noisy count does where many are released, and all of it
     # where one is
