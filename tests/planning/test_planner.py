@@ -58,7 +58,7 @@ def test_a_curve_will_do(curve: Any, n_classes: int | None, known: int) -> None:
         ({"n_classes": 1}, "n_classes"),
         ({"budget": (1.0, 1e-5)}, "budget"),
         ({"teacher": "oracle"}, "teacher"),
-        ({"n_teachers": 5000}, "more than the 2000 records"),
+        ({"n_teachers": 5000}, "give 2 to 400"),
         ({"like": stand_in(), "curve": {100: 0.8}}, "not both"),
         ({"like": stand_in()[0]}, "pair"),
     ],

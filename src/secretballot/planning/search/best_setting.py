@@ -110,22 +110,10 @@ class _Steps:
 
 
 def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> None:
-    if task.n_classes != model.n_classes:
-        raise ParameterError(
-            f"the task has {task.n_classes} classes and what is known is about {model.n_classes};"
-            " give the same number."
-        )
     _refuse_unfit_mechanism(task, model)
-    if n_teachers is None:
-        return
-    if check_count("n_teachers", n_teachers) > task.n_records:
-        raise ParameterError(
-            f"{n_teachers} teachers are more than the {task.n_records} records; each needs one, so"
-            " use fewer."
-        )
     # what is known covers shards of some sizes alone
     least, most = model.teacher_range(task.n_records)
-    if not least <= n_teachers <= most:
+    if n_teachers is not None and not least <= check_count("n_teachers", n_teachers) <= most:
         raise ParameterError(
             Parameter("n_teachers"),
             f" is {n_teachers}, which cannot be forecast for {task.n_records} records from what"
