@@ -41,7 +41,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from secretballot.data import ADULT_SCHEMA, ADULT_TARGET, adult
+from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot.data.schema import Schema
 from secretballot.report.pictures.style import BLUE, INK, ORANGE, Picture, grid
 from secretballot.teachers import PositionPartition, TeacherEnsemble

@@ -23,7 +23,7 @@ from sklearn.decomposition import PCA
 
 from mnist_students import orientation_histograms
 from plan_accuracy import DELTA, Job, adult_job, normal, synthetic_job
-from secretballot.data import mnist, mnist_votes
+from public_data import mnist, mnist_votes
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Setting, Task
 from secretballot.planning.search.settings import terms_of

@@ -38,10 +38,10 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from public_data import ADULT_TARGET, adult
 from real_tables import PACKAGES
 from secretballot import PrivacyBudget, RecordMomentsClassifier, ReleasedLabels
 from secretballot.accounting.calibration import calibrate_gaussian
-from secretballot.data import ADULT_TARGET, adult
 from secretballot.data.schema import Schema
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.simulation.seeded_noise import SeededNoise

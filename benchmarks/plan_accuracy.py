@@ -39,16 +39,10 @@ from sklearn.datasets import make_blobs, make_moons
 
 import secretballot as sb
 from adult_students import on_log_scale
+from public_data import ADULT_SCHEMA, ADULT_TARGET, adult, mnist, mnist_votes
+from samples import synthetic_two_class
 from secretballot.accounting import noisy_votes, sparse_vector, teacher_shape
 from secretballot.core.mechanisms import Mechanism
-from secretballot.data import (
-    ADULT_SCHEMA,
-    ADULT_TARGET,
-    adult,
-    mnist,
-    mnist_votes,
-    synthetic_two_class,
-)
 from secretballot.data.schema import Schema
 from secretballot.planning import Plan, Setting
 from secretballot.students import default_student, fit_student

@@ -31,10 +31,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot import RecordMomentsClassifier
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.bases import TableBasis
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
 from reference_data import reference
-from secretballot.data import ADULT_SCHEMA, ADULT_TARGET, adult
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
 from exact_games.games import adaptive_delta, hockey_stick, shifted_delta
-from exact_games.worlds import (
-    all_counts,
-    drawn_labels,
-    neighbouring_counts,
-    output_distribution,
-)
+from exact_games.worlds import all_counts, drawn_labels, neighbouring_counts, output_distribution
 from secretballot.core.mechanisms import NoisyVotes
 
 
@@ -146,11 +141,3 @@ def test_output_law_runs_the_code_on_every_noise():
     )
     assert found[1] == pytest.approx(float(law.at_least(2)))
     assert found.sum() == pytest.approx(1)
-    with pytest.raises(ValueError, match="enumerate"):
-        output_distribution(
-            drawn_labels(NoisyVotes(noise="laplace", scale=2.0), 9),
-            [6, 3],
-            law,
-            draws=5,
-            n_outcomes=2,
-        )

@@ -105,8 +105,8 @@ def true_label(points: np.ndarray) -> np.ndarray:
 # -- the split
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1 / 3, 1.0, math.pi, 17.0, 1e-3])
-@pytest.mark.parametrize("share", [0.1, 0.123456789, 0.5, 0.9, 1 / 3])
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 17.0, 1e-3])
+@pytest.mark.parametrize("share", [0.123456789, 0.9])
 def test_the_parts_add_up_to_what_was_asked_and_a_ledger_admits_them(epsilon, share):
     split = BudgetSplit.of(PrivacyBudget(epsilon, 1e-6), share, 10, "")
     assert split.first is not None
@@ -181,12 +181,6 @@ def test_where_records_come_and_go_their_number_stays_private():
     told = json.dumps(release.certificates)
     # as a word: digests hold any digits
     assert not any(re.search(rf"\b{number}\b", told) for number in (N, f"{N:,}"))
-
-
-def test_a_repeated_question_counts_once():
-    labeler = fitted()
-    labeler.ask_many(np.repeat(QUESTIONS[:5], 20, axis=0))
-    assert (labeler.used, labeler.session_.until_switch) == (5, 25)
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -313,7 +307,6 @@ MOMENTS: dict[str, tuple[str, bool]] = {
         "secretballot.learners.labelers.universal.PrivateRecords.forget",
         True,
     ),
-    "before the switch": ("secretballot.learners.labelers.universal.UniversalSession.switch", True),
 }
 
 

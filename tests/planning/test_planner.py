@@ -7,8 +7,8 @@ import pytest
 
 import secretballot as sb
 from quick_plans import quick_forecasts
+from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
-from secretballot.data import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import Plan
 from secretballot.planning.plan.text import plan_text

@@ -3,8 +3,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from noisy_plans import noisy
+from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
-from secretballot.data import synthetic_two_class
 from secretballot.planning import Setting
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.stand_in import StandInModel

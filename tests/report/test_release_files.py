@@ -107,16 +107,12 @@ def test_only_regular_files_of_bounded_size_are_read(
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "certificate.json"])
-@pytest.mark.parametrize(
-    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "endless"]
-)
-def test_pipes_and_devices_do_not_hang_the_verifier(
-    folder: Path, name: str, make: Callable[[Path], object]
-) -> None:
-    (folder / name).unlink()
-    make(folder / name)
-    details = [check.detail for check in verify_certificate(folder).failures]
-    assert any("no regular file" in detail for detail in details)
+def test_pipes_and_devices_do_not_hang_the_verifier(folder: Path, name: str) -> None:
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        (folder / name).unlink()
+        make(folder / name)
+        details = [check.detail for check in verify_certificate(folder).failures]
+        assert any("no regular file" in detail for detail in details)
 
 
 def test_files_that_were_swapped_are_refused_even_with_new_digests(
@@ -134,21 +130,10 @@ def test_files_that_were_swapped_are_refused_even_with_new_digests(
     assert failed(folder) == {"files"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "votes.csv",
-        "Labels.csv",
-        "readme.txt",
-        "student.pkl",
-        "student.skops",
-        "queries-map.svg.exe",
-    ],
-)
-def test_other_files_are_refused_even_if_they_are_listed(
-    folder: Path, seal: Seal, make_binary: Make, name: str
+def test_another_file_is_refused_even_if_it_is_listed(
+    folder: Path, seal: Seal, make_binary: Make
 ) -> None:
-    (folder / name).write_text("201,49\n")
+    (folder / "votes.csv").write_text("201,49\n")
     seal(folder, make_binary().certificate)
     assert failed(folder) == {"files"}
 
@@ -162,25 +147,10 @@ def test_a_certificate_without_labels_in_its_list_is_refused(folder: Path) -> No
     assert failed(folder) == {"files"}
 
 
-def test_every_file_that_a_release_writes_is_known() -> None:
-    names = [
-        "README.txt",
-        "labels.csv",
-        "schema.json",
-        "queries.json",
-        "student.onnx",
-        "report.html",
-    ]
-    pictures = [f"queries-{name}.{kind}" for name in ("map", "curve") for kind in ("svg", "png")]
-    assert all(is_release_file(name) for name in names + pictures)
-    for name in (
-        "",
-        ".",
-        "..",
-        "certificate.json",
-        "queries-.svg",
-        "queries-a/b.svg",
-        "labels.csv\n",
-        "labels.csv ",
-    ):
-        assert not is_release_file(name)
+def test_every_file_that_a_release_writes_is_known_and_no_other() -> None:
+    names = ["README.txt", "labels.csv", "schema.json", "queries.json", "student.onnx"]
+    names += [f"queries-{name}.{kind}" for name in ("map", "curve") for kind in ("svg", "png")]
+    assert all(map(is_release_file, [*names, "report.html"]))
+    others = ["", ".", "..", "certificate.json", "queries-.svg", "queries-a/b.svg", "labels.csv\n"]
+    others += ["labels.csv ", "votes.csv", "Labels.csv", "readme.txt", "student.pkl"]
+    assert not any(map(is_release_file, [*others, "student.skops", "queries-map.svg.exe"]))

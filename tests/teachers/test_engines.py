@@ -16,15 +16,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import (
     CASES,
+    C,
     CannotBePickled,
     EngineSuite,
+    Files,
     K,
     RunsOutOfMemory,
     counts_of,
     fitted,
 )
 from secretballot.exceptions import DataError, ParameterError, ResourceError
-from secretballot.teachers import executors, training
+from secretballot.teachers import TeacherEnsemble, executors, training
 from secretballot.teachers.executors import (
     Packed,
     Trouble,
@@ -65,14 +67,18 @@ class TestProcesses(EngineSuite):
         assert "Ada" not in "".join(capfd.readouterr())
 
 
-def test_processes_of_this_machine_serve_joblib_before_and_after():
+def test_processes_of_this_machine_serve_joblib_too_and_are_deaf_to_ctrl_c_from_the_first():
+    get_reusable_executor().shutdown(wait=True)  # one that another test started listens
     workers = workers_of("local", 2)
+    assert list(workers.results(ctrl_c_is_ignored, [()] * 4)) == [True] * 4
+    assert not ctrl_c_is_ignored()
     for _ in range(2):
         assert sorted(workers.opened().map(abs, [-1, 2])) == [1, 2]
         assert joblib.Parallel(n_jobs=2)(joblib.delayed(pow)(n, 2) for n in range(3)) == [0, 1, 4]
+    get_reusable_executor().shutdown(wait=True)
 
 
-@pytest.mark.parametrize("case", ["generators", "forest", "in place", "scaled logistic"])
+@pytest.mark.parametrize("case", ["generators", "forest", "in place"])
 def test_threads_of_one_process_do_not_meet(monkeypatch, case):
     monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
     monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
@@ -247,18 +253,17 @@ def test_the_engine_of_this_machine_is_the_default():
     assert len(fitted(DecisionTreeClassifier())._teachers) == K
 
 
+def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_path):
+    source, shape = Files.written(tmp_path), {"n_classes": C, "random_state": 3}
+    found = TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
+    assert (counts_of(found) == counts_of(fitted(DecisionTreeClassifier()))).all()
+    (tmp_path / "4.npz").unlink()
+    with pytest.raises(OSError, match=r"4\.npz"):
+        TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
+
+
 def ctrl_c_is_ignored() -> bool:
     return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-
-
-def test_workers_are_deaf_to_ctrl_c_from_their_first_moment() -> None:
-    get_reusable_executor().shutdown(wait=True)  # one that another test started listens
-    workers = workers_of("local", 2)
-    assert workers is not None
-    deaf = list(workers.results(ctrl_c_is_ignored, [()] * 4))
-    get_reusable_executor().shutdown(wait=True)
-    assert deaf == [True] * 4
-    assert not ctrl_c_is_ignored()
 
 
 def test_the_handler_comes_back_also_after_an_error() -> None:

@@ -26,11 +26,11 @@ from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import BudgetSplit
-from secretballot.learners.labelers.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.selection.candidates import chosen_release
 from secretballot.learners.selection.semi_private import private_scores
 from secretballot.learners.training.inputs import object_array, random_rows, single_point
 from secretballot.learners.training.point_digests import doubles_digest, question_digests
+from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import reserve_choice
 from secretballot.students import HypothesisStudent

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.events import SLACK, event_delta
 from secretballot.report.certificate.methods import EXPONENTIAL, STABILITY, Drawable
 from secretballot.report.certificate.models import Certificate, Choice
-from secretballot.report.certificate.terms import Terms, check_integers
+from secretballot.report.certificate.terms import SLACK, Terms, check_integers, event_delta
 from secretballot.report.wording import count_text, number_text
 
 _SLOW_EVENTS = ("binary-labels", "class-labels", "confident", "sampled")

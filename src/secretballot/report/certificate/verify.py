@@ -24,9 +24,7 @@ from secretballot.core.mechanisms import (
 from secretballot.core.sampler import draws_wrong_noise
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
-from secretballot.report.certificate.answers_file import ANSWERS_FILE, check_answers
 from secretballot.report.certificate.build import check_digest
-from secretballot.report.certificate.events import SLACK
 from secretballot.report.certificate.fields import check_format, read_certificate
 from secretballot.report.certificate.methods import TABLES
 from secretballot.report.certificate.models import (
@@ -41,7 +39,7 @@ from secretballot.report.certificate.release_files import (
     check_files,
     values_file,
 )
-from secretballot.report.certificate.released_rows import check_rows
+from secretballot.report.certificate.released_rows import ANSWERS_FILE, check_answers, check_rows
 from secretballot.report.certificate.signature import (
     SIGNATURE_BYTES,
     SIGNATURE_FILE,
@@ -49,7 +47,7 @@ from secretballot.report.certificate.signature import (
     read_public_key,
 )
 from secretballot.report.certificate.standing import contradict_choices
-from secretballot.report.certificate.terms import Terms, check_integers
+from secretballot.report.certificate.terms import SLACK, Terms, check_integers
 from secretballot.report.wording import count_text
 
 _LONGEST_DETAIL = 300  # characters

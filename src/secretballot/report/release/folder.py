@@ -18,10 +18,10 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.certificate.answers_file import ANSWERS_FILE, answers_bytes
 from secretballot.report.certificate.build import with_about, with_files
 from secretballot.report.certificate.labels_file import class_text, labels_blocks
 from secretballot.report.certificate.models import CERTIFICATE_FILE
+from secretballot.report.certificate.released_rows import ANSWERS_FILE, answers_bytes
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.metrics import Metrics
 from secretballot.report.release.facts import Facts
