@@ -9,12 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from secretballot._validation import FARTHEST
-from secretballot.core.mechanisms import (
-    ConfidentLabels,
-    Mechanism,
-    NoisyMeans,
-    NoisyVotes,
-)
+from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyMeans, NoisyVotes
 from secretballot.core.types import SumShape, VoteShape
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
