@@ -300,7 +300,6 @@ def test_without_a_vault_records_are_held_in_memory_and_never_pickled():
 
 
 MOMENTS: dict[str, tuple[str, bool]] = {
-    "before the draw": ("secretballot.core.mechanisms.ExponentialChoice.draw", True),
     "before the commit": ("secretballot.core.mechanisms.ExponentialChoice.draw", False),
     "after the commit": ("secretballot.core.releasing.AnswerStream.close", True),
     "before the records go": (
