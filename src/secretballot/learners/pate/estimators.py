@@ -14,7 +14,6 @@ from sklearn.utils import Tags, get_tags
 from secretballot._naming import named
 from secretballot._typing import IntArray
 from secretballot._validation import (
-    check_count,
     check_finite,
     check_instance,
     check_positive,
@@ -117,6 +116,7 @@ class PATELearner(Learner):
     mechanism: str | Mechanism = "auto"
     n_queries: int | str | None = None
 
+    _counted = ("n_teachers",)
     #: How many classes a teacher distinguishes that nobody has declared yet; 0 of numbers.
     _n_classes: ClassVar[int] = 2
 
@@ -139,10 +139,6 @@ class PATELearner(Learner):
             If a setting is out of its range, or nothing would be answered.
         """
         raise NotImplementedError
-
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        check_count("n_teachers", self.n_teachers)
-        _ = self._student
 
     @property
     def _counts(self) -> bool:
