@@ -483,13 +483,6 @@ class PATEClassifier(ClassLearner, PATELearner):
                 f" is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
                 " more, or none.",
             )
-        if self.n_teachers > len(taught):
-            raise ParameterError(
-                Parameter("n_teachers"),
-                f" is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their"
-                " labels; every teacher needs one, so ask for fewer teachers or drop fewer"
-                " labels.",
-            )
         fate = "each label goes to one teacher"
         if share > 0:
             fate = (
