@@ -150,22 +150,6 @@ def test_gaussian_noise_has_no_pure_price() -> None:
         noisy_votes(PURE, teacher_shape(2, 2, 9))
 
 
-@pytest.mark.parametrize(("scale", "parts"), [(20.0, 60), (30.0, 80)])
-def test_composed_laplace_prices_agree_with_dp_accounting(scale: float, parts: int) -> None:
-    from dp_accounting.pld import privacy_loss_distribution
-
-    event = NoisyVotes(noise="laplace", scale=scale).event(teacher_shape(parts, 2, 9))
-    # discrete Laplace noise that moves by one, on a grid on which its loss lies
-    single = privacy_loss_distribution.from_discrete_laplace_mechanism(
-        1 / scale, sensitivity=1, value_discretization_interval=1 / scale / 8
-    )
-    theirs = single.self_compose(parts)
-    for epsilon in (0.5, 1.0, 1.5):
-        assert delta_upper([event], epsilon) == pytest.approx(
-            theirs.get_delta_for_epsilon(epsilon), rel=1e-6, abs=1e-12
-        )
-
-
 # --- tables of chances ---
 
 

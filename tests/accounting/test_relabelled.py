@@ -2,7 +2,6 @@
 worlds enumerated."""
 
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -81,12 +80,6 @@ def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # -- the event
 # --------------------------------------------------------------------------------------------------
-
-
-def test_the_event_survives_json() -> None:
-    event = sampled_event(STREAM, 30, 400, "replace-one", 0.5)
-    assert event_in(json.loads(json.dumps(json_of(event)))) == event
-    assert event.rate == 30 / 400
 
 
 @pytest.mark.parametrize(
