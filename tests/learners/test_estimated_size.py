@@ -283,7 +283,7 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
 @pytest.mark.parametrize(
     ("kind", "place"),
     [
-        *((sb.PATEClassifier, place) for place in ("stability", "estimate", "release")),
+        *((sb.PATEClassifier, place) for place in ("stability", "release")),
         (in_rounds, "estimate"),
     ],
 )

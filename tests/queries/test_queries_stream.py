@@ -251,20 +251,6 @@ def test_a_stream_may_end_at_a_power_of_two(n_points):
     assert walk.explain()["points_passed"] == n_points
 
 
-def test_a_walk_taken_again_with_all_answers_at_hand_asks_nothing_twice():
-    X = np.random.default_rng(0).random((100, 1))
-    answers = (X[:, 0] >= 0.5).astype(np.int64)
-    strategy = DisagreementSampling(Thresholds())
-    whole = walk(strategy.start(pool_of(X)), answers, 10)
-    again = strategy.start(pool_of(X))
-    again.receive(release_of(whole[:20], answers))
-    rest, known = [], whole[:20]
-    while len(rows := again.propose(10)):
-        rest += rows.tolist()
-        again.receive(release_of(known + rest, answers))
-    assert known + rest == whole
-
-
 def test_a_sorted_pool_is_walked_in_random_order_by_public_coins():
     X = np.sort(np.random.default_rng(0).random((400, 1)), axis=0)
     answers = (X[:, 0] >= 0.3).astype(np.int64)

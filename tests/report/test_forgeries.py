@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import secretballot_verify as second
-from made_certificates import build_certificate
+from made_certificates import build_certificate, changed, renewed
 from made_events import abstention_event, json_of, sparse_event
 from noisy_plans import calibrated, confident, noisy, priced
 from secretballot.accounting import (
@@ -46,11 +46,7 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import (
-    certificate_digest,
-    describe_released,
-    with_about,
-)
+from secretballot.report.certificate.build import describe_released, with_about
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.teachers.records import record_votes_shape
@@ -296,8 +292,8 @@ def started() -> ReleasedLabels:
     """Return sums whose first stage started from an earlier release."""
     plain = summed()
     start = {"certificate": "3" * 64, "weights": [11, 12, 13]}
-    certificate = plain.certificate | {"public": plain.certificate["public"] | {"start": start}}
-    return replace(plain, certificate=certificate | {"digest": certificate_digest(certificate)})
+    public = plain.certificate["public"] | {"start": start}
+    return replace(plain, certificate=renewed(plain.certificate, public=public))
 
 
 def named() -> ReleasedLabels:
@@ -311,8 +307,7 @@ def weighted() -> ReleasedLabels:
     """Return sums of a model whose decisions count one class for more."""
     plain = summed()
     public = plain.certificate["public"] | {"class_weights": [0.5, 20.0]}
-    certificate = plain.certificate | {"public": public}
-    return replace(plain, certificate=certificate | {"digest": certificate_digest(certificate)})
+    return replace(plain, certificate=renewed(plain.certificate, public=public))
 
 
 KINDS: dict[str, Callable[[], ReleasedLabels]] = {
@@ -428,15 +423,6 @@ def others(value: Any) -> list[Any]:
     return [other for other in found if other != value]
 
 
-def changed(document: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    document = copy.deepcopy(document)
-    holder: Any = document
-    for key in place[:-1]:
-        holder = holder[key]
-    holder[place[-1]] = value
-    return document | {"digest": certificate_digest(document)}
-
-
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind not in ("relabelled, add-remove", "confident")]
 )
@@ -451,7 +437,8 @@ def test_only_words_may_say_something_else(kind: str) -> None:
         named = (*place[:-1], "*") if place[0] == "software" else place
         pattern = ".".join("*" if isinstance(key, int) else key for key in named)
         if any(
-            verify_certificate(changed(certificate, place, other)).ok for other in others(value)
+            verify_certificate(renewed(changed(certificate, place, other))).ok
+            for other in others(value)
         ):
             survivors.add(pattern)
     more = SUMMED if kind.startswith("sums") else COUNTED if "apart" in kind else set()
@@ -512,7 +499,7 @@ def test_no_field_holds_a_value_that_only_looks_right(
         some = ODD if whole else ODD[number % 3 :: 3]
         for odd in (*some, *([float(value)] if type(value) is int else [])):
             if place and repr(odd) != repr(value) and not (odd == 1.0 and isinstance(value, float)):
-                document = changed(certificate, place, odd)
+                document = renewed(changed(certificate, place, odd))
                 (folder / "certificate.json").write_text(json.dumps(document))
                 other = second.exit_code(second.check_release(str(folder)))
                 if verify_certificate(document).ok or other == 0:
@@ -663,7 +650,7 @@ def changed_together(certificate: dict[str, Any], name: str) -> tuple[dict[str, 
         known: Any = int(last) if isinstance(holder, list) else last
         if (isinstance(holder, list) or known in (holder or {})) and holder[known] != value:
             holder[known], touched = value, touched + 1
-    return document | {"digest": certificate_digest(document)}, touched
+    return renewed(document), touched
 
 
 @pytest.mark.parametrize("name", TOGETHER)
@@ -715,8 +702,8 @@ NO_STARTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_both_verifiers_refuse_what_is_no_start(name: str) -> None:
     certificate = issued("sums, started from labels").certificate
     second.certificate.check_mechanism(certificate)
-    forged = changed(
-        certificate, ("public", "start"), NO_STARTS[name](certificate["public"]["start"])
+    forged = renewed(
+        changed(certificate, ("public", "start"), NO_STARTS[name](certificate["public"]["start"]))
     )
     assert not verify_certificate(forged).ok
     with pytest.raises(second.WrongError):
@@ -729,7 +716,7 @@ def test_both_verifiers_refuse_a_start_where_no_stage_has_one() -> None:
         if kind.startswith("sums") and kind != "sums, of labels":
             continue
         certificate = issued(kind).certificate
-        forged = changed(certificate, ("public", "start"), start)
+        forged = renewed(changed(certificate, ("public", "start"), start))
         if kind != "choice":  # whose mechanism may say what it likes of its candidates
             assert not verify_certificate(forged).ok, kind
             with pytest.raises(second.WrongError):

@@ -123,13 +123,13 @@ def test_small_tables_are_not_read_on_the_loop(
     """Four kilobytes of a compressed table may be half a gigabyte, and everybody would wait."""
     pa = pytest.importorskip("pyarrow")
     threads = []
-    read = app.ServedSession.read
+    read = app.ServedSession.table
 
     def noted(*given: Any) -> Any:
         threads.append(threading.current_thread())
         return read(*given)
 
-    monkeypatch.setattr(app.ServedSession, "read", noted)
+    monkeypatch.setattr(app.ServedSession, "table", noted)
     table, sink = pa.table({"a": [1.0], "b": [2.0]}), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

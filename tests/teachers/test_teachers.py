@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers import KeyedHashPartition, PositionPartition, TeacherEnsemble, training
+from secretballot.teachers import KeyedHashPartition, PositionPartition, TeacherEnsemble
 from secretballot.teachers import ensemble as ensemble_module
 
 K, C = 7, 3
@@ -335,21 +335,15 @@ def test_tables_of_every_kind_train_and_vote(learner, convert):
 
 @pytest.mark.parametrize(
     "learner",
-    [RandomForestClassifier(n_estimators=2), DrawsFromTheGlobalState(), WritesIntoItsInput()],
+    [RandomForestClassifier(n_estimators=2), WritesIntoItsInput()],
 )
-def test_block_size_and_workers_do_not_change_the_votes(learner, monkeypatch):
+def test_block_size_does_not_change_the_votes(learner, monkeypatch):
     X, y = sample()
-    points = np.tile(X_PUBLIC, (100, 1))
-    expected = counts_of(fitted(learner, X, y), points)
-    monkeypatch.setattr(training, "_WORTH_WORKERS", -1)
-    monkeypatch.setattr(training, "_PILOT_SECONDS", -1)
-    ensemble = fitted(learner, X, y, n_jobs=2)
+    points, ensemble = np.tile(X_PUBLIC, (3, 1)), fitted(learner, X, y)
+    expected = counts_of(ensemble, points)
+    monkeypatch.setattr(ensemble_module, "_BLOCK_CELLS", 1)
+    monkeypatch.setattr(ensemble_module, "_LEAST_ROWS", 7)
     np.testing.assert_array_equal(counts_of(ensemble, points), expected)
-    # whose votes follow the number of blocks it is asked for
-    if not isinstance(learner, DrawsFromTheGlobalState):
-        monkeypatch.setattr(ensemble_module, "_BLOCK_CELLS", 1)
-        monkeypatch.setattr(ensemble_module, "_LEAST_ROWS", 7)
-        np.testing.assert_array_equal(counts_of(ensemble, points[:100]), expected[:100])
 
 
 def test_settings_of_scikit_learn_reach_the_learners():

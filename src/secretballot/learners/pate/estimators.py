@@ -14,7 +14,6 @@ from sklearn.utils import Tags, get_tags
 from secretballot._naming import named
 from secretballot._typing import IntArray
 from secretballot._validation import (
-    check_count,
     check_finite,
     check_instance,
     check_positive,
@@ -117,6 +116,7 @@ class PATELearner(Learner):
     mechanism: str | Mechanism = "auto"
     n_queries: int | str | None = None
 
+    _counted = ("n_teachers",)
     #: How many classes a teacher distinguishes that nobody has declared yet; 0 of numbers.
     _n_classes: ClassVar[int] = 2
 
@@ -139,10 +139,6 @@ class PATELearner(Learner):
             If a setting is out of its range, or nothing would be answered.
         """
         raise NotImplementedError
-
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        check_count("n_teachers", self.n_teachers)
-        _ = self._student
 
     @property
     def _counts(self) -> bool:
@@ -486,13 +482,6 @@ class PATEClassifier(ClassLearner, PATELearner):
                 Parameter("dropped"),
                 f" is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
                 " more, or none.",
-            )
-        if self.n_teachers > len(taught):
-            raise ParameterError(
-                Parameter("n_teachers"),
-                f" is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their"
-                " labels; every teacher needs one, so ask for fewer teachers or drop fewer"
-                " labels.",
             )
         fate = "each label goes to one teacher"
         if share > 0:
