@@ -8,7 +8,7 @@ OUT    ?= demo-out/$(shell date +%Y%m%d-%H%M%S)
 FIGURES    ?= figures
 SEEDS      ?= 10
 FIRST_SEED ?= 0
-# For `make rates`: runs of every cell (100: the full grid), and where finished cells, tables and pictures go.
+# For `make rates`: runs of every cell (100: the full grid), and where finished cells go.
 RUNS       ?= 30
 RATES      ?= build/noise-rates
 # For `make audit`: runs of every line, and where tables, results and the report go.
