@@ -112,9 +112,6 @@ from .learners.labelers.labeler import (
 from .learners.labelers.relabel import (
     relabel as relabel,
 )
-from .learners.labelers.session import (
-    LabelingSession as LabelingSession,
-)
 from .learners.moments.estimators import (
     RecordMomentsClassifier as RecordMomentsClassifier,
 )
@@ -141,6 +138,9 @@ from .learners.selection.semi_private import (
 )
 from .learners.selection.semi_private import (
     choose_candidate as choose_candidate,
+)
+from .learners.training.session import (
+    LabelingSession as LabelingSession,
 )
 from .learners.training.shards import (
     hold_out as hold_out,

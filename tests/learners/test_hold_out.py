@@ -30,15 +30,6 @@ def test_a_unit_stays_where_it_is_when_another_comes_or_goes(
         assert np.array_equal(found, side[stays])
 
 
-def test_an_even_random_split_moves_others_when_one_comes() -> None:
-    """What a split of exactly the share does, and this one does not."""
-
-    def even(n: int) -> set[int]:
-        return set(np.random.default_rng(0).permutation(n)[: n // 5].tolist())
-
-    assert len(even(1000) ^ even(1001)) > 20
-
-
 def test_records_without_ids_are_drawn_independently_and_anew() -> None:
     sides = np.zeros((200, 50))
     for row in sides:

@@ -24,8 +24,8 @@ from secretballot.exceptions import (
     ParameterError,
     ServiceError,
 )
-from secretballot.learners.labelers.session import SessionAnswer, SessionAnswers
 from secretballot.learners.training.inputs import as_matrix, single_point
+from secretballot.learners.training.session import SessionAnswer, SessionAnswers
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.signature import SIGNATURE_BYTES
 from secretballot.report.extras import require_extra

@@ -20,8 +20,8 @@ from secretballot._validation import shown
 from secretballot.data.columns import NumericColumn, OneHotColumn
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
-from secretballot.learners.labelers.session import LabelingSession, SessionAnswers
 from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.session import LabelingSession, SessionAnswers
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.service.api_keys import ApiKey
@@ -84,19 +84,6 @@ class ServedSession:
         self.columns = session.columns if schema is None else _columns_of(schema, session)
         self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
         self._verified: tuple[str, dict[str, Any]] | None = None
-
-    def read(
-        self, content: bytes, media_type: str, most: int, key: ApiKey, request_id: str
-    ) -> AskedPoints:
-        """Return the points in a body, checked.
-
-        Raises
-        ------
-        ProblemError
-            If they cannot be read or do not fit the teachers; nothing was asked.
-        """
-        points = self.table(content, media_type, most)
-        return AskedPoints(points, question_digests(points), key, request_id)
 
     def table(self, content: bytes, media_type: str, most: int) -> Any:
         """Return the points in a body as the teachers take them.

@@ -14,7 +14,6 @@ from sklearn.utils import Tags, get_tags
 from secretballot._naming import named
 from secretballot._typing import IntArray
 from secretballot._validation import (
-    check_count,
     check_finite,
     check_instance,
     check_positive,
@@ -29,7 +28,6 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.labelers.session import certified_labels
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.pate.mechanisms import (
     choose_terms,
@@ -51,6 +49,7 @@ from secretballot.learners.training.learner import (
     refuse_beside,
 )
 from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.session import certified_labels
 from secretballot.learners.training.shards import forget_records, learner_identity
 from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import keep_teachers, template_of
@@ -117,6 +116,7 @@ class PATELearner(Learner):
     mechanism: str | Mechanism = "auto"
     n_queries: int | str | None = None
 
+    _counted = ("n_teachers",)
     #: How many classes a teacher distinguishes that nobody has declared yet; 0 of numbers.
     _n_classes: ClassVar[int] = 2
 
@@ -139,10 +139,6 @@ class PATELearner(Learner):
             If a setting is out of its range, or nothing would be answered.
         """
         raise NotImplementedError
-
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        check_count("n_teachers", self.n_teachers)
-        _ = self._student
 
     @property
     def _counts(self) -> bool:
@@ -487,13 +483,6 @@ class PATEClassifier(ClassLearner, PATELearner):
                 f" is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
                 " more, or none.",
             )
-        if self.n_teachers > len(taught):
-            raise ParameterError(
-                Parameter("n_teachers"),
-                f" is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their"
-                " labels; every teacher needs one, so ask for fewer teachers or drop fewer"
-                " labels.",
-            )
         fate = "each label goes to one teacher"
         if share > 0:
             fate = (
@@ -504,14 +493,14 @@ class PATEClassifier(ClassLearner, PATELearner):
         rule = f"by position and a public seed (the permutation of numpy's default_rng({seed}))"
         return taught, asked, f"; {fate}, {rule}"
 
-    def _release(self, task: Task) -> ReleasedLabels | ReleasedTable:
+    def _release(self, task: Task) -> Any:
         if self._rounds is not None:
             return self._asked_in_rounds(task, self._rounds)
         if self.estimate_epsilon is not None:
             return self._asked_by_estimate(task)
         return super()._release(task)
 
-    def _asked_by_estimate(self, task: Task) -> ReleasedLabels:
+    def _asked_by_estimate(self, task: Task) -> Any:
         """Return what was released, of a size that was paid for and drawn before."""
         pool, request, asked = self._pool(task), task.given.request, task.askable
         known = None if request is None else task.account.entry(request)

@@ -26,15 +26,15 @@ from secretballot.exceptions import (
     ParameterError,
     ServiceError,
 )
-from secretballot.learners.labelers.session import (
+from secretballot.learners.pate.mechanisms import choose_terms
+from secretballot.learners.training.inputs import as_matrix
+from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.session import (
     LabelAnswers,
     LabelStream,
     certified_labels,
     plan_of,
 )
-from secretballot.learners.pate.mechanisms import choose_terms
-from secretballot.learners.training.inputs import as_matrix
-from secretballot.learners.training.point_digests import question_digests
 from secretballot.queries import (
     CheckedSelector,
     InRounds,
