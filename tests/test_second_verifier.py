@@ -715,11 +715,11 @@ def test_many_labels_are_checked_in_little_memory(tmp_path: Path, small_blocks: 
 
 
 def test_a_query_takes_a_bit(tmp_path: Path, small_blocks: None) -> None:
-    rows = 10_000
+    rows = 5_000
     lines = "".join(f"{row},a,false\n" for row in range(rows))
     (tmp_path / "labels.csv").write_text("query,label,abstained\n" + lines)
     document = labels_document(rows)
-    # numbers would take half a megabyte
+    # numbers would take a quarter of a megabyte more
     assert peak_of(lambda: second.check_labels(document, str(tmp_path))) < 400_000
 
 
