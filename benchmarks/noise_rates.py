@@ -41,6 +41,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np
 
+from samples import TsybakovThresholds
 from secretballot import (
     Ledger,
     PrivacyBudget,
@@ -50,7 +51,6 @@ from secretballot import (
 )
 from secretballot.accounting import WeakSignalWarning, sparse_vector
 from secretballot.core.mechanisms import NoisyVotes, SparseVector
-from secretballot.data import TsybakovThresholds
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import DisagreementSampling
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 import pytest
 import typer
 
-from secretballot.cli.outcome import failure_of, guarded
+from secretballot.cli.outcome import Running, failure_of, guarded
 from secretballot.exceptions import (
     BudgetError,
     CertificateError,
@@ -58,8 +58,9 @@ def refuse() -> NoReturn:
 
 
 def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("secretballot.cli.outcome.RUNNING", Running())
     assert guarded(refuse, as_json=False) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -67,6 +68,8 @@ def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(
     assert guarded(refuse, as_json=True) == 2
     out, err = capsys.readouterr()
     assert json.loads(out) == {
+        "verb": "",
+        "notes": [],
         "error": "This does not fit; mend it.",
         "kind": "data",
         "exit_code": 2,

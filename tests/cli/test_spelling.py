@@ -2,7 +2,7 @@
 
 import pytest
 
-from secretballot.cli.outcome import VERB_OPTIONS, failure_of, option_of
+from secretballot.cli.outcome import RUNNING, failure_of, option_of
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 
 NAMES = ("epsilon", "n_teachers", "student")
@@ -12,7 +12,7 @@ NAMES = ("epsilon", "n_teachers", "student")
 def options() -> None:
     """Let a verb with these options and `--set` be the one that runs."""
     for name in (*NAMES, "set"):
-        VERB_OPTIONS.add(option_of(name))
+        RUNNING.options.add(option_of(name))
 
 
 def test_a_parameter_is_named_by_its_option_where_the_verb_has_one() -> None:
@@ -26,7 +26,7 @@ def test_a_parameter_is_named_by_its_option_where_the_verb_has_one() -> None:
         assert failure.parameter == error.parameter == name
     error = ParameterError(Parameter("strategy"), " needs ", Argument("n_queries", 3))
     assert failure_of(error).error == "strategy needs --set n_queries=3"
-    VERB_OPTIONS.clear()
+    RUNNING.options.clear()
     assert failure_of(error).error == str(error)
 
 

@@ -200,14 +200,6 @@ def test_a_session_reopened_before_every_question_answers_as_one_that_lives_on(
         assert {None, "yes"} <= {label for label, *_ in said[0][0]}
 
 
-def test_reopening_needs_vault_and_ledger_alone(vault: Path, ledger: sb.Ledger) -> None:
-    first = begun(vault, SPARSE, ledger, request="ward 3").ask_many(POINTS[:4])
-    again = sb.LabelingSession.reopen(vault, request="ward 3")
-    assert again.ask_many(POINTS[:4]).labels.tolist() == first.labels.tolist()
-    assert len(ledger.history()) == 1
-    assert ledger.spent().epsilon == again.price.epsilon
-
-
 def test_what_cannot_be_reopened_says_why(vault: Path, ledger: sb.Ledger, tmp_path: Path) -> None:
     begun(vault, LABELS, ledger).ask(POINTS[0])
     with pytest.raises(sb.DataError, match="holds no session 'other'"):
@@ -239,17 +231,6 @@ def test_another_plan_under_the_same_name_is_refused(vault: Path, ledger: sb.Led
     assert len(ledger.history()) == 1
     assert begun(vault, LABELS, ledger).left == 7
     assert begun(vault, COUNTS, ledger, request="another").left == 8
-
-
-def test_a_session_opened_twice_is_one_session(vault: Path, ledger: sb.Ledger) -> None:
-    one, two = begun(vault, COUNTS, ledger), begun(vault, COUNTS, ledger)
-    first = one.ask_many(POINTS[:5])
-    second = two.ask_many(POINTS[3:12])
-    assert second.given.tolist() == [True] * 5 + [False] * 4
-    assert first.noisy_counts is not None
-    assert second.noisy_counts is not None
-    assert second.noisy_counts[:2].tolist() == first.noisy_counts[3:].tolist()
-    assert (one.used, two.left) == (8, 0)
 
 
 def test_other_teachers_do_not_go_on_with_a_session(

@@ -53,7 +53,7 @@ def test_kill_at_every_write_of_an_ask_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
-    found = books("random_moments", tmp_path, "gaussian", 12)
+    found = books("random_moments", tmp_path, "gaussian", 6)
     check_books(found)
 
 

@@ -103,12 +103,11 @@ def walk(
     return asked, selector
 
 
-@pytest.mark.parametrize("counts", [False, True])
 @pytest.mark.parametrize("name", ALL)
-def test_it_sees_public_points_and_released_labels_only(name, counts):
+def test_it_sees_public_points_and_released_labels_only(name):
     X = points(name)
     seen.clear()
-    walk(ALL[name], X, answers_for(X), most=30, pool_kind=SpyPool, kind=SpyRelease, counts=counts)
+    walk(ALL[name], X, answers_for(X), most=30, pool_kind=SpyPool, kind=SpyRelease, counts=True)
     assert "X" in seen
     read = {attribute for attribute in seen if not attribute.startswith("_")}
     assert read - {"certificate", "class_values"} <= PUBLIC_POOL | PUBLIC_RELEASE
@@ -127,10 +126,10 @@ def test_the_same_answers_give_the_same_walk(name):
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("batch", [1, 1000])
 def test_a_pool_is_exhausted_without_a_row_twice(name, batch):
-    X = points(name, m=25)
+    X = points(name, m=16)
     asked, selector = walk(ALL[name], X, answers_for(X), batch=batch)
     if not isinstance(ALL[name], DisagreementSampling):  # which may know enough before
-        assert sorted(asked) == list(range(25))
+        assert sorted(asked) == list(range(16))
     assert selector.propose(5).tolist() == []
 
 

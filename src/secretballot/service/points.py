@@ -3,6 +3,7 @@
 What is read here is anybody's. Sizes are bounded before anything is built of them.
 """
 
+import asyncio
 import contextlib
 import io
 import json
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
+from starlette.requests import ClientDisconnect, Request
 
 from secretballot.data.frames import frame_of_arrow
 from secretballot.exceptions import DataError
@@ -25,6 +27,40 @@ _MOST_CELLS = 20_000_000  # of one table: 160 MB as doubles
 _MOST_TEXT = 100_000_000  # bytes, with what a dictionary holds once written out in every cell
 _NUMBERS = frozenset((int, float))
 _CELL_KINDS = (str, int, float, bool, type(None))
+
+
+async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
+    """Return the body of a request, of at most so many bytes and seconds until its end; of one that
+    is too large or too slow the rest is not read.
+
+    Raises
+    ------
+    ProblemError
+        If it is too large or too slow, or its sender went away.
+    """
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > most:
+        raise _too_large(most)
+    # what a request declares may be wrong, so what comes is counted
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise _too_large(most)
+                parts.append(part)
+    except TimeoutError:
+        raise ProblemError(
+            "too-slow", f"The body did not come within {seconds:g} seconds; send it faster."
+        ) from None
+    except ClientDisconnect:
+        raise ProblemError("unreadable", "The body broke off; send it again.") from None
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> ProblemError:
+    return ProblemError("too-large", f"The body has more than {most} bytes; ask in parts.")
 
 
 def points_in(content: bytes, media_type: str, columns: dict[str, Any], most: int) -> Any:
