@@ -462,10 +462,7 @@ def test_what_it_does_not_price_it_does_not_confirm() -> None:
         (counts_event(1000.0, 1), False),
         (stable_event(4.0, 10**6, 1), False),
         (sparse_event(20.0, 40.0, 10**6, 2), False),
-        (
-            sampled_event(sparse_event(20.0, 40.0, 10**6, 2), 10, 1000, "replace-one"),
-            False,
-        ),
+        (sampled_event(sparse_event(20.0, 40.0, 10**6, 2), 10, 1000, "replace-one"), False),
         (pure_event(0.01, 3), True),
         (table_event((2**52, 2**52 - 5), 10, 4), True),
     ],

@@ -151,10 +151,7 @@ def test_sums_without_labels_are_published_with_their_model(
         # the same bytes again, and from the fitted student as well
         assert differing_files(folder, student=NamedStudent("auto"), X_public=POINTS) == []
         other = write_release(
-            tmp_path / f"{place}-fitted",
-            model.released_,
-            student=model.student_,
-            X_public=POINTS,
+            tmp_path / f"{place}-fitted", model.released_, student=model.student_, X_public=POINTS
         )
         names = [path.name for path in folder.iterdir()]
         assert all(

@@ -66,11 +66,7 @@ def write(given: Path, out: Path, private: int) -> None:
     about = {"X_public": points, "classes": ["no", "yes"], "request": "once"}
     model.fit(X, y, **about)  # which finds its answers in the ledger
     write_release(
-        out / "fitted",
-        model.released_,
-        student=model.student_,
-        X_public=points,
-        without=["report"],
+        out / "fitted", model.released_, student=model.student_, X_public=points, without=["report"]
     )
 
 
