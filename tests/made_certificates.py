@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot.accounting import Price, PrivacyBudget
+from secretballot.accounting import PrivacyBudget, price
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.core.noise import ExactNoise
@@ -19,6 +19,16 @@ from secretballot.core.types import Guarantee
 from secretballot.report.certificate.build import certificate_digest, certificate_of
 from secretballot.report.certificate.verify import verify_certificate
 
+#: An account, but for what its budget is about.
+ACCOUNT = {
+    "kind": "basic",
+    "dataset": "registry-2026",
+    "durable": True,
+    "budget": {"epsilon": 4.0, "delta": 4e-5},
+    "spent_after": {"epsilon": 1.5, "delta": 2e-5},
+    "reservation": 7,
+}
+
 
 def build_certificate(
     *,
@@ -26,14 +36,18 @@ def build_certificate(
     shape: Shape,
     public: Mapping[str, Any],
     budget: PrivacyBudget,
-    price: Price,
-    composition: Mapping[str, Any],
-    noise: Mapping[str, Any],
     released: Mapping[str, Any],
+    composition: Mapping[str, Any] | None = None,
+    noise: Mapping[str, Any] | None = None,
     purpose: str = "",
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the certificate of a release by an account as a certificate states it."""
+    """Return the certificate of a release by an account as a certificate states it, whose
+    declaration is, if not given, that of its shape."""
+    about = {"unit": shape.guarantee.unit, "relation": shape.guarantee.relation}
+    composition = composition or ACCOUNT | about
+    column = "patient_id" if about["unit"] == "user" else None
+    more = {"declaration": about | {"unit_column": column}, **more}
     account = AccountFacts(
         dataset=composition["dataset"],
         composition=composition["kind"],
@@ -50,11 +64,11 @@ def build_certificate(
         shape=shape,
         event=mechanism.event(shape),
         budget=budget,
-        price=price,
+        price=price([mechanism.event(shape)], epsilon=budget.epsilon),
         public=dict(public),
         values=np.zeros((0, 1), dtype=np.int64),
         questions=(),
-        noise={**releasing._facts(ExactNoise()), **noise},
+        noise={**releasing._facts(ExactNoise()), **(noise or {})},
         issued=datetime.now(UTC).isoformat(timespec="seconds"),
         account=account,
     )

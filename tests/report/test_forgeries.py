@@ -29,7 +29,6 @@ from secretballot.accounting import (
     calibrate_vector_sum,
     epsilon_upper,
     event_in,
-    price,
 )
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.stream_recipes import stream_mechanism
@@ -79,14 +78,6 @@ COMPARED = {key: value for key, value in CHOSEN.items() if key != "value"} | {
     "labels_sha256": "0" * 64,
     "reservation": 4,
 }
-ACCOUNT = {
-    "kind": "basic",
-    "dataset": "registry",
-    "durable": True,
-    "budget": {"epsilon": 4.0, "delta": 4e-5},
-    "spent_after": {"epsilon": 1.5, "delta": 2e-5},
-    "reservation": 7,
-}
 
 
 def votes_shape(n_classes: int, guarantee: Guarantee, n_teachers: int, **more: Any) -> VoteShape:
@@ -96,24 +87,6 @@ def votes_shape(n_classes: int, guarantee: Guarantee, n_teachers: int, **more: A
         n_classes=n_classes,
         n_teachers=n_teachers,
         moved=N,
-        **more,
-    )
-
-
-def certified(
-    mechanism: Mechanism, shape: Shape, public: Any, budget: PrivacyBudget, **more: Any
-) -> dict[str, Any]:
-    """Return a certificate whose declaration is that of its shape."""
-    declared = {"unit": shape.guarantee.unit, "relation": shape.guarantee.relation}
-    return build_certificate(
-        mechanism=mechanism,
-        shape=shape,
-        public=public,
-        budget=budget,
-        price=price([mechanism.event(shape)], epsilon=budget.epsilon),
-        composition=ACCOUNT | declared,
-        noise={"exact": True, "description": "discrete noise"},
-        declaration=declared | {"unit_column": "patient" if declared["unit"] == "user" else None},
         **more,
     )
 
@@ -136,8 +109,14 @@ def issue(
     queries, classes = 3 * np.arange(len(labels)), list("abc")[: shape.n_classes]
     told = describe_released(queries, labels, classes, n_teachers, counts, "1" * 64)
     told |= {} if outcome is None else {"values": [[outcome]]}
-    certificate = certified(
-        mechanism, shape, terms.public, terms.budget, released=told, purpose="triage", **more
+    certificate = build_certificate(
+        mechanism=mechanism,
+        shape=shape,
+        public=terms.public,
+        budget=terms.budget,
+        released=told,
+        purpose="triage",
+        **more,
     )
     return ReleasedLabels(queries, labels, classes, n_teachers, sigma, counts, certificate)
 
@@ -250,13 +229,23 @@ def in_rounds() -> ReleasedLabels:
     return issue(terms, (2 * counts >= 250) * 1, counts, plan=plan, choices=[CHOSEN, COMPARED])
 
 
+def without_teachers(
+    mechanism: Mechanism, shape: Shape, public: Any, budget: PrivacyBudget, values: Any
+) -> ReleasedLabels:
+    """Return released integers, and labels that follow from them."""
+    labels = np.arange(N) % 2
+    told = describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": values}
+    certificate = build_certificate(
+        mechanism=mechanism, shape=shape, public=public, budget=budget, released=told
+    )
+    return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
+
+
 def chosen() -> ReleasedLabels:
-    budget, labels = PrivacyBudget(0.5, 0.0), np.arange(N) % 2
+    budget = PrivacyBudget(0.5, 0.0)
     mechanism = ExponentialChoice(epsilon=calibrate_pure(budget, 1))
     public = {"method": "exponential-choice", "n_candidates": 7, "hypotheses": "intervals"}
-    told = describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": [[3]]}
-    certificate = certified(mechanism, ScoreShape(guarantee=RECORDS), public, budget, released=told)
-    return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
+    return without_teachers(mechanism, ScoreShape(guarantee=RECORDS), public, budget, [[3]])
 
 
 def summed(relation: str = "add-remove", unit: str = "record") -> ReleasedLabels:
@@ -266,7 +255,7 @@ def summed(relation: str = "add-remove", unit: str = "record") -> ReleasedLabels
     marks = [] if unit == "label" else marks
     squared = (4 if public else 1) * 1000**2
     sigma = calibrate_vector_sum(BUDGET, squared, 3 + len(marks), 2)
-    mechanism, labels = NoisySums(sigmas=(sigma, sigma)), np.arange(N) % 2
+    mechanism = NoisySums(sigmas=(sigma, sigma))
     guarantee, coordinates = guarantee_of(unit, relation), 3 + len(marks)
     shape = SumShape(guarantee=guarantee, coordinates=coordinates, squared_sensitivity=squared)
     settings = {
@@ -283,9 +272,7 @@ def summed(relation: str = "add-remove", unit: str = "record") -> ReleasedLabels
         "scales": [[4096, 4096, 4096], [1, 5000, 2**18]],
     }
     sums = [[2000 + k for k in range(coordinates)] for _ in range(2)]
-    told = describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": sums}
-    certificate = certified(mechanism, shape, settings, BUDGET, released=told)
-    return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
+    return without_teachers(mechanism, shape, settings, BUDGET, sums)
 
 
 def started() -> ReleasedLabels:
