@@ -1,6 +1,5 @@
 """Certificates of releases that no ledger has seen, and what a forger does to them."""
 
-import copy
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -81,9 +80,9 @@ def renewed(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     return document | {"digest": certificate_digest(document)}
 
 
-def changed(document: Mapping[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
+def changed(document: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
     """Return a certificate with the value at one place changed, and its old digest."""
-    document = copy.deepcopy(dict(document))
+    document = json.loads(json.dumps(document))  # quicker than a deep copy
     holder: Any = document
     for key in place[:-1]:
         holder = holder[key]

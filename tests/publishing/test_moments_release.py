@@ -68,7 +68,7 @@ def test_auto_is_the_model_itself_on_frames_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "basis",
-    [sb.bases.KernelBasis(n_landmarks=40, random_state=3), sb.bases.GraphBasis(n_modes=20)],
+    [sb.bases.KernelBasis(n_landmarks=20, random_state=3), sb.bases.GraphBasis(n_modes=20)],
     ids=lambda basis: type(basis).__name__,
 )
 def test_other_bases_are_made_anew_too(tmp_path: Path, basis: Any) -> None:
