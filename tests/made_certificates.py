@@ -1,7 +1,11 @@
-"""Certificates of releases that no ledger has seen, for tests that change them."""
+"""Certificates of releases that no ledger has seen, and what a forger does to them."""
 
-from collections.abc import Mapping
+import copy
+import hashlib
+import json
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +16,8 @@ from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.core.noise import ExactNoise
 from secretballot.core.releasing import AccountFacts, Released
 from secretballot.core.types import Guarantee
-from secretballot.report.certificate.build import certificate_of
+from secretballot.report.certificate.build import certificate_digest, certificate_of
+from secretballot.report.certificate.verify import verify_certificate
 
 
 def build_certificate(
@@ -54,3 +59,46 @@ def build_certificate(
         account=account,
     )
     return certificate_of(done, released, **more)
+
+
+def renewed(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a certificate with fields changed and a digest that fits them."""
+    document = {**document, **changes}
+    return document | {"digest": certificate_digest(document)}
+
+
+def changed(document: Mapping[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """Return a certificate with the value at one place changed, and its old digest."""
+    document = copy.deepcopy(dict(document))
+    holder: Any = document
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    return document
+
+
+def failed(release: Any, folder: Path | None = None) -> set[str]:
+    """Return the names of the checks that fail."""
+    return {check.name for check in verify_certificate(release, folder).failures}
+
+
+def files_in(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what a certificate lists of the files of a folder."""
+    return {
+        path.name: {
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "bytes": path.stat().st_size,
+        }
+        for path in sorted(folder.iterdir())
+        if path.name not in ("certificate.json", "certificate.sig")
+    }
+
+
+def reseal(folder: Path, change: Callable[[dict[str, Any]], object] = lambda _: None) -> None:
+    """List the files of a folder anew, change its certificate, and renew the digest."""
+    document = json.loads((folder / "certificate.json").read_text())
+    document["files"] = files_in(folder)
+    if "labels.csv" in document["files"]:
+        document["released"]["labels_sha256"] = document["files"]["labels.csv"]["sha256"]
+    change(document)
+    (folder / "certificate.json").write_text(json.dumps(renewed(document)))

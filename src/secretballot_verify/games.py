@@ -334,12 +334,7 @@ def game_delta(
     return composed_delta(game, beside, epsilon, 2.0**-precision)
 
 
-def composed_delta(
-    game: Profile,
-    beside: Profile,
-    epsilon: float,
-    nothing: float,
-) -> float:
+def composed_delta(game: Profile, beside: Profile, epsilon: float, nothing: float) -> float:
     """Return delta of two mechanisms together, in any order, from above.
 
     The value of the game is averaged over the likelihood ratios of the other one
@@ -488,10 +483,7 @@ class ClassLabels:
             log_r = math.log(q / p)
             change = math.expm1(log_r)
             found.append(
-                (
-                    math.expm1((1 - a) * log_r) + (a - 1) * change,
-                    math.expm1(a * log_r) - a * change,
-                )
+                (math.expm1((1 - a) * log_r) + (a - 1) * change, math.expm1(a * log_r) - a * change)
             )
         return found
 
@@ -871,10 +863,9 @@ def table_corners(weights: list[int], n_teachers: int, share: float) -> list[Pai
     hull = table_hull(table_points(weights, n_teachers))
     across, gaps = [float(p) for p, _ in hull], [float(q - p) for p, q in hull]
     slopes = [(gaps[k + 1] - gaps[k]) / (across[k + 1] - across[k]) for k in range(len(hull) - 1)]
-    corners: list[tuple[Any, Any]] = [hull[0]]
-    edge, last = 0, len(hull) - 2
-    while edge < last:
-        ahead = edge + 1
+    edges, last = [0], len(hull) - 2
+    while edges[-1] < last:
+        edge, ahead = edges[-1], edges[-1] + 1
         # Two lines meet above the chord between their edges by at most a quarter of how much they
         # turn times how far these lie apart, of which the hull makes up about half. Floats say
         # which edges to leave out; where two lines meet is exact.
@@ -883,15 +874,14 @@ def table_corners(weights: list[int], n_teachers: int, share: float) -> list[Pai
             <= 8 * share * min(gaps[edge + 1], gaps[ahead + 1])
         ):
             ahead += 1
-        alone = ahead == edge + 1
-        ends = hull[edge : edge + 2] + hull[ahead : ahead + 2]
-        corners.append(hull[ahead] if alone else meeting_of(*ends))
-        edge = ahead
-    if last >= 0:
-        corners.append(hull[-1])
+        edges.append(ahead)
+    meetings: list[tuple[Any, Any]] = [
+        hull[b] if b == a + 1 else meeting_of(*hull[a : a + 2], *hull[b : b + 2])
+        for a, b in pairwise(edges)
+    ]
     found = [
         (float(p / ONE), float(q / ONE), float((ONE - p) / ONE), float((ONE - q) / ONE))
-        for p, q in corners
+        for p, q in (hull[0], *meetings, *hull[1:][-1:])
     ]
 
     def loses(corner: Pair) -> float:

@@ -3,10 +3,9 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
-from patients import words_of_run, write_files
+from patients import document_of, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
 from secretballot.accounting.recipes import laplace_deviation
@@ -16,12 +15,6 @@ from secretballot.report.certificate.terms import stated
 
 def invoke(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
-
-
-def document_of(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_predictions_are_those_of_the_package(world: Path, place: str) -> None:
 def test_a_table_longer_than_a_block_is_read_in_blocks(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "long.csv").write_text("\n".join([HEAD, *lines(200, 3) * 50]) + "\n")
+    (tmp_path / "long.csv").write_text("\n".join([HEAD, *lines(200, 3) * 10]) + "\n")
     whole = predict(world / "run", tmp_path / "long.csv").stdout
     monkeypatch.setattr(predicting, "table_blocks", partial(tables.table_blocks, rows=64))
     # as if the file were larger than the memory
@@ -84,7 +84,7 @@ def test_a_table_longer_than_a_block_is_read_in_blocks(
     blocks = predict(world / "run", tmp_path / "long.csv")
     assert blocks.exit_code == 0, blocks.stderr
     assert blocks.stdout == whole
-    assert whole.count("\n") == 10_001
+    assert whole.count("\n") == 2_001
 
 
 def test_parquet_in_and_out(world: Path, tmp_path: Path) -> None:

@@ -26,10 +26,7 @@ from secretballot.accounting import (
     filter_for,
     needed_distance,
 )
-from secretballot.accounting.abstention_table import (
-    answer_chances,
-    answer_weights,
-)
+from secretballot.accounting.abstention_table import answer_chances, answer_weights
 from secretballot.accounting.stream_recipes import (
     answer_chance,
     check_answerable,

@@ -137,10 +137,13 @@ def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(monkeypa
     assert max(known[1] for known in looks) > 700
 
 
-@pytest.mark.parametrize(("spare", "counts"), [(-5, 1), (64, [1, 7, 2, 9, 1, 1])])
 @pytest.mark.parametrize(
-    ("scale", "scores"),
-    [(0.8, [1, 0, 2, -1, 2, -9]), (2.0, [3, 1, 4, 0, 4, -9]), (25.0, [40, 10, 60, -20, 60, -99])],
+    ("spare", "counts", "scale", "scores"),
+    [
+        (-5, 1, 0.8, [1, 0, 2, -1, 2, -9]),
+        (64, [1, 7, 2, 9, 1, 1], 2.0, [3, 1, 4, 0, 4, -9]),
+        (-5, [1, 7, 2, 9, 1, 1], 25.0, [40, 10, 60, -20, 60, -99]),
+    ],
 )
 def test_choices_follow_their_law_and_no_law_of_another_scale(
     monkeypatch, spare, counts, scale, scores

@@ -19,13 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from ledger_answers import answer, answer_of
 from ledger_backends import DatabaseLedgers, Ledgers
 from made_events import counts_event, pure_event
-from secretballot.accounting import (
-    Event,
-    PrivacyBudget,
-    Pure,
-    filter_for,
-    price,
-)
+from secretballot.accounting import Event, PrivacyBudget, Pure, filter_for, price
 from secretballot.core.ledger import Amount, Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 
@@ -310,8 +304,7 @@ def test_a_total_is_a_promise_about_one_unit_and_one_relation() -> None:
 def test_labels_are_replaced_and_never_removed(place: str) -> None:
     for relation in ({}, {"relation": "add-remove"}):
         with pytest.raises(
-            ParameterError,
-            match="labels change but do not come and go; use relation='replace-one'",
+            ParameterError, match="labels change but do not come and go; use relation='replace-one'"
         ):
             Ledger(place, dataset="registry", budget=BUDGET, unit="label", **relation)
     assert not Ledger.exists(place)

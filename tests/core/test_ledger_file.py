@@ -460,12 +460,7 @@ def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
             name: connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "fullfsync", "busy_timeout")
         }
-    expected = {
-        "journal_mode": "persist",
-        "synchronous": 3,
-        "fullfsync": 1,
-        "busy_timeout": 30_000,
-    }
+    expected = {"journal_mode": "persist", "synchronous": 3, "fullfsync": 1, "busy_timeout": 30_000}
     assert settings == expected
 
 

@@ -221,7 +221,7 @@ EXAMPLES = [
                     relabel_epsilon=1.0,
                 ),
                 (7, 1),
-            ),
+            )
         ],
     ),
     (
@@ -438,21 +438,11 @@ NOISE = [
         [("discrete_laplace", 2.0, 1), ("discrete_laplace", 3.0, 2), ("discrete_laplace", 2.0, 1)],
     ),
     (TABLE, votes(2), ROWS, [("uniform_integers", 62, 2)]),
-    (
-        RelabelledSample(stream=TABLE),
-        votes(2, sample=SAMPLE),
-        ROWS,
-        [("uniform_integers", 62, 2)],
-    ),
+    (RelabelledSample(stream=TABLE), votes(2, sample=SAMPLE), ROWS, [("uniform_integers", 62, 2)]),
     (StableValue(scale=3.0, threshold=2), votes(2), ROWS, [("discrete_laplace", 3.0, 2)]),
     (NoisyMeans(sigma=3.0), votes(2), ROWS, [("discrete_gaussian", 3.0, 2)]),
     (VoteQuantiles(epsilon=0.5, rank=9), votes(2), ROWS, 2 * [("exponential_index", 4.0)]),
-    (
-        StabilityQuantile(epsilon=0.5, fraction=0.25),
-        votes(2),
-        ROWS,
-        [("discrete_laplace", 2.0, 1)],
-    ),
+    (StabilityQuantile(epsilon=0.5, fraction=0.25), votes(2), ROWS, [("discrete_laplace", 2.0, 1)]),
     (
         NoisySums(sigmas=(3.0, 4.0)),
         SumShape(guarantee=RECORD, coordinates=6, squared_sensitivity=100),
@@ -687,10 +677,7 @@ def test_ranges_are_numbered_by_first_place_and_then_by_last():
         found.append(int(number[0, 0]))
     assert (found, state) == (list(range(46)), State(1))
     points = np.arange(9.0)[:, None]
-    candidates, sealed = (
-        Intervals().dichotomies(points),
-        Scores.of_ranges(scores, scores, RECORD),
-    )
+    candidates, sealed = (Intervals().dichotomies(points), Scores.of_ranges(scores, scores, RECORD))
     assert len(candidates) == sealed.n_candidates == 46
     assert candidates.index(2, 5) == found[found.index(1 + 9 + 8 + 3)]
     cut = Scores.of_candidates(np.array([-(2**52), 2**52]), RECORD)._unseal()

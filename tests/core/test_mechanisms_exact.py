@@ -215,8 +215,9 @@ def stream_epsilons(mechanism):
     return 0.3, 1.0, pattern.epsilon * pattern.count
 
 
-@pytest.mark.parametrize("n_teachers", [6, 7])
-@pytest.mark.parametrize("mechanism", SPARSE, ids=str)
+@pytest.mark.parametrize(
+    ("mechanism", "n_teachers"), [*((one, 7) for one in SPARSE), *((one, 6) for one in SPARSE[:2])]
+)
 def test_sparse_vector_stays_below_its_price_on_all_adaptive_streams(mechanism, n_teachers):
     game = ThresholdGame(mechanism, stream_queries(n_teachers))
     pattern = ThresholdGame(mechanism, stream_queries(n_teachers), labels=False)

@@ -70,10 +70,7 @@ def test_the_divergence_bounds_every_pair_of_two_outcomes_of_that_range(length):
 
 
 def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_possible():
-    for budget, draws in (
-        (PrivacyBudget(1.0, 1e-6), 30),
-        (PrivacyBudget(0.5, 0.0), 7),
-    ):
+    for budget, draws in ((PrivacyBudget(1.0, 1e-6), 30), (PrivacyBudget(0.5, 0.0), 7)):
         length = calibrate_bounded_range(budget, draws)
         assert delta_upper([ranged_event(length, draws)], budget.epsilon) <= budget.delta
         parts = calibrate_pure(budget, draws)

@@ -96,10 +96,6 @@ def test_truth_values_are_one_kind_whatever_wrote_them() -> None:
     for cells in (["true", "false"], ["TRUE", "FALSE", "?"], [True, False, None], ["True"]):
         found = inferred(cells)
         assert isinstance(found.column, BooleanColumn), cells
-    cells_of_all = pd.Series([True, "true", "TRUE", "False", "tRuE", "yes"], dtype=object)
-    out, odd = encoded(BooleanColumn(name="a"), cells_of_all)
-    assert out.argmax(axis=1).tolist() == [1, 1, 1, 0, 2, 2]
-    assert odd.strange.tolist() == [4, 5]
     assert isinstance(inferred(["yes", "no"]).column, CategoricalColumn)
 
 
@@ -325,6 +321,12 @@ def test_declared_dates_are_completed_from_public_cells() -> None:
         ({"kind": "date", "scale": 0}, "scale of column 'a' is 0"),
         ({"kind": "date"}, "No public row has dates in column 'a'"),
         ({"kind": "duration"}, "No public row has lengths of time in column 'a'"),
+        ({"kind": "numeric"}, "No public row has numbers in column 'a'"),
+        ({"kind": "numeric", "scale": 0}, "scale of column 'a' is 0"),
+        ({"kind": "numeric", "center": float("nan")}, "center of column 'a' is nan"),
+        ({"kind": "numeric", "indicator": "false"}, "indicator .* 'false'; it must be true or"),
+        ({"kind": "text", "encodng": "hashed"}, "says 'encodng' of column 'a'"),
+        ("ignored", "no column that could be a feature"),
         ({"kind": "text", "words": ["two words"]}, "it must be a list of 1 to 65536 single words"),
         ({"kind": "text"}, "No word stands in two public cells"),
         ("boolaen", "one of numeric, categorical, boolean, date, duration, text, vector, ignored"),
@@ -413,9 +415,3 @@ def test_odd_public_cells_end_in_some_column() -> None:
     for text in odd:
         for count in (1, 30):
             assert inferred([text] * count).reason
-
-
-def test_an_indicator_is_true_or_false() -> None:
-    parts = {"kind": "numeric", "median": 0.0, "center": 0.0, "scale": 1.0}
-    with pytest.raises(DataError, match="indicator of column 'age' is 'false'; it must be true or"):
-        Schema.from_json({"columns": {"age": {**parts, "indicator": "false"}}})

@@ -104,19 +104,17 @@ def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path: Path) 
         read_table(path)
 
 
-def test_missing_columns_are_named_and_extra_ones_only_counted_then() -> None:
-    frame = pd.DataFrame({"a": ["1"], SECRET: ["2"]})
-    with pytest.raises(DataError, match=r"lacks column 'b' .*has 1 that") as caught:
-        check_columns(frame, ["a", "b"], role="private file")
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [(["39", "b"], r"lacks column 'b' .*has 1 that"), (["age", "b"], "first line is a header")],
+)
+def test_names_that_may_be_cells_are_counted_and_not_shown(
+    expected: list[str], message: str
+) -> None:
+    frame = pd.DataFrame({"39": ["1"], SECRET: ["2"]})
+    with pytest.raises(DataError, match=message) as caught:
+        check_columns(frame, expected, role="private file")
     assert_silent(caught.value)
-
-
-def test_a_file_without_a_header_does_not_show_its_first_record() -> None:
-    frame = pd.DataFrame({SECRET: ["1"], "39": ["2"]})
-    with pytest.raises(DataError, match="first line is a header") as caught:
-        check_columns(frame, ["age", "state"], role="private file")
-    assert_silent(caught.value)
-    assert "39" not in str(caught.value)
 
 
 @pytest.mark.parametrize("cells", [["0", "1"], ["0.0", "1.0"], [0, 1], [0.0, 1.0], [False, True]])

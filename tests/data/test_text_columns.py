@@ -13,10 +13,8 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from secretballot.data.columns import HashedTextColumn, WeightedTextColumn, is_word, words_in
-from secretballot.data.declared import declared_column
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.exceptions import DataError
 
 WORDS = ["pain", "fever", "cough", "rash", "since", "today", "knee", "no", "some", "left"]
 RNG = np.random.default_rng(5)
@@ -126,8 +124,3 @@ def test_marks_belong_to_their_letters(text: str, words: set[str] | int) -> None
     found = words_in(text)
     assert found == words if isinstance(words, set) else len(found) == words
     assert all(is_word(word) for word in found)
-
-
-def test_what_no_text_has_is_refused_rather_than_left_unread() -> None:
-    with pytest.raises(DataError, match="says 'encodng' of column 'note'"):
-        declared_column("note", {"kind": "text", "encodng": "hashed"}, None)

@@ -149,13 +149,7 @@ class ThresholdGame:
             best = max(best, value)
         return best
 
-    def _after_below(
-        self,
-        p: FloatArray,
-        q: FloatArray,
-        below: int,
-        left: int,
-    ) -> float:
+    def _after_below(self, p: FloatArray, q: FloatArray, below: int, left: int) -> float:
         # fresh threshold noise: of the epoch only the two probabilities are left
         p_mass, q_mass = float(p.sum()), float(q.sum())
         if not q_mass > 0:

@@ -1,6 +1,5 @@
 """Releases to report on, priced for real and small enough to be quick."""
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,16 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_certificates import build_certificate
+from made_certificates import build_certificate, files_in, reseal
 from secretballot.accounting import PrivacyBudget, price
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import (
-    certificate_digest,
-    describe_released,
-    with_files,
-)
+from secretballot.report.certificate.build import describe_released, with_files
 from secretballot.report.certificate.labels_file import labels_blocks
 
 EXACT = {"exact": True, "description": "discrete Gaussian, operating system entropy"}
@@ -119,18 +114,8 @@ def released(request: pytest.FixtureRequest) -> ReleasedLabels:
 
 def sealed(folder: Path, certificate: dict[str, Any]) -> None:
     """Bind the certificate to the files of a folder, as a forger would, and write it."""
-    files = {
-        path.name: {
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            "bytes": path.stat().st_size,
-        }
-        for path in sorted(folder.iterdir())
-        if path.name != "certificate.json"
-    }
-    bound = with_files(certificate, files)
-    bound["released"]["labels_sha256"] = files["labels.csv"]["sha256"]
-    bound["digest"] = certificate_digest(bound)
-    (folder / "certificate.json").write_text(json.dumps(bound))
+    (folder / "certificate.json").write_text(json.dumps(with_files(certificate, files_in(folder))))
+    reseal(folder)
 
 
 @pytest.fixture

@@ -9,43 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_plans import COUNTS, HALF, plan_for
 from secretballot._naming import named
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
-from secretballot.planning.plan.model import (
-    Candidate,
-    Estimate,
-    Expected,
-    FrontierPoint,
-    Plan,
-    Setting,
-    Task,
-)
+from secretballot.planning.plan.model import Plan, Setting
 from secretballot.runs import plan as plan_run
 from secretballot.runs.plan import classifier_by_plan, plan_toml, run_plan, write_plan
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec, Sources
 from secretballot.runs.tables import RunInputs
 
-HALF = Estimate(0.5, 0.4, 0.6)
-COUNTS = Setting(20, "gaussian", "counts", 50)
 SETTINGS = (
     COUNTS,
     Setting(20, "gaussian", "labels", 40, strategy="margin"),
     Setting(30, "sparse-vector", "labels", 50, max_abstentions=2),
 )
 PUBLIC_NUMBERS = {"n_records": 600, "public": "50", "epsilon": 4.0, "delta": 1e-5}
-
-
-def plan_for(setting: Setting = COUNTS, **task: Any) -> Plan:
-    """Return a plan that recommends a setting."""
-    best = Candidate(setting, 10.0, Expected(Estimate(40, 30, 50), HALF, HALF, HALF))
-    wanted = Task(
-        **{"n_records": 600, "n_public": 50, "n_classes": 2, "epsilon": 4.0, "delta": 1e-5, **task}
-    )
-    return Plan(
-        wanted, "guess", ("All is alike.",), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0
-    )
 
 
 # --- reading and writing ---
@@ -94,11 +74,7 @@ def test_a_plan_is_written_with_its_text_and_pictures(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "plan"
     files = write_plan(plan_for(), folder)
     names = {path.name for path in files}
-    assert names == {"plan.toml", "plan.json", "plan.txt"} | {
-        f"{name}.{kind}"
-        for name in ("frontier", "candidates", "teachers")
-        for kind in ("svg", "png")
-    }
+    assert names == {"plan.toml", "plan.json", "plan.txt", "frontier.svg", "frontier.png"}
     assert {path.name for path in folder.iterdir()} == names
     assert write_plan(plan_for(), folder) == files  # the same again is no harm
 

@@ -161,14 +161,6 @@ def test_a_new_account_is_asked_about_and_an_old_one_is_not(tmp_path: Path) -> N
     assert asked(paid(tmp_path / "p", total=None)) == []
 
 
-def test_an_account_of_one_run_admits_that_run_alone(tmp_path: Path) -> None:
-    run = paid(tmp_path / "p", ledger="own")
-    folder = RunFolder(tmp_path / "out", {})
-    with folder:
-        assert ledger_of_run(run, folder, "record", Watch()).budget == BUDGET
-    assert not (tmp_path / "p.ledger").exists()
-
-
 def test_a_full_account_says_so_before_anything_is_done(tmp_path: Path) -> None:
     run, folder = paid(tmp_path / "p"), RunFolder(tmp_path / "out", {})
     ledger = open_ledger(tmp_path / "p.ledger", dataset="d", total=BUDGET, **PROMISE)

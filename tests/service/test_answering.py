@@ -1,7 +1,6 @@
 """Questions over HTTP: the session's answers, once paid, in one shape; refusals as problems."""
 
 import asyncio
-import json
 from typing import Any
 
 import httpx
@@ -10,9 +9,11 @@ import pytest
 from served_places import MARKED_NUMBER, QUERIES, Place, TestClient
 
 import secretballot as sb
+from secretballot.learners.training.point_digests import question_digests
 from secretballot.service.app import application
 from secretballot.service.json_logs import JsonLines
 from secretballot.service.problems import KINDS, MEDIA_TYPE
+from secretballot.service.served import AskedPoints
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 
@@ -95,7 +96,7 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(
     key, app = place.key(quota=50), application(place.settings, opened=True)
     stream = app.state.service.datasets["registry"].sessions["session"].session.stream
     given, hurt = stream.answer, points(5)[3]
-    digest = sb.learners.training.point_digests.question_digests(np.array([hurt]))[0]
+    digest = question_digests(np.array([hurt]))[0]
 
     def broken(counts: Any, questions: Any, *rest: Any) -> Any:
         if digest in questions:
@@ -135,8 +136,8 @@ def test_where_the_ledger_is_gone_for_all_nobody_is_asked_one_by_one(
     monkeypatch.setattr(served.session.stream, "answer", broken)
     key = app.state.service.keys.add("analyst", ["registry"])[0]
     group = [
-        served.read(json.dumps({"points": [one]}).encode(), "application/json", 9, key, str(row))
-        for row, one in enumerate(points(8))
+        AskedPoints(rows, question_digests(rows), key, str(row))
+        for row, rows in enumerate(np.array(points(8))[:, None])
     ]
     assert [reply.kind for reply in served.answer(group)] == ["ledger-unavailable"] * 8
     assert len(tries) == 3  # all together, and two by themselves
@@ -197,6 +198,35 @@ def test_a_body_without_end_is_refused_while_it_comes(shared_place: Place) -> No
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 413
     assert taken[0] <= limit + (2 << 20)
+
+
+def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_beside_them(
+    shared_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secretballot.service.app._LARGE_BODIES", 2)
+    app, key, go = application(shared_place.settings, opened=True), shared_place.key(), [False]
+    begun: list[int] = []
+
+    async def large(number: int) -> Any:
+        begun.append(number)
+        yield b'{"points": [['
+        while not go[0]:
+            await asyncio.sleep(0.001)
+        yield b"1, 2]]}"
+
+    async def ask() -> list[int]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            four = [
+                asyncio.create_task(client.post(QUESTIONS, content=large(one), headers=key))
+                for one in range(4)
+            ]
+            small = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
+            assert (small.status_code, len(begun)) == (200, 2)
+            go[0] = True
+            return [one.status_code for one in await asyncio.gather(*four)]
+
+    assert asyncio.run(ask()) == [200] * 4
 
 
 def test_a_slow_body_is_cut_off(shared_place: Place) -> None:

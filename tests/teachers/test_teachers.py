@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers import KeyedHashPartition, PositionPartition, TeacherEnsemble, training
+from secretballot.teachers import KeyedHashPartition, PositionPartition, TeacherEnsemble
 from secretballot.teachers import ensemble as ensemble_module
 
 K, C = 7, 3
@@ -270,11 +270,6 @@ def test_empty_and_one_class_shards_vote_their_fixed_class():
     np.testing.assert_array_equal(votes[:, [1, 3, 4]], np.broadcast_to([1, 0, 1], (40, 3)))
 
 
-def test_no_records_at_all_are_no_error():
-    ensemble = fitted(BlackBox(), np.zeros((0, 4)), np.zeros(0, dtype=int))
-    assert counts_of(ensemble).sum() == K * len(X_PUBLIC)
-
-
 def test_nothing_a_learner_says_escapes(capfd, caplog, recwarn):
     counts_of(fitted(Noisy(), *sample()))
     assert capfd.readouterr() == ("", "")
@@ -340,21 +335,15 @@ def test_tables_of_every_kind_train_and_vote(learner, convert):
 
 @pytest.mark.parametrize(
     "learner",
-    [RandomForestClassifier(n_estimators=2), DrawsFromTheGlobalState(), WritesIntoItsInput()],
+    [RandomForestClassifier(n_estimators=2), WritesIntoItsInput()],
 )
-def test_block_size_and_workers_do_not_change_the_votes(learner, monkeypatch):
+def test_block_size_does_not_change_the_votes(learner, monkeypatch):
     X, y = sample()
-    points = np.tile(X_PUBLIC, (100, 1))
-    expected = counts_of(fitted(learner, X, y), points)
-    monkeypatch.setattr(training, "_WORTH_WORKERS", -1)
-    monkeypatch.setattr(training, "_PILOT_SECONDS", -1)
-    ensemble = fitted(learner, X, y, n_jobs=2)
+    points, ensemble = np.tile(X_PUBLIC, (3, 1)), fitted(learner, X, y)
+    expected = counts_of(ensemble, points)
+    monkeypatch.setattr(ensemble_module, "_BLOCK_CELLS", 1)
+    monkeypatch.setattr(ensemble_module, "_LEAST_ROWS", 7)
     np.testing.assert_array_equal(counts_of(ensemble, points), expected)
-    # whose votes follow the number of blocks it is asked for
-    if not isinstance(learner, DrawsFromTheGlobalState):
-        monkeypatch.setattr(ensemble_module, "_BLOCK_CELLS", 1)
-        monkeypatch.setattr(ensemble_module, "_LEAST_ROWS", 7)
-        np.testing.assert_array_equal(counts_of(ensemble, points[:100]), expected[:100])
 
 
 def test_settings_of_scikit_learn_reach_the_learners():
@@ -366,16 +355,14 @@ def test_settings_of_scikit_learn_reach_the_learners():
     np.testing.assert_array_equal(counts, plain)
 
 
-def test_ensemble_shows_its_shape_and_refuses_to_leave():
+def test_ensemble_names_classes_shows_its_shape_and_refuses_to_leave():
     ensemble = fitted(BlackBox(), *sample())
+    assert ensemble.vote_counts(X_PUBLIC, classes=["a", "b", "c"]).classes == ("a", "b", "c")
+    with pytest.raises(DataError, match="X_public has no rows"):
+        ensemble.vote_counts(np.zeros((0, 4)))
     assert repr(ensemble) == "TeacherEnsemble(n_teachers=7, n_classes=3, teachers=<private>)"
     with pytest.raises(TypeError, match="refuse to be pickled"):
         pickle.dumps(ensemble)
-
-
-def test_classes_are_handed_on():
-    counts = fitted(BlackBox(), *sample()).vote_counts(X_PUBLIC, classes=["a", "b", "c"])
-    assert counts.classes == ("a", "b", "c")
 
 
 @pytest.mark.parametrize(
@@ -413,11 +400,6 @@ def test_settings_out_of_range_are_refused(options, tmp_path):
     os.chdir(tmp_path)
     with pytest.raises(ParameterError):
         TeacherEnsemble.fit(X=X, y_index=y, shards=np.zeros(140, dtype=int), **chosen)
-
-
-def test_empty_public_points_are_refused():
-    with pytest.raises(DataError, match="X_public has no rows"):
-        fitted(BlackBox(), *sample()).vote_counts(np.zeros((0, 4)))
 
 
 def test_torch_is_imported_by_those_who_use_it_alone() -> None:

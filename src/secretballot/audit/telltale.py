@@ -149,7 +149,8 @@ def find_rule(
         return None
     del scored[_MOST_TOGETHER:]
     telltales, columns = zip(*scored, strict=True)
-    chosen, factors, scores = telltales[:1], (1.0,), columns[0]
+    factors: tuple[float, ...] = (1.0,)
+    chosen, scores = telltales[:1], columns[0]
     # 2. several together, where they do clearly better than the best alone
     if len(telltales) > 1 and len(runs) >= _RUNS_TO_COMBINE:
         several, together = _combined_scores(np.array(columns).T, worlds)

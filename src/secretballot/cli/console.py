@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import Progress, SpinnerColumn
 
 from secretballot.cli.outcome import RUNNING
 
@@ -58,22 +52,16 @@ def watching() -> Iterator["Watch"]:
         RUNNING.watch = Watch(tell=tell, ask=ask)
         yield RUNNING.watch
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[count]}"),
-        TimeElapsedColumn(),
-    )
+    columns = (SpinnerColumn(), *Progress.get_default_columns())
     with Progress(*columns, console=console, transient=True) as bar:
 
         def step(text: str) -> None:
             for task in bar.task_ids:
                 bar.remove_task(task)
-            bar.add_task(text, total=None, count="")
+            bar.add_task(text, total=None)
 
         def progress(done: int, total: int) -> None:
-            bar.update(bar.task_ids[-1], completed=done, total=total, count=f"{done:,}/{total:,}")
+            bar.update(bar.task_ids[-1], completed=done, total=total)
 
         def without_bar(questions: "list[Caution]") -> "dict[Caution, str]":
             bar.stop()

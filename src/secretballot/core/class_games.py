@@ -366,10 +366,7 @@ def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> Flo
 
 
 def _all_settled(
-    sigma: float,
-    edge: int,
-    deep: int,
-    open_ones: Callable[[IntArray, IntArray, int], BoolArray],
+    sigma: float, edge: int, deep: int, open_ones: Callable[[IntArray, IntArray, int], BoolArray]
 ) -> bool:
     """Return whether all points of the lattice of two noises are settled.
 

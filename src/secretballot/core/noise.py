@@ -31,12 +31,7 @@ from secretballot.core.errors import (
     shown,
     wrong,
 )
-from secretballot.core.exponential import (
-    check_candidates,
-    drawn_flip,
-    drawn_index,
-    drawn_range,
-)
+from secretballot.core.exponential import check_candidates, drawn_flip, drawn_index, drawn_range
 from secretballot.core.sampler import draws_wrong_noise, first_failure
 from secretballot.core.types import IntArray, Noise
 

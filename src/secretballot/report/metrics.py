@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
@@ -307,13 +308,8 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     Wilson 1927; Brown, Cai and DasGupta 2001 recommend it. It holds for few trials and for shares
     near 0 and 1, too.
     """
-    share, square = successes / trials, _Z**2
-    centre = (share + square / (2 * trials)) / (1 + square / trials)
-    half = _Z * math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
-    half /= 1 + square / trials
-    # at both ends the bound is exact, and rounding would move it
-    low = 0.0 if successes == 0 else centre - half
-    return Interval(low, 1.0 if successes == trials else centre + half, "Wilson")
+    found = binomtest(successes, trials).proportion_ci(CONFIDENCE, "wilson")
+    return Interval(float(found.low), float(found.high), "Wilson")
 
 
 def paired_difference(first: BoolArray, second: BoolArray) -> PairedDifference:

@@ -10,15 +10,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 import secretballot
+from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import SessionAnswers
 from secretballot.service import documents
 from secretballot.service.api_keys import ApiKey, ForwardClock, KeyRing, Role
@@ -29,7 +31,7 @@ from secretballot.service.guard import Guard, noted, request_id_of
 from secretballot.service.json_logs import defect_of, event
 from secretballot.service.meters import Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
-from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, problem_of
+from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, problem_of, title_of
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
 from secretballot.service.signatures import Signatures
@@ -39,6 +41,11 @@ ASKERS: tuple[Role, ...] = ("analyst", "curator")
 OVERSEERS: tuple[Role, ...] = ("curator", "auditor")
 _READY_S = 1.0  # how long the ledgers count as readable before they are looked at again
 _SMALL_BODY = 4096  # bytes
+#: Bodies of 100,000 bytes and more, or of a size not said, that a worker reads at once: with
+#: their tables they fit the memory that deploy/ gives.
+_LARGE_BODIES, _DIGITS_OF_LARGE = 32, 6
+
+Found = TypeVar("Found")
 
 
 class Service:
@@ -59,6 +66,7 @@ class Service:
         self.meters = Meters()
         self.datasets: dict[str, ServedDataset] = {}
         self.collectors: dict[tuple[str, str], Collector[AskedPoints, SessionAnswers]] = {}
+        self._large_bodies = asyncio.Semaphore(_LARGE_BODIES)
         self._ready = (-math.inf, False)
         self.stopping = False
 
@@ -171,6 +179,30 @@ class Service:
         key: ApiKey = request.state.key
         self.audit.write(AuditEntry(request_id_of(request), key.id, "download", dataset, what))
 
+    @asynccontextmanager
+    async def room_for_body(self, request: Request) -> AsyncIterator[None]:
+        """Hold one of the places for large bodies while one is read; a small one needs none.
+
+        Raises
+        ------
+        ProblemError
+            If there is no place for as long as a body may take to come.
+        """
+        if len(request.headers.get("content-length", "unknown")) < _DIGITS_OF_LARGE:
+            yield
+            return
+        try:
+            async with asyncio.timeout(self.settings.limits.body_seconds):
+                await self._large_bodies.acquire()
+        except TimeoutError:
+            raise ProblemError(
+                "busy", "Too many large bodies come at once; nothing was asked.", retry_after=5
+            ) from None
+        try:
+            yield
+        finally:
+            self._large_bodies.release()
+
     async def ready(self) -> bool:
         """Return whether questions can be answered now."""
         if self.stopping or any(collector.stuck for collector in self.collectors.values()):
@@ -265,37 +297,42 @@ _POINTS_BODY = {
     }
 }
 
+_NAMES = [
+    {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    for name in ("dataset", "session")
+]
+
 public = APIRouter()  # none of these takes a key: nothing here is about a dataset
 keyed = APIRouter(dependencies=[Depends(HTTPBearer(auto_error=False, scheme_name="key"))])
 _SESSION = "/v1/datasets/{dataset}/sessions/{session}"
 
 
-# --- sessions; addresses are tried in this order, questions first ---
+# --- sessions ---
 
 
-@keyed.post(
-    f"{_SESSION}/questions",
-    response_model=documents.Answers,
-    openapi_extra=_POINTS_BODY,
-    tags=["sessions"],
-)
-async def questions(request: Request, dataset: DatasetName, session: SessionName) -> Response:
+class _PlainRoute(APIRoute):
+    """A route whose endpoint takes the request as it is: looking at its parameters beforehand takes
+    as long as half of a small request."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:
+        """Return the endpoint."""
+        return self.endpoint
+
+
+async def questions(request: Request) -> Response:
     """Ask one point or many. A point that was asked before has its stored answer, for nothing;
     where the budget ends inside a request, `given` says which points have an answer."""
-    service = await _service_of(request)
-    limits = service.settings.limits
+    service: Service = request.app.state.service
+    names = request.path_params
 
     async def work() -> Response:
-        served = service.session(request, dataset, session, ASKERS)
-        content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
-        kind = request.headers.get("content-type", "")
-        given = (content, kind, limits.points, request.state.key, request_id_of(request))
-        # handing few points to a thread takes longer than reading them; of the other kinds a small
-        # body may be large points, and encoding takes its time
-        if len(content) <= _SMALL_BODY and is_json(kind) and served.schema is None:
-            asked = served.read(*given)
-        else:
-            asked = await asyncio.to_thread(served.read, *given)
+        served = service.session(request, names["dataset"], names["session"], ASKERS)
+
+        def read(points: Any) -> AskedPoints:
+            key: ApiKey = request.state.key
+            return AskedPoints(points, question_digests(points), key, request_id_of(request))
+
+        asked = await _worked_on_points(request, service, served, read, quick=True)
         noted(request)["points"] = str(len(asked.questions))
         collector = service.collectors[served.dataset, served.name]
         answers = await collector.ask(asked, len(asked.questions))
@@ -410,13 +447,22 @@ async def _worked_on_points(
     request: Request,
     service: Service,
     served: ServedSession,
-    work: Callable[[Any], dict[str, Any]],
-) -> dict[str, Any]:
-    """Return what work on the points of a body finds: in a thread, so that nobody else waits."""
-    limits = service.settings.limits
-    content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
-    kind = request.headers.get("content-type", "")
-    return await asyncio.to_thread(lambda: work(served.table(content, kind, limits.points)))
+    work: Callable[[Any], Found],
+    *,
+    quick: bool = False,
+) -> Found:
+    """Return what work on the points of a body finds; in a thread, so that nobody else waits,
+    unless it is quick and the points are few: handing over takes longer."""
+    limits, kind = service.settings.limits, request.headers.get("content-type", "")
+    async with service.room_for_body(request):
+        content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
+
+        def found() -> Found:
+            return work(served.table(content, kind, limits.points))
+
+        # of the other kinds a small body may be large points, and encoding takes its time
+        few = len(content) <= _SMALL_BODY and is_json(kind) and served.schema is None
+        return found() if quick and few else await asyncio.to_thread(found)
 
 
 # --- datasets ---
@@ -559,7 +605,7 @@ async def problem(kind: Annotated[str, InPath(max_length=80)]) -> dict[str, Any]
     """What a kind of problem means, and what to do."""
     if kind not in KINDS:
         raise ProblemError("not-found", "There is no problem of that kind.")
-    return asdict(KINDS[kind])
+    return {"title": title_of(kind), **KINDS[kind]._asdict()}
 
 
 def application(
@@ -614,6 +660,16 @@ def application(
     )
     app.state.service = service
     app.add_middleware(Guard, service=service)
+    # addresses are tried in this order: questions first
+    app.router.add_api_route(
+        f"{_SESSION}/questions",
+        questions,
+        methods=["POST"],
+        response_model=documents.Answers,
+        openapi_extra=_POINTS_BODY | {"parameters": _NAMES, "security": [{"key": []}]},
+        route_class_override=_PlainRoute,
+        tags=["sessions"],
+    )
     app.include_router(keyed)
     app.include_router(public)
     add_console(app)

@@ -38,10 +38,9 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     ProblemError
         If it is too large or too slow, or its sender went away.
     """
-    too_large = ProblemError("too-large", f"The body has more than {most} bytes; ask in parts.")
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > most:
-        raise too_large
+        raise _too_large(most)
     # what a request declares may be wrong, so what comes is counted
     parts, size = [], 0
     try:
@@ -49,7 +48,7 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
             async for part in request.stream():
                 size += len(part)
                 if size > most:
-                    raise too_large
+                    raise _too_large(most)
                 parts.append(part)
     except TimeoutError:
         raise ProblemError(
@@ -58,6 +57,10 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     except ClientDisconnect:
         raise ProblemError("unreadable", "The body broke off; send it again.") from None
     return b"".join(parts)
+
+
+def _too_large(most: int) -> ProblemError:
+    return ProblemError("too-large", f"The body has more than {most} bytes; ask in parts.")
 
 
 def points_in(content: bytes, media_type: str, columns: dict[str, Any], most: int) -> Any:

@@ -5,8 +5,7 @@ private data stands in it, and of an error that nobody foresaw only that there w
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -24,65 +23,43 @@ from secretballot.exceptions import (
 MEDIA_TYPE = "application/problem+json"
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of problem.
-
-    Attributes
-    ----------
-    status : int
-    title : str
-    meaning : str
-        What it means and what to do, for people.
-    """
+class Kind(NamedTuple):
+    """The status of answers of a kind, and what it means and what to do, for people."""
 
     status: int
-    title: str
     meaning: str
 
 
 KINDS = {
-    "no-key": Kind(401, "No valid key", "Send a key that is valid as Authorization: Bearer sb_..."),
-    "wrong-dataset": Kind(
-        403, "Key of other datasets", "The key is not for this dataset; ask the curator for one."
-    ),
-    "wrong-role": Kind(
-        403, "Key of another role", "The key's role may not do this; the guide lists the roles."
-    ),
+    "no-key": Kind(401, "Send a key that is valid as Authorization: Bearer sb_..."),
+    "wrong-dataset": Kind(403, "The key is not for this dataset; ask the curator for one."),
+    "wrong-role": Kind(403, "The key's role may not do this; the guide lists the roles."),
     "quota-spent": Kind(
-        403,
-        "Quota spent",
-        "The key has asked as many new questions as it may. Stored answers stay free.",
+        403, "The key has asked as many new questions as it may. Stored answers stay free."
     ),
-    "not-found": Kind(404, "Not found", "There is nothing at this address."),
-    "wrong-method": Kind(405, "Wrong method", "This address takes another method."),
-    "too-slow": Kind(408, "Too slow", "The body did not come in time; send it again, faster."),
+    "not-found": Kind(404, "There is nothing at this address."),
+    "wrong-method": Kind(405, "This address takes another method."),
+    "too-slow": Kind(408, "The body did not come in time; send it again, faster."),
     "budget-spent": Kind(
-        409,
-        "Budget spent",
-        "All questions of the session are answered or it is closed. Stored answers stay free.",
+        409, "All questions of the session are answered or it is closed. Stored answers stay free."
     ),
-    "too-large": Kind(413, "Too large", "The body or its number of points is above the limit."),
-    "wrong-media-type": Kind(
-        415, "Wrong media type", "Send JSON, an Arrow stream or a Parquet file."
-    ),
-    "unreadable": Kind(400, "Unreadable", "The body is not what its media type says."),
-    "wrong-points": Kind(
-        422, "Wrong points", "The points do not fit the teachers; nothing was asked."
-    ),
-    "defect": Kind(
-        500, "Defect", "The service has a defect; details are withheld. Report the request id."
-    ),
+    "too-large": Kind(413, "The body or its number of points is above the limit."),
+    "wrong-media-type": Kind(415, "Send JSON, an Arrow stream or a Parquet file."),
+    "unreadable": Kind(400, "The body is not what its media type says."),
+    "wrong-points": Kind(422, "The points do not fit the teachers; nothing was asked."),
+    "defect": Kind(500, "The service has a defect; details are withheld. Report the request id."),
     "ledger-unavailable": Kind(
         503,
-        "Ledger unavailable",
         "The ledger cannot be used now and nothing was answered. Ask again later: a question that"
         " was answered all the same has its stored answer, for nothing.",
     ),
-    "busy": Kind(
-        503, "Busy", "Too much waits, or the service is stopping; nothing was asked. Try later."
-    ),
+    "busy": Kind(503, "Too much waits, or the service is stopping; nothing was asked. Try later."),
 }
+
+
+def title_of(kind: str) -> str:
+    """Return the title of a kind of problem."""
+    return kind.replace("-", " ").capitalize()
 
 
 class ProblemError(Exception):
@@ -121,7 +98,7 @@ class ProblemError(Exception):
         """Return the problem document."""
         return {
             "type": f"/problems/{self.kind}",
-            "title": KINDS[self.kind].title,
+            "title": title_of(self.kind),
             "status": self.status,
             "detail": self.detail,
             "instance": f"urn:uuid:{request_id}",

@@ -85,19 +85,6 @@ class ServedSession:
         self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
         self._verified: tuple[str, dict[str, Any]] | None = None
 
-    def read(
-        self, content: bytes, media_type: str, most: int, key: ApiKey, request_id: str
-    ) -> AskedPoints:
-        """Return the points in a body, checked.
-
-        Raises
-        ------
-        ProblemError
-            If they cannot be read or do not fit the teachers; nothing was asked.
-        """
-        points = self.table(content, media_type, most)
-        return AskedPoints(points, question_digests(points), key, request_id)
-
     def table(self, content: bytes, media_type: str, most: int) -> Any:
         """Return the points in a body as the teachers take them.
 
