@@ -146,10 +146,6 @@ class PATELearner(Learner):
         student = self._student
         return student is None or learns_from_counts(student)
 
-    def _rows_to_ask(self, task: Task, n_points: int) -> IntArray:
-        """Return the rows of the public points to ask, chosen at random by the public seed."""
-        return task.askable[random_rows(len(task.askable), n_points, self.random_state)]
-
     def _release(self, task: Task) -> Any:
         terms = self.planned_terms(task.target, len(task.askable), task.guarantee)
         return self._release_at_once(task, terms)
@@ -172,7 +168,7 @@ class PATELearner(Learner):
         choices : sequence of mapping
             What set the terms, as a certificate lists it.
         """
-        rows = self._rows_to_ask(task, terms.n_points)
+        rows = task.askable[random_rows(len(task.askable), terms.n_points, self.random_state)]
         points = take_rows(task.points, rows)
         about: dict[str, Any] = {"rows": rows, "points_sha256": points_digest(points), **task.named}
 
