@@ -274,9 +274,20 @@ def turn_of(name, words):
     return [*CONTAINERS].index(name) + [*WORDS].index(words)
 
 
+# frames and arrays have types of their own for points in time; lengths of time are treated alike
+TIMED = ["list", "object array", "frame", "arrow-typed frame", "categories", "arrow"]
+
+
 @WHOLE
-@pytest.mark.parametrize("words", WORDS)
-@pytest.mark.parametrize("name", [name for name in CONTAINERS if name != "tuple"])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (name, words)
+        for name in CONTAINERS
+        for words in WORDS
+        if name != "tuple" and (words != "lengths of time" or name in TIMED)
+    ],
+)
 def test_a_record_of_any_kind_changes_no_other_teacher_s_words(name, words, whole):
     rows = WORDS[words]
     public = made(CONTAINERS[name], rows[:8])

@@ -207,14 +207,8 @@ def test_a_batch_stops_before_an_update_and_updates_are_told():
     # all before the same update
     assert len({math.ceil(math.log2(row + 1)) for row in second.tolist()}) == 1
     updates = selector.explain()["updates"]
-    assert updates[0] == {
-        "j": 0,
-        "asked": 0,
-        "answered": 0,
-        "slack": None,
-        "examined": 64,
-        "in_region": 64,
-    }
+    start = {"j": 0, "asked": 0, "answered": 0, "slack": None, "examined": 64, "in_region": 64}
+    assert updates[0] == start
     assert (updates[1]["j"], updates[1]["asked"], updates[1]["examined"]) == (2, 2, 62)
     assert updates[1]["slack"] == 0.0
 
