@@ -1,6 +1,5 @@
 """Certificates of releases that no ledger has seen, and what a forger does to them."""
 
-import copy
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot.accounting import Price, PrivacyBudget
+from secretballot.accounting import PrivacyBudget, price
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.core.noise import ExactNoise
@@ -19,6 +18,16 @@ from secretballot.core.types import Guarantee
 from secretballot.report.certificate.build import certificate_digest, certificate_of
 from secretballot.report.certificate.verify import verify_certificate
 
+#: An account, but for what its budget is about.
+ACCOUNT = {
+    "kind": "basic",
+    "dataset": "registry-2026",
+    "durable": True,
+    "budget": {"epsilon": 4.0, "delta": 4e-5},
+    "spent_after": {"epsilon": 1.5, "delta": 2e-5},
+    "reservation": 7,
+}
+
 
 def build_certificate(
     *,
@@ -26,14 +35,18 @@ def build_certificate(
     shape: Shape,
     public: Mapping[str, Any],
     budget: PrivacyBudget,
-    price: Price,
-    composition: Mapping[str, Any],
-    noise: Mapping[str, Any],
     released: Mapping[str, Any],
+    composition: Mapping[str, Any] | None = None,
+    noise: Mapping[str, Any] | None = None,
     purpose: str = "",
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the certificate of a release by an account as a certificate states it."""
+    """Return the certificate of a release by an account as a certificate states it, whose
+    declaration is, if not given, that of its shape."""
+    about = {"unit": shape.guarantee.unit, "relation": shape.guarantee.relation}
+    composition = composition or ACCOUNT | about
+    column = "patient_id" if about["unit"] == "user" else None
+    more = {"declaration": about | {"unit_column": column}, **more}
     account = AccountFacts(
         dataset=composition["dataset"],
         composition=composition["kind"],
@@ -50,11 +63,11 @@ def build_certificate(
         shape=shape,
         event=mechanism.event(shape),
         budget=budget,
-        price=price,
+        price=price([mechanism.event(shape)], epsilon=budget.epsilon),
         public=dict(public),
         values=np.zeros((0, 1), dtype=np.int64),
         questions=(),
-        noise={**releasing._facts(ExactNoise()), **noise},
+        noise={**releasing._facts(ExactNoise()), **(noise or {})},
         issued=datetime.now(UTC).isoformat(timespec="seconds"),
         account=account,
     )
@@ -67,9 +80,9 @@ def renewed(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     return document | {"digest": certificate_digest(document)}
 
 
-def changed(document: Mapping[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
+def changed(document: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
     """Return a certificate with the value at one place changed, and its old digest."""
-    document = copy.deepcopy(dict(document))
+    document = json.loads(json.dumps(document))  # quicker than a deep copy
     holder: Any = document
     for key in place[:-1]:
         holder = holder[key]

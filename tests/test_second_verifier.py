@@ -462,10 +462,7 @@ def test_what_it_does_not_price_it_does_not_confirm() -> None:
         (counts_event(1000.0, 1), False),
         (stable_event(4.0, 10**6, 1), False),
         (sparse_event(20.0, 40.0, 10**6, 2), False),
-        (
-            sampled_event(sparse_event(20.0, 40.0, 10**6, 2), 10, 1000, "replace-one"),
-            False,
-        ),
+        (sampled_event(sparse_event(20.0, 40.0, 10**6, 2), 10, 1000, "replace-one"), False),
         (pure_event(0.01, 3), True),
         (table_event((2**52, 2**52 - 5), 10, 4), True),
     ],
@@ -715,11 +712,11 @@ def test_many_labels_are_checked_in_little_memory(tmp_path: Path, small_blocks: 
 
 
 def test_a_query_takes_a_bit(tmp_path: Path, small_blocks: None) -> None:
-    rows = 10_000
+    rows = 5_000
     lines = "".join(f"{row},a,false\n" for row in range(rows))
     (tmp_path / "labels.csv").write_text("query,label,abstained\n" + lines)
     document = labels_document(rows)
-    # numbers would take half a megabyte
+    # numbers would take a quarter of a megabyte more
     assert peak_of(lambda: second.check_labels(document, str(tmp_path))) < 400_000
 
 

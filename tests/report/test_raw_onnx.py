@@ -202,7 +202,7 @@ def test_dates_texts_truth_values_and_lengths_of_time_are_read_as_by_the_package
     ]
     student = student_of(schema, KINDS_PUBLIC)
     content = student_bytes(student, schema=document, rows=raw_rows_of(schema, KINDS_PUBLIC))
-    same(OnnxStudent(content), student, schema, kinds_table(400, 6))
+    same(OnnxStudent(content), student, schema, kinds_table(150, 6))
     session = onnxruntime.InferenceSession(content)
     assert {one.name: one.type for one in session.get_inputs()} == {
         name: "tensor(double)" if name == "stay" else "tensor(string)" for name in KINDS

@@ -76,11 +76,7 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
         ([(("software",), {})], "fields"),
         ([(("purpose",), "x" * 20_000)], "format"),
         (
-            [
-                (("shape", "n_queries"), 30),
-                (("shape", "moved"), 30),
-                (("events", 0, "shifts"), 30),
-            ],
+            [(("shape", "n_queries"), 30), (("shape", "moved"), 30), (("events", 0, "shifts"), 30)],
             "released",
         ),
         ([(("mechanism", "calibration"), "my own")], "mechanism"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_plans import COUNTS, HALF, plan_for
+from made_plans import COUNTS, plan_for
 from secretballot._naming import named
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
@@ -50,24 +50,6 @@ def test_a_plan_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> 
     name, own = named("mechanism", made.settings()["mechanism"], OF_CLASSES)
     assert noise_of(name) == setting.mechanism or name == setting.mechanism
     assert own.get("max_abstentions") == setting.max_abstentions
-
-
-def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
-    """Another plan is another run where it changes a setting, and the same where it only expects
-    otherwise."""
-    plan = plan_for()
-    expects = replace(plan.votes, expected=replace(plan.votes.expected, answered=HALF))
-    same = [
-        replace(plan, seed=5, assumptions=()),
-        replace(plan, recommended=expects, evaluated=(expects,)),
-    ]
-    others = [
-        *(plan_for(SETTINGS[1]), plan_for(epsilon=2.0), plan_for(n_records=599)),
-        plan_for(teacher="tree"),
-    ]
-    known = spec_of(tmp_path, plan).identity()
-    assert all(spec_of(tmp_path, one).identity() == known for one in same)
-    assert all(spec_of(tmp_path, one).identity() != known for one in others)
 
 
 def test_a_plan_is_written_with_its_text_and_pictures(tmp_path: Path) -> None:

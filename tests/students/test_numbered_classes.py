@@ -14,8 +14,6 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import secretballot as sb
-from secretballot.report.student.export import student_bytes
-from secretballot.report.student.load import OnnxStudent
 from secretballot.students import NumberedClassesClassifier, fit_student
 from strict_learners import ForgetsNames, NumbersAlone
 
@@ -80,12 +78,3 @@ def test_probabilities_are_there_where_the_learner_has_some() -> None:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_finds_nothing_wrong() -> None:
     check_estimator(NumberedClassesClassifier(LogisticRegression()))
-
-
-@pytest.mark.parametrize("classes", [("no", "some", "all"), (3, 5, 9)])
-def test_files_answer_with_the_classes(classes: tuple[Any, ...]) -> None:
-    student = NumberedClassesClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
-    student.fit(X, np.array(classes)[ORDER])
-    loaded = OnnxStudent(student_bytes(student, X_public=X))
-    assert loaded.predict(X).tolist() == student.predict(X).tolist()
-    assert np.abs(loaded.predict_proba(X) - student.predict_proba(X)).max() < 1e-9

@@ -67,8 +67,8 @@ def confident_labels(
     Examples
     --------
     >>> budget = sb.PrivacyBudget(2.0, 1e-6)
-    >>> shape = sb.votes_of_counts([[3, 97]] * 50).shape
-    >>> found = sb.accounting.confident_labels(budget, shape, threshold=70, max_answers=20)
+    >>> shape = sb.votes_of_counts([[3, 97]] * 20).shape
+    >>> found = sb.accounting.confident_labels(budget, shape, threshold=70, max_answers=8)
     >>> found.sigma < found.threshold_sigma
     True
     """

@@ -96,7 +96,8 @@ def plan(
             Parameter("n_classes"),
             f" is {shown(n_classes)}; plans are made for at most {MOST_CLASSES:,} classes.",
         )
-    X, y, classes = None, None, n_classes or getattr(curve, "n_classes", 2)
+    X, y = None, None
+    classes: int = getattr(curve, "n_classes", 2) if n_classes is None else n_classes
     if like is not None:
         X, y, classes = checked_stand_in(like, n_classes)
     sizes, price = (n_records, n_public, classes), (budget.epsilon, budget.delta)

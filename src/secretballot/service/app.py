@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -314,7 +314,7 @@ class _PlainRoute(APIRoute):
     """A route whose endpoint takes the request as it is: looking at its parameters beforehand takes
     as long as half of a small request."""
 
-    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the endpoint."""
         return self.endpoint
 

@@ -1,5 +1,6 @@
 """Find the best setting of a task, and make a plan of it; no private data are read."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -75,7 +76,12 @@ def make_plan(
     of data that may be shown to anyone. It costs nothing.
     """
     _refuse_unfit_task(task, model, n_teachers)
-    step = _Steps(progress, 3 + len(FRONTIER) + 4)
+    done, total = itertools.count(1), 3 + len(FRONTIER) + 4
+
+    def step() -> None:
+        if progress is not None:
+            progress(next(done), total)
+
     evaluation = Evaluation(task, model, n_teachers)
     evaluated, spread = _evaluated_candidates(evaluation, step)
     if spread is None or not _beats_constant(evaluated[0], model.constant_accuracy):
@@ -95,18 +101,6 @@ def make_plan(
         improvements=improvements,
         seed=seed,
     )
-
-
-class _Steps:
-    """Tell how far the work is."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._done, self._total = progress, 0, total
-
-    def __call__(self) -> None:
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total)
 
 
 def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> None:
@@ -169,7 +163,7 @@ def _half_of_folds(model: VoteModel) -> int:
 
 
 def _evaluated_candidates(
-    evaluation: Evaluation, step: _Steps
+    evaluation: Evaluation, step: Callable[[], None]
 ) -> tuple[list[Candidate], Spread | None]:
     """Return the candidates that were tried on enough folds, the recommended one first, and how
     far students spread; none if nothing teaches."""
@@ -222,7 +216,7 @@ def _beats_constant(candidate: Candidate | None, constant: float) -> bool:
 
 
 def _frontier_points(
-    evaluation: Evaluation, recommended: Candidate, spread: Spread, step: _Steps
+    evaluation: Evaluation, recommended: Candidate, spread: Spread, step: Callable[[], None]
 ) -> tuple[FrontierPoint, ...]:
     """Return the best candidates at other epsilons, in rising order.
 
@@ -248,7 +242,7 @@ def _improvements_of(
     recommended: Candidate,
     spread: Spread,
     frontier: Sequence[FrontierPoint],
-    step: _Steps,
+    step: Callable[[], None],
 ) -> tuple[Improvement, ...]:
     """Return what larger numbers would bring, the most helpful first."""
     # the gain at twice the epsilon is on the frontier already, so only the others are searched

@@ -9,7 +9,6 @@ import sklearn
 from secretballot._typing import IntArray
 from secretballot.accounting.recipes import Terms, deviation_of_counts
 from secretballot.core.mechanisms import State
-from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import queries_at_random, vote_accuracy
@@ -62,8 +61,6 @@ class SimulatedRun:
 
         Raises
         ------
-        ParameterError
-            If a strategy would have to ask more points than there are.
         DataError
             If the student cannot learn from what would be released.
         """
@@ -138,18 +135,12 @@ class SimulatedRun:
         rng: np.random.Generator,
         student: StudentInRounds | None,
     ) -> ReleasedLabels:
-        """Answer what a strategy asks, in rounds; every point is asked once.
+        """Answer what a strategy asks, in rounds; every distinct point is asked once.
 
         A student learns from each round and predicts the points of the next, for interactive
         voting.
         """
         places = distinct_rows(take_rows(self.points, public))
-        if setting.n_queries > len(places):
-            raise ParameterError(
-                Parameter("n_queries"),
-                f" is {setting.n_queries} and the stand-in has {len(places)} distinct public"
-                " points for a strategy to choose from; ask fewer, or give more stand-in rows.",
-            )
         # rounds as in a real run: what a strategy asks next depends on what was answered so far
         strategy = strategy_by_name(setting.strategy)
         classes = tuple(range(self.sample.counts.shape[1]))

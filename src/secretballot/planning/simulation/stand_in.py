@@ -132,8 +132,6 @@ class StandInModel(VoteModel):
 
         Raises
         ------
-        ParameterError
-            If not `can_simulate`.
         DataError
             If the student cannot learn from what would be released.
         """

@@ -9,6 +9,7 @@ again.
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -117,7 +118,7 @@ def describe_released(
         "classes": [class_value(value) for value in classes],
         "n_teachers": check_count("n_teachers", n_teachers, minimum=0),
         # of two classes the second one's counts alone may be released
-        "count_columns": 0 if noisy_counts is None else np.size(noisy_counts[:1]),
+        "count_columns": 0 if noisy_counts is None else math.prod(np.shape(noisy_counts)[1:]),
         "labels_sha256": labels_digest(queries, labels, classes, noisy_counts),
     }
     return described if points_sha256 is None else described | {"points_sha256": points_sha256}
