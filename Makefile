@@ -8,7 +8,7 @@ OUT    ?= demo-out/$(shell date +%Y%m%d-%H%M%S)
 FIGURES    ?= figures
 SEEDS      ?= 10
 FIRST_SEED ?= 0
-# For `make rates`: runs of every cell (100: the full grid), and where finished cells, tables and pictures go.
+# For `make rates`: runs of every cell (100: the full grid), and where finished cells go.
 RUNS       ?= 30
 RATES      ?= build/noise-rates
 # For `make audit`: runs of every line, and where tables, results and the report go.
@@ -64,7 +64,7 @@ test: $(VENV)/.ready
 
 
 # Recorded prices of all lists of events, runs of every method and every verb: a table of what moved (tests/golden). The prices
-# take half an hour of two cores; `make test` has 300 of them. To record anew: python -m golden.regenerate, beside.
+# take half an hour of two cores; `make test` has 150 of them. To record anew: python -m golden.regenerate, beside.
 golden: $(VENV)/.ready
 	PYTHONPATH=tests:benchmarks $(BIN)/python -W ignore -m golden
 # With the lowest version of every dependency that pyproject.toml allows; that newer ones warn of older ones is no news.

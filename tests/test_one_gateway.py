@@ -71,6 +71,8 @@ CALLS = {
         "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
         "hypotheses/base.py:_labels_by",
+        "hypotheses/cuts.py:errors",
+        "hypotheses/intervals.py:errors",
         "learners/labelers/relabel.py:relabel",
         "learners/selection/semi_private.py:private_scores",
     },

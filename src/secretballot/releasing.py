@@ -4,7 +4,7 @@ stores; here stands what a stranger may check of it."""
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -723,21 +723,46 @@ def check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee) 
         If one was paid from another ledger, or is about another unit or relation; nothing was
         spent.
     """
-    own = account_terms(ledger)
+    paid = [
+        (f"The choice {one.purpose!r}", account_fields(one.account), one.shape.guarantee)
+        for one in choices
+    ]
+    check_one_account(paid, account_terms(ledger), made)
+
+
+def check_one_account(
+    parts: Iterable[tuple[str, Mapping[str, Any], Guarantee]],
+    account: Mapping[str, Any],
+    made: Guarantee,
+) -> None:
+    """Refuse, with `ParameterError`, parts of one certificate that do not add up.
+
+    Parameters
+    ----------
+    parts : iterable of (str, mapping, Guarantee)
+        What each is, the account that paid for it as certificates state it, and what it is about.
+    account, made
+        Those of the release.
+    """
     # one certificate states one total, so all that it names must be paid from one account
-    for choice in choices:
-        account, paid = account_fields(choice.account), choice.shape.guarantee
-        if any(account[term] != value for term, value in own.items()):
+    for name, own, paid in parts:
+        if not same_account(own, account):
             raise ParameterError(
-                f"The choice {choice.purpose!r} was paid from another ledger than this release"
-                " would be; use the ledger that paid for it. Nothing was spent."
+                f"{name} was paid from another ledger ({own['dataset']!r}) than the release"
+                f" ({account['dataset']!r}), or they differ in their terms; use the same ledger"
+                " for all of them. Nothing was spent."
             )
         if not paid.adds_to(made, by_teachers=True):
             raise ParameterError(
-                f"The choice {choice.purpose!r} was paid for by {paid.unit} under"
-                f" {paid.relation!r}, and the release is by {made.unit} under {made.relation!r};"
-                " choose by the same unit and relation. Nothing was spent."
+                f"{name} was paid for by {paid.unit} under {paid.relation!r}, and the release is by"
+                f" {made.unit} under {made.relation!r}; choose by the same unit and relation."
+                " Nothing was spent."
             )
+
+
+def same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two accounts are one, as certificates state them."""
+    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "relation", "budget"))
 
 
 def account_terms(ledger: Ledger) -> dict[str, Any]:

@@ -81,20 +81,6 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
         assert after["account"]["left"]["epsilon"] == pytest.approx(18.0)
 
 
-def test_hopeless_settings_stop_and_go_on_by_name(files: Path) -> None:
-    words = words_of_run(files, "--epsilon", "50", "--total", "50,1e-2", "--json")
-    words += ["--set", "exclude=report,student"]
-    refused = invoke(*words)
-    assert refused.exit_code == 2
-    assert json.loads(refused.stdout)["parameter"] == "confirm"
-    assert not (files / "out").exists()
-    done = document_of(invoke(*words, "--confirm", "epsilon"))
-    assert any("protects hardly anything" in note for note in done["notes"])
-    wrong = invoke(*words, "--confirm", "speed")
-    assert wrong.exit_code == 2
-    assert "--confirm is 'speed'" in wrong.stderr
-
-
 def test_few_records_are_for_the_curator_alone(files: Path) -> None:
     lines = (files / "private.csv").read_text().splitlines(keepends=True)
     (files / "private.csv").write_text("".join(lines[:21]))

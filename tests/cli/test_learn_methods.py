@@ -10,7 +10,6 @@ import pytest
 from patients import N_PUBLIC, document_of, rows, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
-import secretballot as sb
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
@@ -60,16 +59,6 @@ def test_a_run_is_whole_and_both_verifiers_confirm_it(
     assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert independent_verifier([str(files / "out" / "release")]) == 0
-    # raw columns in, and encoded by `predict`
-    student = sb.load_student(files / "out" / "release" / "student.onnx")
-    table, written = pd.read_csv(files / "test.csv"), files / "predicted.csv"
-    words = ["predict", str(files / "out"), str(files / "test.csv"), "--out", str(written)]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.stderr
-    predicted = pd.read_csv(written, dtype=str)
-    assert student.predict(table).tolist() == predicted.iloc[:, 1].tolist()
-    shares = predicted.iloc[:, 2:].astype(float)
-    assert np.allclose(student.predict_proba(table), shares, atol=1e-9)
 
 
 def test_persons_relation_records_and_ledger(files: Path) -> None:

@@ -113,27 +113,6 @@ def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path
     assert certificate["released"]["classes"] == ["no", "yes"]
 
 
-def test_the_recommended_command_runs_as_it_stands(
-    asked: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    """What is printed for a person leads to the same run as the plan."""
-    write_tables(tmp_path)
-    text = plan("--classes", "2", "--target", "ill").stdout
-    command = text[text.index("secretballot learn") :].replace("\\\n", " ")
-    names = {"PRIVATE": f"{tmp_path}/private.csv", "PUBLIC": f"{tmp_path}/public.csv"}
-    words = [names.get(word, word) for word in shlex.split(command)[1:]]
-    more = ["--classes", "no,yes", "--total", "4,1e-5", "--confirm", "noise"]
-    result = CliRunner().invoke(app, [*words, *more, "--out", str(tmp_path / "out"), "--json"])
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["queries"] == 100
-    described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
-    assert (described["n_teachers"], described["mechanism"], described["n_records"]) == (
-        20,
-        "counts",
-        600,
-    )
-
-
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no classes": ((), "--classes is missing"),
     "epsilon nan": (("--classes", "2", "--epsilon", "nan"), "--epsilon is nan"),

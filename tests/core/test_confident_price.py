@@ -200,7 +200,7 @@ def test_the_second_program_confirms_it_and_no_less_noise():
     assert own.method == "a game of both"
     event = event_of(built(45, 8.0, 6.0, 6), 50, 6)
     delta = delta_upper([event], 1.0)
-    for weaker in ({"sigma": 4.7}, {"threshold": 38}):
+    for weaker in ({"sigma": 4.7}, {"threshold_sigma": 4.7}):
         broken = json_of(event) | weaker
         assert second_verifier.price_of(broken, 1.0, delta).upper > 1.1 * delta
 

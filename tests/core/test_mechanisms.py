@@ -85,6 +85,18 @@ CHANCES = GaussianChances(sigma=3.0, n_teachers=9)
 SPARSE_EVENT = events.SparseStream(threshold_scale=2.0, query_scale=3.0, threshold=2, abstentions=2)
 TABLE_EVENT = events.TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=2)
 RECORDS = votes(3, None, moved=4, spare_rows=2)
+
+
+def sampled(stream, relation, relabel_epsilon=1.0):
+    drawn = {"sampled": 50, "out_of": 1000, "relation": relation}
+    return events.Sampled(stream=stream, relabel_epsilon=relabel_epsilon, **drawn)
+
+
+def confident(queries, answers, n_classes):
+    fields = {"threshold_sigma": 3.0, "sigma": 2.0, "threshold": 5, "n_teachers": 9}
+    return events.Confident(queries=queries, answers=answers, n_classes=n_classes, **fields)
+
+
 EXAMPLES = [
     (
         NoisyVotes(scale=3.0),
@@ -138,32 +150,8 @@ EXAMPLES = [
         CONFIDENT,
         '{"kind":"confident-labels","threshold":5,"threshold_sigma":3.0,"sigma":2.0,"max_answers":2}',
         [
-            (
-                votes(3, moved=5),
-                events.Confident(
-                    threshold_sigma=3.0,
-                    sigma=2.0,
-                    queries=5,
-                    answers=2,
-                    n_classes=3,
-                    threshold=5,
-                    n_teachers=9,
-                ),
-                (7, 1),
-            ),
-            (
-                votes(2, moved=1),
-                events.Confident(
-                    threshold_sigma=3.0,
-                    sigma=2.0,
-                    queries=1,
-                    answers=1,
-                    n_classes=2,
-                    threshold=5,
-                    n_teachers=9,
-                ),
-                (7, 1),
-            ),
+            (votes(3, moved=5), confident(5, 2, 3), (7, 1)),
+            (votes(2, moved=1), confident(1, 1, 2), (7, 1)),
         ],
     ),
     (
@@ -185,24 +173,12 @@ EXAMPLES = [
         [
             (
                 votes(2, guarantee=REPLACED, sample=SAMPLE),
-                events.Sampled(
-                    stream=SPARSE_EVENT,
-                    sampled=50,
-                    out_of=1000,
-                    relation="replace-one",
-                    relabel_epsilon=1.0,
-                ),
+                sampled(SPARSE_EVENT, "replace-one"),
                 (7, 1),
             ),
             (
                 votes(2, sample=SAMPLE.changed(relabel_epsilon=2.0)),
-                events.Sampled(
-                    stream=SPARSE_EVENT,
-                    sampled=50,
-                    out_of=1000,
-                    relation="add-remove",
-                    relabel_epsilon=2.0,
-                ),
+                sampled(SPARSE_EVENT, "add-remove", 2.0),
                 (7, 1),
             ),
         ],
@@ -210,19 +186,7 @@ EXAMPLES = [
     (
         RelabelledSample(stream=TABLE),
         json.dumps({"kind": "relabelled-sample", "stream": TABLE.model_dump()}),
-        [
-            (
-                votes(2, sample=SAMPLE),
-                events.Sampled(
-                    stream=TABLE_EVENT,
-                    sampled=50,
-                    out_of=1000,
-                    relation="add-remove",
-                    relabel_epsilon=1.0,
-                ),
-                (7, 1),
-            )
-        ],
+        [(votes(2, sample=SAMPLE), sampled(TABLE_EVENT, "add-remove"), (7, 1))],
     ),
     (
         StableValue(scale=3.0, threshold=2),

@@ -24,24 +24,6 @@ def plain_value(p, q, steps, left, epsilon):
     )
 
 
-def label_steps(sigma, n_teachers):
-    law = discrete_gaussian_distribution(sigma)
-    release = drawn_labels(NoisyVotes(scale=sigma), n_teachers)
-    counts, neighbours = neighbouring_counts(n_teachers, 2)
-    return [
-        tuple(output_distribution(release, row, law, n_outcomes=2) for row in pair)
-        for pair in zip(counts, neighbours, strict=True)
-    ]
-
-
-@pytest.mark.parametrize("length", [1, 2, 3])
-@pytest.mark.parametrize("epsilon", [-0.5, 0.0, 0.4, 1.2])
-def test_the_game_is_the_maximum_over_all_adaptive_strategies(length, epsilon):
-    steps = label_steps(1.5, 3)
-    expected = plain_value(1.0, 1.0, steps, length, epsilon)
-    assert adaptive_delta(steps, length, epsilon) == pytest.approx(expected, rel=1e-8, abs=1e-12)
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(

@@ -265,7 +265,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
     [
         ({}, {"dropped": 1.0}, "dropped is 1.0"),
         ({}, {"dropped": 0.001}, "leaves no point to ask"),
-        ({"n_teachers": 151}, {}, r"150 of 300 sample\(s\) keep their labels"),
+        ({"n_teachers": 151}, {}, "151 with n_records 150; every teacher needs a record"),
         ({"n_queries": 151}, {}, "151 queries"),
         ({}, {"y": np.full(300, 7)}, "not among the declared classes"),
     ],

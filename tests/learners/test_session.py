@@ -4,6 +4,7 @@ restarts and crowds."""
 import multiprocessing
 import os
 import pickle
+import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -44,21 +45,14 @@ POINTS = data(30, 1)[0] + np.array([[2.0, 0.0]])  # most are far inside class "y
 def vaulted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept")
     X, y = data(1200, 0)
-    sb.train_teachers(
-        "logistic",
-        X,
-        np.array(["no", "yes"])[y],
-        classes=["no", "yes"],
-        n_teachers=K,
-        vault=folder / "vault",
-    )
-    return folder / "vault"
+    labels, names = np.array(["no", "yes"])[y], ["no", "yes"]
+    vault = folder / "vault"
+    sb.train_teachers("logistic", X, labels, classes=names, n_teachers=K, vault=vault)
+    return vault
 
 
 @pytest.fixture
 def vault(vaulted: Path, tmp_path: Path) -> Path:
-    import shutil
-
     shutil.copytree(vaulted, tmp_path / "vault")
     return tmp_path / "vault"
 
@@ -102,21 +96,10 @@ def test_a_repeated_point_costs_nothing_in_any_form(
     session = begun(vault, plan, ledger)
     point = np.array([2.0, 0.0])
     first = session.ask(point)
-    for same in (
-        [2, 0],
-        [2.0, -0.0],
-        point.astype(np.float32),
-        point.astype(np.int8),
-        point[None],
-        [[2.0, 0.0]],
-    ):
+    arrays = point.astype(np.float32), point.astype(np.int8), point[None], [[2.0, 0.0]]
+    thin = sparse.csr_matrix(([2.0, -0.0], ([0, 0], [0, 1])), (1, 2))
+    for same in ([2, 0], [2.0, -0.0], *arrays, sparse.csr_matrix([[2.0, 0.0]]), thin):
         again = session.ask(same)
-        assert (again.label, again.noisy_count) == (first.label, first.noisy_count)
-    for table in (
-        sparse.csr_matrix([[2.0, 0.0]]),
-        sparse.csr_matrix(([2.0, -0.0], ([0, 0], [0, 1])), (1, 2)),
-    ):
-        again = session.ask(table)
         assert (again.label, again.noisy_count) == (first.label, first.noisy_count)
     assert session.ask_many(np.array([[2.0, 0.0]] * 5)).labels.tolist() == [first.label] * 5
     assert session.used == 1
@@ -273,11 +256,8 @@ def test_what_came_out_is_certified(vault: Path, ledger: sb.Ledger, plan: Mechan
     certificate = released.certificate
     assert sb.verify_certificate(certificate).ok
     assert certificate["epsilon"] == session.price.epsilon
-    assert (
-        certificate["plan"]["planned"],
-        certificate["plan"]["used"],
-        certificate["plan"]["left"],
-    ) == (8, 3, "kept")
+    plan_said = [certificate["plan"][name] for name in ("planned", "used", "left")]
+    assert plan_said == [8, 3, "kept"]
     with pytest.raises(sb.DataError, match="1 of the 3 answers"):
         session.released(POINTS[:7])
 

@@ -438,7 +438,8 @@ def _threshold_drawn_anew(mechanism: SparseVector) -> Callable[..., int | None]:
     return load
 
 
-@pytest.mark.parametrize("broken", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", [False, True])
 def test_a_threshold_drawn_anew_at_every_restart_is_caught(
     tape: _Tape, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:

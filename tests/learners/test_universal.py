@@ -291,7 +291,7 @@ def test_without_a_vault_records_are_held_in_memory_and_never_pickled():
     labeler = fitted()
     with pytest.raises(TypeError, match="refuse"):
         pickle.dumps(labeler)
-    assert repr(labeler.session_._records) == "PrivateRecords(<private>)"
+    assert "records=<private>" in repr(labeler.session_._records)
     with pytest.raises(TypeError, match="private records refuse"):
         pickle.dumps(labeler.session_._records)
     labeler.ask_many(QUESTIONS)
@@ -300,7 +300,6 @@ def test_without_a_vault_records_are_held_in_memory_and_never_pickled():
 
 
 MOMENTS: dict[str, tuple[str, bool]] = {
-    "before the draw": ("secretballot.core.mechanisms.ExponentialChoice.draw", True),
     "before the commit": ("secretballot.core.mechanisms.ExponentialChoice.draw", False),
     "after the commit": ("secretballot.core.releasing.AnswerStream.close", True),
     "before the records go": (

@@ -77,11 +77,7 @@ def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[st
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"mechanism": "sets:release=labels"},
-        {"mechanism": "auto:most_named=1"},
-    ],
+    [{}, {"mechanism": "sets:release=labels"}, {"mechanism": "auto:most_named=1"}],
     ids=str,
 )
 def test_several_labels_are_released_with_their_students(

@@ -61,7 +61,6 @@ def test_on_the_line_it_is_the_region_of_the_halfspaces(slack, kind):
     "learner",
     [
         LogisticRegression(),
-        make_pipeline(StandardScaler(), LogisticRegression()),
         RandomForestClassifier(2, max_depth=2),
     ],
     ids=lambda learner: type(learner).__name__,

@@ -170,11 +170,7 @@ def of_tables() -> Iterator[tuple[str, Any, np.ndarray]]:
         table,
     )
     weights = model.weights[:, :1] // 64
-    yield (
-        "moments of a number",
-        MomentsStudent(model.basis, weights, bounds=(-3.0, 40.5)),
-        table,
-    )
+    yield ("moments of a number", MomentsStudent(model.basis, weights, bounds=(-3.0, 40.5)), table)
 
 
 def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:

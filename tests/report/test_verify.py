@@ -1,7 +1,6 @@
 """A certificate that holds verifies; one that was touched, or promises less than it cost, does
 not."""
 
-import copy
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 import secretballot_verify as second
+from made_certificates import changed, failed, renewed
 from made_events import (
     class_event,
     counts_event,
@@ -21,31 +21,17 @@ from made_events import (
 )
 from secretballot.accounting import Event
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.verify import verify_certificate
 
 Make = Callable[..., ReleasedLabels]
 Place = tuple[str | int, ...]
 
 
-def changed(certificate: dict[str, Any], place: Place, value: Any) -> dict[str, Any]:
-    document = copy.deepcopy(certificate)
-    holder: Any = document
-    for key in place[:-1]:
-        holder = holder[key]
-    holder[place[-1]] = value
-    return document
-
-
 def forged(certificate: dict[str, Any], *changes: tuple[Place, Any]) -> dict[str, Any]:
     """Return the certificate with changes and a digest that fits them."""
     for place, value in changes:
         certificate = changed(certificate, place, value)
-    return certificate | {"digest": certificate_digest(certificate)}
-
-
-def failed(document: Any, folder: Path | None = None) -> set[str]:
-    return {check.name for check in verify_certificate(document, folder).failures}
+    return renewed(certificate)
 
 
 def test_a_true_certificate_verifies(released: ReleasedLabels) -> None:
@@ -90,11 +76,7 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
         ([(("software",), {})], "fields"),
         ([(("purpose",), "x" * 20_000)], "format"),
         (
-            [
-                (("shape", "n_queries"), 30),
-                (("shape", "moved"), 30),
-                (("events", 0, "shifts"), 30),
-            ],
+            [(("shape", "n_queries"), 30), (("shape", "moved"), 30), (("events", 0, "shifts"), 30)],
             "released",
         ),
         ([(("mechanism", "calibration"), "my own")], "mechanism"),

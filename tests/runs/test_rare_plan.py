@@ -1,6 +1,8 @@
 """Plans about a rare class: what would be found of it, in words, and carried out."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import plan_text
+from secretballot.runs import moments_forecast
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan import classifier_by_plan
 
@@ -39,16 +42,26 @@ def stand_in(n: int, seed: int, share: float = 0.2) -> tuple[np.ndarray, np.ndar
     return X[kept], y[kept]
 
 
+@contextmanager
+def few_budgets(turns: int) -> Iterator[None]:
+    """Forecast at the budget of the task and at those beside it, on rows divided fewer times."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(moments_forecast, "FRONTIER", (0.5, 1.0, 2.0))
+        patched.setattr(moments_forecast, "HERE", 1)
+        patched.setattr(moments_forecast, "HALVED", (1, 2))
+        patched.setattr(moments_forecast, "TURNS_OF_RARE", turns)
+        yield
+
+
 def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
     X, y = stand_in(4000, 1)
     task = Task(6000, 500, 2, 2.0, 1e-5, positive_rate=RATE, class_weight="balanced")
     told = forecast_moments(task, X, y, class_weights=ClassWeights(None), seed=1)
-    assert told == forecast_moments(task, X, y, class_weights=ClassWeights(None), seed=1)
     assert told.rare is not None
     assert (told.n_private, told.n_pool) == (6000, 500)
     # each row of the class stands for one record, and those that stand for none are scored
     assert (told.rare.n_private, told.rare.n_scored) == (120, 800 - 120 - 10)
-    (pool, _), (new, truth) = rows(500, 5), rows(20_000, 6)
+    (pool, _), (new, truth) = rows(500, 5), rows(10_000, 6)
     reached = []
     for run in range(5):
         private, labels = rows(6000, 10 + run)
@@ -71,15 +84,16 @@ def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
 def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None:
     X, y = stand_in(4000, 1)
     # a twentieth of the budget of the task above
-    plain, balanced = (
-        forecast_moments(
-            Task(6000, 500, 2, 0.5, 1e-5, positive_rate=RATE, class_weight=weight),
-            X,
-            y,
-            class_weights=None if weight is None else ClassWeights(None),
-        ).rare
-        for weight in (None, "balanced")
-    )
+    with few_budgets(turns=3):
+        plain, balanced = (
+            forecast_moments(
+                Task(6000, 500, 2, 0.5, 1e-5, positive_rate=RATE, class_weight=weight),
+                X,
+                y,
+                class_weights=None if weight is None else ClassWeights(None),
+            ).rare
+            for weight in (None, "balanced")
+        )
     assert plain is not None
     assert balanced is not None
     assert plain.recall.high < balanced.recall.low
@@ -87,10 +101,9 @@ def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None
 
 @pytest.fixture(scope="module")
 def made() -> sb.Plan:
-    X, y = stand_in(3000, 0)
-    return sb.plan(
-        4000, 300, budget=BUDGET, like=(X, y), positive_rate=RATE, class_weight="balanced"
-    )
+    numbers = {"n_records": 4000, "n_public": 300, "positive_rate": RATE}
+    with few_budgets(turns=2):
+        return sb.plan(**numbers, budget=BUDGET, like=stand_in(3000, 0), class_weight="balanced")
 
 
 def test_a_plan_about_a_rare_class_has_no_votes(made: sb.Plan) -> None:
@@ -130,7 +143,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     price = ["--epsilon", "1", "--delta", "1e-5", "--target", "ill"]
     numbers = ["plan", "300", "--n-records", "4000", *price]
     words = [*numbers, "--like", str(folder / "like.csv"), "--set", f"positive_rate={RATE}"]
-    result = CliRunner().invoke(app, [*words, "--out", str(folder / "plan")])
+    with few_budgets(turns=2):
+        result = CliRunner().invoke(app, [*words, "--out", str(folder / "plan")])
     assert result.exit_code == 0, result.stderr
     assert "recall of class 'yes'" in " ".join(result.stdout.split())
     return folder

@@ -183,6 +183,7 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> N
         ({"class_weight": "no:x"}, "class_weight has 'no:x'; write auto, none, balanced"),
         ({"private": 5}, "private is 5; it must be a path, or a URL"),
         ({"ledger": 5}, "ledger is 5; it must be a path, a database's URL, or own"),
+        ({"confirm": "speed"}, "confirm is 'speed'; it must be one of epsilon"),
         ({"title": "two\nlines"}, "title is .*; give text on one line"),
         ({"method": "votes"}, "method is 'votes'; it must be one of record-moments, pate"),
         ({"hypotheses": "stumps"}, "delta is 1e-06, and method semi-private needs none"),

@@ -6,7 +6,7 @@ import joblib
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from engine_suite import CASES, MARKER, EngineSuite, TellsWhereItWorks, counts_of, fitted
+from engine_suite import MARKER, EngineSuite, TellsWhereItWorks, counts_of, fitted
 from secretballot.exceptions import ParameterError, ResourceError
 from secretballot.teachers import executors, training
 
@@ -71,19 +71,6 @@ class TestDask(EngineSuite):
 
 def raise_plainly(cell):
     raise ValueError(f"plain {cell}")
-
-
-def test_two_threads_of_one_worker_do_not_meet():
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        for case in ("generators", "forest"):
-            teacher, private, public = CASES[case]
-            there = fitted(teacher, private, engine=client)
-            assert (counts_of(there, public) == counts_of(fitted(teacher, private), public)).all()
 
 
 def test_a_cluster_that_is_gone_ends_the_run(tmp_path, monkeypatch):

@@ -19,9 +19,7 @@ import secretballot as sb
 from secretballot.exceptions import ParameterError
 from secretballot.teachers import torch_classifier as classifier
 from secretballot.teachers import torch_stacks as stacks
-from secretballot.teachers import training
 from secretballot.teachers.ensemble import TeacherEnsemble
-from secretballot.teachers.executors import Packed, run_task, versions_here
 from secretballot.teachers.torch_stacks import Recipe, Stack, keeps_apart, slot_bytes
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs secretballot[torch]")
@@ -203,21 +201,6 @@ def test_workers_train_the_same_teachers() -> None:
     # a thread, which loads no torch of its own
     with ThreadPoolExecutor(1) as pool:
         assert bits(fitted(*records(), learner, engine=pool)) == here
-
-
-def test_what_is_sent_to_a_worker_makes_the_same_teachers() -> None:
-    learner = teacher("linear", shards_at_once=3)
-    here = bits(fitted(*records(), learner))
-    source, recipe = training.Shards(*records(), N_TEACHERS), training.Recipe.of(learner, 4)
-    (unit,) = training.units_of(learner, source, [4])
-    assert unit == ((3, False), (4, True), (5, False))
-    own = unit, [None, source.loader(4, send=False), None]
-    sent = Packed.of((training.train_unit, own)), Packed.of((recipe,))
-    found = run_task(0, versions_here(), *pickle.loads(pickle.dumps(sent)))
-    assert isinstance(found, Packed)
-    ((number, model),) = found.value()
-    assert number == 4
-    assert {name: one.tobytes() for name, one in model.state_.items()} == here[4]
 
 
 def test_one_slot_learns_what_torch_itself_does() -> None:

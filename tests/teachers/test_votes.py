@@ -29,9 +29,6 @@ def test_votes_become_counts():
     assert (counts.shape.n_queries, counts.shape.n_classes, counts.shape.n_teachers) == (3, 2, 4)
     assert counts.classes == (0, 1)
     assert opened(counts) == COUNTS.tolist()
-
-
-def test_columns_follow_the_order_of_the_classes():
     assert opened(votes_of_teachers(VOTES, [1, 0])) == COUNTS[:, ::-1].tolist()
 
 

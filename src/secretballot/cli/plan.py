@@ -1,16 +1,13 @@
 """`secretballot plan`: what a budget will buy, before any private file is touched."""
 
-import csv
-import io
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from secretballot._places import place_of, shown_place
-from secretballot.cli.outcome import Answer, option_of, say
-from secretballot.cli.screens import option, wrapped
-from secretballot.cli.settings import LEARNING, settings_of
+from secretballot.cli.outcome import Answer, say
+from secretballot.cli.screens import option
+from secretballot.cli.settings import settings_of
 from secretballot.cli.texts import show
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.runs.spec import (
@@ -21,7 +18,6 @@ from secretballot.runs.spec import (
     BudgetSpec,
     DataSpec,
     Sources,
-    shown_fields,
 )
 
 
@@ -93,35 +89,12 @@ def plan(
             return
         say(plan_text(found.plan).rstrip("\n"), keep="\n")
         public = "PUBLIC" if found.schema is None else shlex.quote(shown_place(given["public"]))
-        options = (
-            _options({**found.given, **found.plan.settings()})
-            if out is None
-            else [f"--config {shlex.quote(str(out / 'plan.toml'))}"]
-        )
-        words = wrapped([f"secretballot learn PRIVATE {public}", *options], 80)
-        say(f"{'next':<13}" + " \\\n                 ".join(words), keep="\n")
+        folder = "DIR" if out is None else shlex.quote(str(out))
+        first = "repeat with --out DIR, and " if out is None else ""
+        words = [f"secretballot learn PRIVATE {public}", f"--config {folder}/plan.toml"]
+        say(f"{'next':<13}{first}{' '.join(words)}")
 
     return Answer({**made, **quoted, **({"schema": columns} if columns else {})}, show_it)
-
-
-def _options(settings: Mapping[str, Any]) -> list[str]:
-    """Return the options of `learn` that give these settings."""
-    shown = {"method", *(name for name, _ in shown_fields(*LEARNING))}
-    options = []
-    for name, value in settings.items():
-        words = value if isinstance(value, list | tuple) else [value]
-        if isinstance(value, Mapping):
-            words = [f"{one}:{weight!r}" for one, weight in value.items()]
-        line = io.StringIO()
-        # short where it is read as the same number
-        csv.writer(line, lineterminator="").writerow(
-            f"{one:g}" if isinstance(one, float) and float(f"{one:g}") == one else one
-            for one in words
-        )
-        text = line.getvalue()
-        given = shlex.quote(text if name in shown else f"{name}={text}")
-        options.append(f"{option_of(name) if name in shown else '--set'} {given}")
-    return options
 
 
 def _print_columns(columns: dict[str, Any], start: int) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from secretballot.report.certificate.verify import Verification
 
 #: Checks that are shown of a release that verifies, by the names that rows give them.
-_ROWS = {"files": "files", "price": "price", "composition": "account"}
+_ROWS = {"files": "files", "price": "price", "budget": "account"}
 
 
 def verify(

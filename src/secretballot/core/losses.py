@@ -16,7 +16,7 @@ from itertools import accumulate
 import numpy as np
 from scipy.special import ndtr
 
-from secretballot.core.types import FloatArray
+from secretballot.core.types import AnyArray, FloatArray
 
 Profile = Callable[[FloatArray], FloatArray]
 
@@ -232,7 +232,7 @@ class Losses:
         return np.minimum(1.0, found + self.certain)
 
 
-def _on_grid(h: float, losses: FloatArray, chance: FloatArray, certain: float) -> Losses:
+def _on_grid(h: float, losses: AnyArray, chance: FloatArray, certain: float) -> Losses:
     """Return losses on the grid of step `h`: each is split between the point below it and the next
     one so that its mass under P and under Q stays."""
     place = np.floor(losses / h)

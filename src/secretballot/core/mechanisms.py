@@ -495,7 +495,18 @@ class VoteQuantiles(Mechanism):
         return np.array(drawn, dtype=np.int64)[:, None], state
 
 
-class StabilityQuantile(Mechanism):
+class _OneAnswer(Mechanism):
+    """One integer about all that is given."""
+
+    @property
+    def stops_at(self) -> int:
+        return 1
+
+    def answer_shape(self, shape: Any) -> tuple[int, int]:
+        return 1, 1
+
+
+class StabilityQuantile(_OneAnswer):
     """The smallest distance to instability but floor(fraction * n_rows), in votes, with discrete
     Laplace noise: one integer about all rows, which may be negative.
 
@@ -510,10 +521,6 @@ class StabilityQuantile(Mechanism):
     epsilon: DrawLoss
     fraction: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
 
-    @property
-    def stops_at(self) -> int:
-        return 1
-
     def _event(self, shape: VoteShape) -> events.Event:
         return events.Pure(epsilon=self.epsilon, count=1)
 
@@ -523,9 +530,6 @@ class StabilityQuantile(Mechanism):
         scale = least_quotient(1, self.epsilon)
         noisy = np.partition(distances, rank)[rank] + noise.discrete_laplace(scale, 1)
         return _released(noisy)[:, None], State(1)
-
-    def answer_shape(self, shape: VoteShape) -> tuple[int, int]:
-        return 1, 1
 
 
 class NoisySums(Mechanism):
@@ -564,7 +568,7 @@ class NoisySums(Mechanism):
         return len(self.sigmas), shape.coordinates
 
 
-class ExponentialChoice(Mechanism):
+class ExponentialChoice(_OneAnswer):
     """The index of one candidate, drawn with probability proportional to exp(score / scale), or one
     of all ranges of places: 0 for none, then by first place, then by last place.
 
@@ -586,10 +590,6 @@ class ExponentialChoice(Mechanism):
     rule: Literal["exponential", "permute-and-flip"] = "exponential"
     takes: ClassVar[type[Model]] = ScoreShape
 
-    @property
-    def stops_at(self) -> int:
-        return 1
-
     def _event(self, shape: ScoreShape) -> events.Event:
         if self.rule == "permute-and-flip":
             return events.Pure(epsilon=self.epsilon, count=1)
@@ -607,9 +607,6 @@ class ExponentialChoice(Mechanism):
             first, last = (0, -1) if found is None else found
             chosen = 1 + first * len(opened[0]) - first * (first - 1) // 2 + last - first
         return np.array([[chosen]], dtype=np.int64), State(1)
-
-    def answer_shape(self, shape: ScoreShape) -> tuple[int, int]:
-        return 1, 1
 
 
 AnyMechanism = Annotated[

@@ -28,6 +28,7 @@ from secretballot.data.sources import (
     Place,
     TableFile,
     TableSource,
+    arrow_modules,
     attempt,
     guarded,
     mapped_array,
@@ -285,23 +286,13 @@ def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> 
     return source
 
 
-def _parquet_module(where: str) -> Any:
-    """Return pyarrow's module for Parquet files."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        parquet = None
-    if parquet is None:
-        raise DataError(
-            f"{where} is Parquet, which needs pyarrow; install it with: pip install"
-            " 'secretballot[parquet]'."
-        )
-    return parquet
+def _parquet(where: str) -> Any:
+    return arrow_modules(f"{where} is Parquet, which")[1]
 
 
 def _parquet_rows(file: TableFile, where: str) -> int:
     with file.opened() as content:
-        return int(_parquet_module(where).read_metadata(content).num_rows)
+        return int(_parquet(where).read_metadata(content).num_rows)
 
 
 def _why_no_parquet(where: str, error: Exception) -> str:
@@ -314,7 +305,7 @@ def _why_no_parquet(where: str, error: Exception) -> str:
 
 def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in blocks; the first is empty."""
-    parquet = _parquet_module(where)
+    parquet = _parquet(where)
     from pyarrow import Table
 
     with file.opened() as content:

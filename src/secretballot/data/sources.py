@@ -321,13 +321,7 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
 
 def _file_system(url: str, where: str) -> tuple[Any, str]:
     """Return the file system of a URL and the path in it."""
-    try:
-        from pyarrow import fs
-    except ImportError:
-        raise DataError(
-            f"{where} needs pyarrow; install it with: pip install 'secretballot[parquet]'."
-        ) from None
-    found = None
+    found, (fs, _) = None, arrow_modules(where)
     # each knows schemes that the other does not, and raises what it likes, with the address in it
     for ask in (_by_arrow, _by_fsspec):
         with suppress(Exception):
@@ -339,6 +333,18 @@ def _file_system(url: str, where: str) -> tuple[Any, str]:
             f" fsspec package for {scheme}, or copy the table here."
         )
     return found
+
+
+def arrow_modules(where: str) -> tuple[Any, Any]:
+    """Return the modules of pyarrow for file systems and for Parquet; `DataError` that begins with
+    `where` if it is not installed."""
+    try:
+        from pyarrow import fs, parquet
+    except ImportError:
+        raise DataError(
+            f"{where} needs pyarrow; install it with: pip install 'secretballot[parquet]'."
+        ) from None
+    return fs, parquet
 
 
 def _by_arrow(fs: Any, url: str) -> tuple[Any, str]:

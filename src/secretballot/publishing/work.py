@@ -25,12 +25,7 @@ from secretballot.publishing.job import (
     SavedStudent,
 )
 from secretballot.publishing.moments import model_of_certificate
-from secretballot.queries import (
-    CheckedSelector,
-    PublicPool,
-    default_round_size,
-    strategy_by_name,
-)
+from secretballot.queries import CheckedSelector, PublicPool, default_round_size, strategy_by_name
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.methods import has_moments
 from secretballot.report.metrics import Metrics, metrics_of_student
@@ -38,12 +33,7 @@ from secretballot.report.release.folder import WrittenFiles, write_files
 from secretballot.report.rounds.story import QueryStory, make_story
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
-from secretballot.students import (
-    HypothesisStudent,
-    default_student,
-    fit_student,
-    fit_table_student,
-)
+from secretballot.students import HypothesisStudent, default_student, fit_student, fit_table_student
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
 

@@ -28,7 +28,7 @@ class Choice(Method):
     """The best of a class of hypotheses, or of saved students."""
 
     step = "Choosing"
-    learners: ClassVar[Mapping[str, Any]] = {"class": SemiPrivateClassifier}
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": SemiPrivateClassifier}
 
     def __init__(self, spec: RunSpec) -> None:
         names = spec.method.hypotheses  # type: ignore[union-attr]
@@ -83,7 +83,7 @@ class Choice(Method):
         # a record that comes or goes moves all numbers of mistakes one way, a replaced one both
         sigma = (2 if self.spec.budget.relation == "replace-one" else 1) / self.price.epsilon
         released, noise = f"the choice of one of {what}", f"scale {sigma:.4g} right answers"
-        return self.quoted(released, noise, sigma, sizes, can_be_planned=False)
+        return self.quoted(released, noise, sigma, sizes)
 
     def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
@@ -92,10 +92,7 @@ class Choice(Method):
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
-        model: Learner = self.learner_with(
-            hypotheses=self._students or self.hypotheses, ledger=ledger
-        )
-        return model
+        return self.learner_with(hypotheses=self._students or self.hypotheses, ledger=ledger)
 
     def source(self, model: Any) -> StudentSource:
         """Return what the student is made by, of a learner that released."""

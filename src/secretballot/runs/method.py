@@ -82,8 +82,6 @@ class Quote:
     teachers : int or None
     expect : tuple of str
         How often answers come out right, or are given, and how far counts are off.
-    can_be_planned : bool
-        Whether a plan forecasts such runs.
     cautions : tuple of Caution
         What the run would ask.
     account : AccountState or None
@@ -101,7 +99,6 @@ class Quote:
     queries: int | None = None
     teachers: int | None = None
     expect: tuple[str, ...] = ()
-    can_be_planned: bool = True
     cautions: tuple[Caution, ...] = ()
     account: AccountState | None = None
 
@@ -114,7 +111,7 @@ class Quote:
         ]
         account = None if self.account is None else self.account.to_json()
         found = {**vars(self), "public": self.n_public, "asks": asks, "account": account}
-        left_out = ("n_public", "can_be_planned", "cautions")
+        left_out = ("n_public", "cautions")
         return {name: value for name, value in found.items() if name not in left_out}
 
 
@@ -139,7 +136,7 @@ class Method:
 
     step: ClassVar[str]
     #: What learns each kind of target that there is a learner for.
-    learners: ClassVar[Mapping[str, Any]] = {}
+    learners: ClassVar[Mapping[str, type[Learner]]] = {}
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
@@ -291,9 +288,9 @@ class Method:
         """Return the learner of these settings."""
         return self.learner_with(ledger=ledger)
 
-    def learner_with(self, **own: Any) -> Any:
+    def learner_with(self, **own: Any) -> Learner:
         """Return a learner whose parameters are the settings of their names, but for its own."""
-        kind = self.learners[self.kind]
+        kind: Any = self.learners[self.kind]
         given = {
             **dict(self.settings),
             "epsilon": self.price.epsilon,
@@ -301,7 +298,10 @@ class Method:
             "relation": self.spec.budget.relation,
             **own,
         }
-        return kind(**{one.name: given[one.name] for one in fields(kind) if one.name in given})
+        model: Learner = kind(
+            **{one.name: given[one.name] for one in fields(kind) if one.name in given}
+        )
+        return model
 
     def source(self, model: Learner) -> StudentSource:
         """Return what the student is made by, of a learner that released."""

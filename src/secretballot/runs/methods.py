@@ -45,7 +45,6 @@ from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.pate.estimators import (
     PATEClassifier,
-    PATELearner,
     PATERegressor,
     estimate_in,
 )
@@ -65,7 +64,6 @@ from secretballot.learners.training.targets import Target
 from secretballot.named_learners import teacher_by_name
 from secretballot.publishing.job import AskedInRounds, ReleasedWeights, StudentSource
 from secretballot.queries import InRounds, rounds_of
-from secretballot.released import ReleasedLabels
 from secretballot.releasing import release
 from secretballot.runs.choice import Choice
 from secretballot.runs.folder import RunFolder, file_digest
@@ -86,8 +84,6 @@ from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
 
 DEFAULT_TEACHERS = 250
-#: Share of the queries below which hardly any was answered.
-_FEW = 0.1
 #: Margins at which it is said how often a label comes out right, in shares of the teachers.
 _MARGINS = (0.2, 0.6, 1.0)
 #: Mechanisms of votes, by the target.
@@ -98,7 +94,7 @@ class Moments(Method):
     """Noisy sums over all records."""
 
     step = "Adding up records"
-    learners: ClassVar[Mapping[str, Any]] = {
+    learners: ClassVar[Mapping[str, type[Learner]]] = {
         "class": RecordMomentsClassifier,
         "number": RecordMomentsRegressor,
         "labels": RecordMomentsClassifier,
@@ -136,19 +132,17 @@ class Moments(Method):
             f"of each sum {sigma:.3g} times what one record can move",
             sigma,
             sizes,
-            can_be_planned=self.kind == "class",
         )
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
         rate = self.settings.positive_rate
-        model: Learner = self.learner_with(
+        return self.learner_with(
             basis=basis_of_schema(inputs.schema),
             class_weight=by_class(self.settings.weights, inputs.classes),
             class_shares=None if rate is None else {inputs.classes[1]: rate},
             ledger=ledger,
         )
-        return model
 
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work."""
@@ -164,7 +158,7 @@ class RecordVotes(Method):
     """Every record votes at its nearest public points."""
 
     step = "Letting records vote"
-    learners: ClassVar[Mapping[str, Any]] = {"class": RecordVotesClassifier}
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": RecordVotesClassifier}
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
@@ -247,7 +241,6 @@ class VoteMethod(Method):
             teachers=n_teachers,
             expect=tuple(expect),
             cautions=tuple(cautions_of_noise(terms)),
-            can_be_planned=self.kind == "class",
         )
 
 
@@ -260,7 +253,7 @@ class Pate(VoteMethod):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
     step = "Training teachers"
-    learners: ClassVar[Mapping[str, Any]] = {
+    learners: ClassVar[Mapping[str, type[Learner]]] = {
         "class": PATEClassifier,
         "number": PATERegressor,
         "labels": PATEClassifier,
@@ -336,7 +329,8 @@ class Pate(VoteMethod):
         }[self.kind]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
-            return self._voter(sizes.n_columns, None).planned_terms(target, sizes.n_public)
+            terms: Terms = self._voter(sizes.n_columns, None).planned_terms(target, sizes.n_public)
+        return terms
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -354,7 +348,6 @@ class Pate(VoteMethod):
             found = f"{self.n_teachers(inputs)} teachers, by the stated {stated} records."
             watch.note(found, private=False)
         fitted = super().fit(inputs, folder, ledger, watch)
-        note_few_answers(fitted.released, watch)
         if self._rounds is None:
             return fitted
         name, _, _ = self.settings.strategy.partition(":")
@@ -363,17 +356,17 @@ class Pate(VoteMethod):
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
-        return self._voter(inputs.X_public.shape[1], ledger)
+        model: Learner = self._voter(inputs.X_public.shape[1], ledger)
+        return model
 
-    def _voter(self, n_columns: int, ledger: Ledger | None) -> PATELearner:
+    def _voter(self, n_columns: int, ledger: Ledger | None) -> Any:
         execution = self.spec.execution
-        model: PATELearner = self.learner_with(
+        return self.learner_with(
             teacher=self.teacher,
             n_teachers=self._n_teachers(n_columns),
             n_jobs=worker_processes(execution.n_jobs, execution.executor),
             ledger=ledger,
         )
-        return model
 
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work; several labels, and numbers, are asked once, here."""
@@ -466,28 +459,7 @@ class CastVotes(VoteMethod):
                 request=folder.request,
                 purpose=self.spec.about.purpose or "label",
             )
-        note_few_answers(released, watch)
         return Fitted(released, None)
-
-
-def note_few_answers(released: Any, watch: Watch) -> None:
-    """Say so where hardly any query was answered: it was paid for all the same."""
-    if not isinstance(released, ReleasedLabels):
-        return
-    answered, asked = int(released.answered.sum()), len(released.queries)
-    # few corrections of a student are no bad sign
-    if answered >= _FEW * asked or "confidence" in released.certificate["public"]:
-        return
-    advice = (
-        "the sparse vector needs votes that nearly all agree. Use more teachers, fewer"
-        " abstentions (max_abstentions) or Gaussian noise."
-    )
-    if released.certificate["mechanism"]["kind"] == "confident-labels":
-        advice = "few votes reached the threshold. Use a lower one (threshold)."
-    watch.note(
-        f"Only {answered} of {asked} queries were answered, and the price is spent; {advice}",
-        private=False,
-    )
 
 
 def method_of(spec: RunSpec) -> Method:

@@ -7,7 +7,7 @@ Nothing here is secret: a plan is made of public numbers and stand-in data.
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,11 @@ class Planned:
         What a run of these settings would release, where no number of records was stated.
     plan : Plan or None
         What to choose and to expect, where one was.
-    given : dict
-        What was given of the run to come beside its method: target, columns, account.
     """
 
     schema: Schema | None
     quote: Quote | None
     plan: Plan | None
-    given: dict[str, Any] = field(default_factory=dict)
 
 
 def run_plan(
@@ -141,11 +138,10 @@ def run_plan(
             _write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
         return Planned(schema, replace(quoted, cautions=asked), None)
     made = _plan_of_spec(sources, spec, n_public, names, n_classes, like, curve, watch)
-    given = _given_of_run(sources, spec)
     if out is not None:
         watch.step("Writing the plan")
-        write_plan(made, out, schema, watch, given=given)
-    return Planned(schema, None, made, given)
+        write_plan(made, out, schema, watch, given=_given_of_run(sources, spec))
+    return Planned(schema, None, made)
 
 
 def _given_of_run(sources: Sources, spec: RunSpec) -> dict[str, Any]:

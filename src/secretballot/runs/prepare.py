@@ -18,6 +18,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import choose_terms
 from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import train_teachers
 from secretballot.named_learners import teacher_by_name
@@ -155,7 +156,7 @@ class Stream(VoteMethod):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     step = "Training teachers"
-    learners: ClassVar[Mapping[str, Any]] = {"class": PATEClassifier}
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": PATEClassifier}
 
     @property
     def name(self) -> str:

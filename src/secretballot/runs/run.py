@@ -128,7 +128,6 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
         inputs, quoted = _quoted(method, folder, watch, folder.vault)
         spec = method.settle(quoted, watch)
         ledger = ledger_of_run(spec, folder, inputs.unit, watch)
-        _note_missing_words(spec, watch)
         # all that a person needs to repeat the run, and what `evaluate` asks where its records lie
         write_secret(folder.vault / SPEC_FILE, spec.to_toml(absolute=True).encode())
         watch.step(method.step)
@@ -214,19 +213,6 @@ def _measured(made: ReleaseFolder, inputs: Any, watch: Watch) -> Metrics | Table
         return metrics_of_table_student(made.student, *test)
     points, index = test
     return metrics_of_student(made.student, points, index, classes)
-
-
-def _note_missing_words(spec: RunSpec, watch: Watch) -> None:
-    """Tell the curator what a reader of the report will miss."""
-    if "report" in spec.output.exclude:
-        return
-    missing = [name for name, value in spec.about if value is None]
-    if missing:
-        watch.note(
-            f"The report does not say {', '.join(missing)}; give them under [about] in a file of"
-            " settings. All of it is public.",
-            private=True,  # for the curator, and no part of what machines read of the run
-        )
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:

@@ -527,7 +527,7 @@ class Labeler(PayingLearner):
             )
             own, plan = first_request(request), _plan(algorithm, numbers)
             first = self._sampled_session(plan, task, own, [beside])
-        private: PrivateRecords | None = PrivateRecords(points, labels)
+        private: PrivateRecords | None = PrivateRecords(points, labels, None, None)
         if folder is not None and private is not None:
             # The records before the file that names the reservation: who finds it can go on.
             drawn = ledger.entry(endless_request(request))

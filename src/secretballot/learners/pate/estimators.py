@@ -14,7 +14,6 @@ from sklearn.utils import Tags, get_tags
 from secretballot._naming import named
 from secretballot._typing import IntArray
 from secretballot._validation import (
-    check_count,
     check_finite,
     check_instance,
     check_positive,
@@ -49,7 +48,7 @@ from secretballot.learners.training.learner import (
     Task,
     refuse_beside,
 )
-from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.point_digests import points_digest, question_digests
 from secretballot.learners.training.session import certified_labels
 from secretballot.learners.training.shards import forget_records, learner_identity
 from secretballot.learners.training.targets import Target
@@ -59,7 +58,6 @@ from secretballot.queries import InRounds, QueryStrategy, rounds_of
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
 from secretballot.report.certificate.build import choice_fields
-from secretballot.report.certificate.plan_checks import total_price
 from secretballot.students import (
     default_student,
     fit_student,
@@ -117,6 +115,7 @@ class PATELearner(Learner):
     mechanism: str | Mechanism = "auto"
     n_queries: int | str | None = None
 
+    _counted = ("n_teachers",)
     #: How many classes a teacher distinguishes that nobody has declared yet; 0 of numbers.
     _n_classes: ClassVar[int] = 2
 
@@ -140,19 +139,11 @@ class PATELearner(Learner):
         """
         raise NotImplementedError
 
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        check_count("n_teachers", self.n_teachers)
-        _ = self._student
-
     @property
     def _counts(self) -> bool:
         """Whether the student learns from noisy counts."""
         student = self._student
         return student is None or learns_from_counts(student)
-
-    def _rows_to_ask(self, task: Task, n_points: int) -> IntArray:
-        """Return the rows of the public points to ask, chosen at random by the public seed."""
-        return task.askable[random_rows(len(task.askable), n_points, self.random_state)]
 
     def _release(self, task: Task) -> Any:
         terms = self.planned_terms(task.target, len(task.askable), task.guarantee)
@@ -176,7 +167,7 @@ class PATELearner(Learner):
         choices : sequence of mapping
             What set the terms, as a certificate lists it.
         """
-        rows = self._rows_to_ask(task, terms.n_points)
+        rows = task.askable[random_rows(len(task.askable), terms.n_points, self.random_state)]
         points = take_rows(task.points, rows)
         about: dict[str, Any] = {"rows": rows, "points_sha256": points_digest(points), **task.named}
 
@@ -487,13 +478,6 @@ class PATEClassifier(ClassLearner, PATELearner):
                 f" is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
                 " more, or none.",
             )
-        if self.n_teachers > len(taught):
-            raise ParameterError(
-                Parameter("n_teachers"),
-                f" is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their"
-                " labels; every teacher needs one, so ask for fewer teachers or drop fewer"
-                " labels.",
-            )
         fate = "each label goes to one teacher"
         if share > 0:
             fate = (
@@ -614,32 +598,30 @@ class PATEClassifier(ClassLearner, PATELearner):
         done = releasing.stored(task.account, str(request)) if stored else None
         if done is None:
             return None
-        plan, rows = done.about.get("plan"), list(done.about.get("rows") or ())
-        if plan is not None and max(rows, default=0) < n_rows(task.points):
-            released = certified_labels(done, dict(zip(done.questions, rows, strict=True)), plan)
-            # A stored release is handed out only if it keeps the promise that is asked for now, for
-            # the same classes and points: its certificate is compared, not the settings of a fit
-            # long gone.
-            given = released.certificate
-            found = {
-                "paid": [choice["epsilon"] for choice in given.get("choices", ())],
-                "promise": (given["unit"], given["relation"]),
-                "votes": (released.n_teachers, list(released.classes)),
-                "strategy": plan["strategy"],
-                "points": given["released"]["points_sha256"],
-            }
-            asked = {
-                "paid": [] if self.estimate_epsilon is None else [self.estimate_epsilon],
-                "promise": (task.guarantee.unit, task.guarantee.relation),
-                "votes": (self.n_teachers, task.target.learnt),
-                "strategy": json.loads(json.dumps(rounds.chosen.describe())),
-                "points": points_digest(take_rows(task.points, released.queries)),
-            }
+        # A stored release is handed out only if it keeps the promise that is asked for now, for the
+        # same classes and points: what was released is compared, not the settings of a fit long
+        # gone.
+        plan, asked, made = done.about.get("plan"), done.public[ASKED], done.shape
+        rows = np.array(done.about.get("rows") or (), dtype=np.int64)
+        paid = [choice["epsilon"] for choice in asked["choices"]]
+        strategy, budget = json.loads(json.dumps(rounds.chosen.describe())), task.budget
+        if (
+            plan is not None
+            and isinstance(made, VoteShape)
+            and plan["strategy"] == strategy
+            and (made.guarantee, made.n_teachers) == (task.guarantee, self.n_teachers)
+            and asked["classes"] == task.target.learnt
+            and paid == ([] if self.estimate_epsilon is None else [self.estimate_epsilon])
             # what is left beside an estimate is rounded down, so the sum may be less than the
             # budget by a hair
-            price = task.budget.epsilon, task.budget.delta
-            if found == asked and np.allclose(total_price(given), price, 1e-9, 0):
-                return released
+            and np.isclose(done.budget.epsilon + sum(paid), budget.epsilon, 1e-9, 0)
+            and done.budget.delta == budget.delta
+            and rows.max(initial=0) < n_rows(task.points)
+            and question_digests(take_rows(task.points, rows)) == list(done.questions)
+        ):
+            return certified_labels(
+                done, dict(zip(done.questions, rows.tolist(), strict=True)), plan
+            )
         raise ParameterError(
             f"The request {request!r} was answered before, with another promise, strategy,"
             " classes or number of teachers, or about other public points; ask the same again, or"

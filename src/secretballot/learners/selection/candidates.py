@@ -19,7 +19,12 @@ from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.learners.training.inputs import object_array
 from secretballot.learners.training.learner import Task
 from secretballot.released import ReleasedLabels
-from secretballot.releasing import account_terms, choose_by_scores
+from secretballot.releasing import (
+    account_terms,
+    check_one_account,
+    choose_by_scores,
+    same_account,
+)
 from secretballot.report.certificate.build import (
     account_fields,
     certificate_digest,
@@ -170,28 +175,15 @@ def certified(
     # What is added up must be in one account and about one guarantee; then the lines of the
     # certificate that say how settings came about are put right, and the digest comes last.
     document = released.certificate
-    parts = [account_fields(choice.account) for choice in choices] + [
-        one.certificate["composition"] for one in rejected
-    ]
-    for part in parts:
-        if not _same_account(part, document["composition"]):
-            raise ParameterError(
-                f"A choice or a rejected release was paid for by the ledger of {part['dataset']!r},"
-                f" and the release by the one of {document['composition']['dataset']!r}, or they"
-                " differ in their terms; give all of them the same ledger."
-            )
+    parts = [("A choice", account_fields(one.account), one.shape.guarantee) for one in choices]
+    for other in (one.certificate for one in rejected):
+        made = guarantee_of(other["unit"], other["relation"])
+        parts.append(("A rejected release", other["composition"], made))
     own = guarantee_of(document["unit"], document["relation"])
-    made = [choice.shape.guarantee for choice in choices] + [
-        guarantee_of(one.certificate["unit"], one.certificate["relation"]) for one in rejected
-    ]
-    for other in made:
-        if not other.adds_to(own, by_teachers=True):
-            raise ParameterError(
-                f"A choice was paid for by {other.unit} under {other.relation!r}, and the release"
-                f" is by {own.unit} under {own.relation!r}; choose by the same unit and relation."
-            )
+    check_one_account(parts, document["composition"], own)
     entries = _choice_entries(document, choices, rejected)
-    spents = [part["spent_after"] for part in (document["composition"], *parts)]
+    accounts = [document["composition"], *(account for _, account, _ in parts)]
+    spents = [account["spent_after"] for account in accounts]
     spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
     lines = list(document["assumptions"])
     if entries:
@@ -267,7 +259,7 @@ def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
     # Their price would stand in no account that the certificate of the choice speaks of.
     for released in _releases_behind(candidates).values():
         paid = released.certificate["composition"]
-        if not _same_account(paid, account_terms(ledger)):
+        if not same_account(paid, account_terms(ledger)):
             raise ParameterError(
                 f"A candidate was learnt from a release of the account {paid['dataset']!r}, and the"
                 f" choice would be paid by {ledger.dataset!r}, so its own price would be lost;"
@@ -302,12 +294,8 @@ def _releases_behind(
         place: one
         for place, one in found
         if isinstance(one, ReleasedLabels)
-        and (account is None or _same_account(one.certificate["composition"], account))
+        and (account is None or same_account(one.certificate["composition"], account))
     }
-
-
-def _same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "relation", "budget"))
 
 
 def _choice_entries(

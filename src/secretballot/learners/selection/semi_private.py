@@ -13,8 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_probability
-from secretballot.accounting import PrivacyBudget
+from secretballot._validation import check_probability
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
@@ -127,6 +126,7 @@ class SemiPrivateClassifier(ClassLearner):
 
     #: A choice needs none.
     delta: ClassVar[float] = 0.0  # type: ignore[misc]
+    _counted = ("n_cover",)
 
     hypotheses: str | HypothesisClass | Sequence[Any] = "stumps"
     _: KW_ONLY
@@ -135,10 +135,6 @@ class SemiPrivateClassifier(ClassLearner):
     @property
     def _listed(self) -> bool:
         return isinstance(self.hypotheses, list | tuple)
-
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        if self.n_cover is not None:
-            check_count("n_cover", self.n_cover)
 
     def _declared(self, given: Given) -> Target:
         target = super()._declared(given)
@@ -162,11 +158,6 @@ class SemiPrivateClassifier(ClassLearner):
         if isinstance(hypotheses_by_name(self.hypotheses, 1), FiniteClass):
             raise ParameterError(
                 Parameter("hypotheses"), " is a FiniteClass; give the list of its estimators."
-            )
-        if given.X_public is None:
-            raise DataError(
-                Parameter("X_public"),
-                " is missing; give public points, which make the class of hypotheses finite.",
             )
         if sparse.issparse(given.X):
             raise DataError(

@@ -16,7 +16,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import RELATIONS, check_choice, check_name, check_path, shown
+from secretballot._validation import (
+    RELATIONS,
+    check_choice,
+    check_count,
+    check_name,
+    check_path,
+    shown,
+)
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
@@ -143,6 +150,8 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
     #: What fits of this kind take besides what every fit takes.
     _takes: ClassVar[frozenset[str]] = frozenset({"classes"})
     _target_kind: ClassVar[type[Target]] = Target
+    #: Settings that are numbers of something.
+    _counted: ClassVar[tuple[str, ...]] = ()
 
     epsilon: float | None = None
     delta: float | None = None
@@ -211,6 +220,9 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
 
     def _check_settings(self, budget: PrivacyBudget) -> None:
         """Refuse settings that cannot be."""
+        for name in self._counted:
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
 
     def _declared(self, given: Given) -> Target:
         """Return what is learnt."""

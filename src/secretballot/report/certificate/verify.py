@@ -32,7 +32,12 @@ from secretballot.report.certificate.models import (
     Certificate,
     certificate_of_json,
 )
-from secretballot.report.certificate.plan_checks import check_choices, check_plan, stands_alone
+from secretballot.report.certificate.plan_checks import (
+    check_choices,
+    check_plan,
+    stands_alone,
+    total_price,
+)
 from secretballot.report.certificate.release_files import (
     LABELS_FILE,
     README_FILE,
@@ -372,7 +377,7 @@ def _check_budget(read: _Read) -> str:
         )
     budget, spent = account.budget, account.spent_after
     # the account is stated by the ledger, not computed here: it must at least be possible
-    for key, whole in zip(("epsilon", "delta"), certificate.total_price, strict=True):
+    for key, whole in zip(("epsilon", "delta"), total_price(read.document), strict=True):
         of_budget, of_spent = getattr(budget, key), getattr(spent, key)
         if not of_spent <= of_budget * SLACK:
             raise CertificateError(

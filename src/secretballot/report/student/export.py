@@ -2,7 +2,6 @@
 the student's values alone."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 
 from secretballot._rows import take_rows
 from secretballot._typing import BoolArray
-from secretballot.drafts import write_file
 from secretballot.exceptions import DataError
 from secretballot.report.student.bases_graph import Points, holds_texts
 from secretballot.report.student.graph import DOUBLE, INTEGER, TEXT, Graph, Output, Value
@@ -35,22 +33,20 @@ _LARGEST_ERROR = 1e-5  # of a probability, or of a number over the largest one
 _MOST_OTHERWISE = 0.01  # of the rows: where neighbours are equally far, each of them is right
 
 
-def dump_student(
+def student_bytes(
     student: Any,
-    path: str | Path,
     *,
     schema: Mapping[str, Any] | None = None,
     rows: RawRows | None = None,
     X_public: Any = None,
-) -> None:
-    """Write a fitted student to an ONNX file, after checking that it answers as the student does.
+) -> bytes:
+    """Return the ONNX file of a fitted student, after checking that it answers as the student does.
 
     Parameters
     ----------
     student : fitted estimator
         Trained on released values and public points only; its file will be published. What was
-        read by `load_student` is written as it was.
-    path : path
+        read by `load_student` stays as it was.
     schema : mapping, optional
         Complete, as `Schema.to_json` writes it: the file then reads the raw columns of a table.
     rows : RawRows, optional
@@ -64,8 +60,7 @@ def dump_student(
         If the student does not convert, or the file answers otherwise.
     """
     if isinstance(student, OnnxStudent):
-        write_file(Path(path), student.content)
-        return
+        return student.content
     loaded = converted_student(student, schema)
     if rows is not None and schema is not None:
         check_answers(student, loaded, rows.X, rows.cells)
@@ -73,8 +68,7 @@ def dump_student(
         n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
         points = take_rows(X_public, np.arange(min(_PREVIEW_ROWS, n_public)))
         check_answers(student, loaded, points, points)
-    # last: a file appears only if it answers as the student does
-    write_file(Path(path), loaded.content)
+    return loaded.content
 
 
 def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> OnnxStudent:

@@ -43,12 +43,7 @@ from secretballot.bases.integer_model import (
     Smoothed,
 )
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import (
-    Points,
-    add_basis,
-    add_cells,
-    squared_distances,
-)
+from secretballot.report.student.bases_graph import Points, add_basis, add_cells, squared_distances
 from secretballot.report.student.graph import OPSETS, Value
 from secretballot.report.student.trees import (
     Tree,
