@@ -42,6 +42,8 @@ StrategyName = Literal[
     "passive", "disagreement", "margin", "entropy", "committee", "k-center", "cluster"
 ]
 VotesKind = Literal["votes", "counts"]
+#: What a basis of record moments may be called.
+BasisName = Literal["auto", "table", "kernel", "vectors", "images"]
 HeaderLine = Literal["yes", "no"]
 RecordChange = Literal["drop", "add", "add-missing", "replace"]
 
@@ -49,6 +51,7 @@ RELEASES: tuple[ReleaseKind, ...] = get_args(ReleaseKind)
 ABSTENTIONS: tuple[Abstentions, ...] = get_args(Abstentions)
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
+BASES: tuple[BasisName, ...] = get_args(BasisName)
 HEADER_LINES: tuple[HeaderLine, ...] = get_args(HeaderLine)
 RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
 MECHANISMS = (

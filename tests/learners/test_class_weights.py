@@ -16,7 +16,7 @@ from secretballot.bases.integer_model import (
 from secretballot.bases.rotation import UNIT
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
+from secretballot.learners.moments.class_weights import ClassWeights, rare_basis
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.report.certificate.terms import stated
 from secretballot.report.certificate.verify import verify_certificate
@@ -84,7 +84,7 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
     """Undone on the certificate, the weights leave the model that meets the released sums."""
     model = fitted(class_weight=given)
     mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
-    basis = suited_basis(X_public, None).fit(X_public)
+    basis = rare_basis("auto", X_public, None).fit(X_public)
     pool = basis.rows(X_public)
     stages = MomentStages.of_records(
         pool,

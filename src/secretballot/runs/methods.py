@@ -24,7 +24,7 @@ from secretballot.accounting.recipes import (
     unanimous_chance,
 )
 from secretballot.accounting.stream_recipes import answer_chance, scale_of_stream
-from secretballot.bases import Basis, KernelBasis
+from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (
     AbstentionTable,
@@ -137,7 +137,8 @@ class Moments(Method):
 
     def learner(self, inputs: RunInputs, **common: Any) -> Learner:
         """Return the learner of these settings, and of what every learner takes."""
-        basis, rate = basis_of_schema(inputs.schema), self.settings.positive_rate
+        given, rate = self.settings.basis, self.settings.positive_rate
+        basis = basis_of_columns(given, inputs.schema, inputs.X_public)
         if self.kind == "number":
             return RecordMomentsRegressor(basis, **common)
         return RecordMomentsClassifier(
@@ -527,10 +528,9 @@ def by_class(weight: Any, classes: Sequence[Any]) -> Any:
     return {names.get(str(name), name): value for name, value in weight.items()}
 
 
-def basis_of_schema(schema: Schema) -> Basis | None:
-    """Return the basis for a table of vectors alone, such as pixels: likeness to public points, on
-    one scale for all of their numbers. None of any other table, which has levels and bins, as the
-    learner takes them by default."""
+def basis_of_columns(name: str, schema: Schema, X_public: Any) -> str:
+    """Return the name of a basis, which is settled here for a table of vectors alone: "auto" is
+    then for what vectors have in common, one scale for all of their numbers."""
     columns = [column for column in schema.columns if not isinstance(column, IgnoredColumn)]
     of_vectors = all(isinstance(column, VectorColumn) for column in columns)
-    return KernelBasis(scaled=False) if of_vectors else None
+    return "vectors" if name == "auto" and of_vectors and not are_images(X_public) else name

@@ -17,8 +17,8 @@ from secretballot.bases import Basis
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import one_thread
-from secretballot.learners.moments.class_weights import RARE, ClassWeights
-from secretballot.learners.moments.estimators import RecordMomentsClassifier, unfitted_basis
+from secretballot.learners.moments.class_weights import RARE, ClassWeights, rare_basis
+from secretballot.learners.moments.estimators import RecordMomentsClassifier
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
 from secretballot.planning.plan.estimates import Estimate, MomentsForecast, RareForecast
@@ -50,7 +50,7 @@ def forecast_moments(
     y: IntArray,
     *,
     class_weights: ClassWeights | None = None,
-    basis: Basis | None = None,
+    basis: Basis | str = "auto",
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> MomentsForecast:
@@ -73,8 +73,8 @@ def forecast_moments(
         Class indices.
     class_weights : ClassWeights, optional
         The weights of the task, by the order of the classes.
-    basis : basis of `secretballot.bases`, optional
-        By default one that suits the public points, as the learner takes it.
+    basis : str or basis of `secretballot.bases`
+        As for `RecordMomentsClassifier`.
     seed : int
         Of rows and noise; it protects nothing.
     progress : callable, optional
@@ -262,7 +262,7 @@ class _StandIn:
         self,
         task: Task,
         class_weights: ClassWeights | None,
-        basis: Basis | None,
+        basis: Basis | str,
         X: Any,
         y: IntArray,
         pool: IntArray,
@@ -276,7 +276,7 @@ class _StandIn:
             shares = np.array([1 - task.positive_rate, task.positive_rate])
         records, self._scored = take_rows(X, private), take_rows(X, test)
         with one_thread():
-            self._basis = unfitted_basis(basis, self._points, shares).fit(self._points)
+            self._basis = rare_basis(basis, self._points, shares).fit(self._points)
             self._pool, mapped, self._test = (
                 self._basis.rows(rows) for rows in (self._points, records, self._scored)
             )

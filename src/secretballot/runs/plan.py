@@ -48,7 +48,7 @@ from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.method import Quote, Sizes
-from secretballot.runs.methods import basis_of_schema, by_class, method_of
+from secretballot.runs.methods import basis_of_columns, by_class, method_of
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import (
@@ -208,7 +208,7 @@ def _plan_of_spec(
 ) -> Plan:
     """Return the plan of a run with a stated number of records."""
     method: Any = spec.method
-    stand_in, basis, mechanism = None, None, None
+    stand_in, basis, mechanism = None, getattr(method, "basis", "auto"), None
     if like is not None:
         if not spec.data.target:
             raise ParameterError(
@@ -216,7 +216,8 @@ def _plan_of_spec(
             )
         watch.step("Reading the table")
         table, names, schema = read_stand_in(like, spec.data, names, n_classes, watch)
-        stand_in, n_classes, basis = (table.X, table.targets), len(names), basis_of_schema(schema)
+        stand_in, n_classes = (table.X, table.targets), len(names)
+        basis = basis_of_columns(basis, schema, table.X)
     elif n_classes is None:
         raise ParameterError(
             Parameter("classes"), " is missing; list the classes, or say how many there are."
@@ -260,7 +261,7 @@ def plan(
     mechanism: str | None = None,
     positive_rate: float | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
-    basis: Basis | None = None,
+    basis: Basis | str = "auto",
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] | None = None,
@@ -298,8 +299,8 @@ def plan(
     class_weight : "balanced" or mapping of class to float, optional
         What decisions count each class for, as for `RecordMomentsClassifier`, which takes both;
         votes take neither, so record moments alone are planned.
-    basis : basis of `secretballot.bases`, optional
-        Of record moments, where it will not be the default.
+    basis : str or basis of `secretballot.bases`
+        As for `RecordMomentsClassifier`.
     seed : int
         Of the simulation; it never touches noise that protects anything.
     progress : callable, optional

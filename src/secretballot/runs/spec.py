@@ -27,7 +27,15 @@ from pydantic.fields import FieldInfo
 
 from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
-from secretballot._validation import Abstentions, HeaderLine, Relation, VotesKind, name_part, shown
+from secretballot._validation import (
+    Abstentions,
+    BasisName,
+    HeaderLine,
+    Relation,
+    VotesKind,
+    name_part,
+    shown,
+)
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
 from secretballot.named_learners import imports_a_class
 
@@ -319,6 +327,13 @@ class MomentsSpec(StudentSpec):
     """Noisy sums over all records."""
 
     name: Literal["record-moments"] = "record-moments"
+    basis: BasisName = setting(
+        "auto",
+        "How public points make numbers of rows: auto (images, vectors or table, as these look),"
+        " table, kernel (of ranks, for tables of numbers), vectors, images.",
+        "NAME",
+        METHOD,
+    )
     class_weight: Weights = setting(
         "auto",
         "none, balanced or A:W,B:W: what decisions count each class for; auto balances where"

@@ -13,7 +13,8 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_finite, shown
-from secretballot.bases import TableBasis
+from secretballot.bases import Basis, TableBasis
+from secretballot.bases.named import unfitted_basis
 from secretballot.exceptions import Parameter, ParameterError
 
 BALANCED = "balanced"
@@ -108,13 +109,14 @@ def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | 
     return ClassWeights(np.array([found[name] for name in classes], dtype=np.float64))
 
 
-def suited_basis(X_public: Any, shares: FloatArray | None) -> TableBasis:
-    """Return an unfitted basis that suits the public points, of shape (n_public, n_features), and
-    how rare the rarest class is, by public shares of shape (n_classes,)."""
-    basis = TableBasis.suited_to(X_public)
-    if shares is not None and shares.min() <= RARE:
-        basis.set_params(n_bins=min(basis.n_bins, _FEW_BINS), whitening=0.0)
-    return basis
+def rare_basis(basis: Basis | str, X_public: Any, shares: FloatArray | None) -> Basis:
+    """Return an unfitted basis as `unfitted_basis` does; one of columns that nobody set has fewer
+    directions where public shares, of shape (n_classes,), say that a class is rare."""
+    found = unfitted_basis(basis, X_public)
+    rare = shares is not None and shares.min() <= RARE
+    if rare and isinstance(basis, str) and isinstance(found, TableBasis):
+        found.set_params(n_bins=min(found.n_bins, _FEW_BINS), whitening=0.0)
+    return found
 
 
 def _by_class(name: str, given: object, classes: tuple[Any, ...]) -> dict[Any, float]:

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.base import clone
 
-from secretballot._typing import FloatArray
-from secretballot._validation import check_count, shown
+from secretballot._validation import BASES, check_choice, check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.core.private import RecordSums, run_here
@@ -21,7 +19,7 @@ from secretballot.learners.moments.class_weights import (
     ClassWeights,
     checked_shares,
     checked_weights,
-    suited_basis,
+    rare_basis,
 )
 from secretballot.learners.moments.release import release_moments
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
@@ -62,8 +60,10 @@ class MomentsLearner(Learner):
 
     Parameters
     ----------
-    basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the public points; `TableBasis.suited_to` by default.
+    basis : "auto", "table", "kernel", "vectors", "images", or a basis of `secretballot.bases`
+        Fitted to the public points, a copy where one is given. By default "images" (`ImageBasis`)
+        where these look like square grey images, and "table" (`TableBasis`) otherwise. "kernel" is
+        for tables of numbers whose columns interact, "vectors" for embeddings (`KernelBasis`).
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10. Where labels alone
         are private there is one.
@@ -77,7 +77,7 @@ class MomentsLearner(Learner):
 
     _target_kind = MomentTarget
 
-    basis: Basis | None = None
+    basis: Basis | str = "auto"
     _: KW_ONLY
     n_stages: int = 4
 
@@ -89,7 +89,7 @@ class MomentsLearner(Learner):
         self._try_student(task)
         workers = workers_of(task.given.executor)
         with one_thread(), task.table.parts(send=task.given.send_shards) as parts:
-            basis = unfitted_basis(self.basis, points, shares).fit(points)
+            basis = rare_basis(self.basis, points, shares).fit(points)
             pool = basis.rows(points)
             terms = pool, target, task.budget
             if guarantee.unit == "label":
@@ -153,11 +153,14 @@ class MomentsLearner(Learner):
         return super()._declared(given)
 
     def _check_settings(self, budget: PrivacyBudget) -> None:
-        if self.basis is not None and not isinstance(self.basis, Basis):
+        if isinstance(self.basis, str):
+            check_choice("basis", self.basis, BASES)
+        elif not isinstance(self.basis, Basis):
             raise ParameterError(
                 Parameter("basis"),
-                f" is a {type(self.basis).__name__}; give one of secretballot.bases, such as"
-                " TableBasis(), which is fitted to the public points here.",
+                f" is a {type(self.basis).__name__}; give {', '.join(BASES)}, or one of"
+                " secretballot.bases, such as TableBasis(), which is fitted to the public points"
+                " here.",
             )
         if not budget.delta > 0:
             raise ParameterError(
@@ -194,8 +197,10 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
 
     Parameters
     ----------
-    basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the public points; `TableBasis.suited_to` by default.
+    basis : "auto", "table", "kernel", "vectors", "images", or a basis of `secretballot.bases`
+        Fitted to the public points, a copy where one is given. By default "images" (`ImageBasis`)
+        where these look like square grey images, and "table" (`TableBasis`) otherwise. "kernel" is
+        for tables of numbers whose columns interact, "vectors" for embeddings (`KernelBasis`).
     student : scikit-learn classifier or name, default "auto"
         Learns from the released labels of the public points. By default the model itself is the
         student (`MomentsStudent`).
@@ -318,8 +323,8 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
 
     Parameters
     ----------
-    basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the public points; `TableBasis.suited_to` by default.
+    basis
+        As for `RecordMomentsClassifier`.
     epsilon, delta : float
         Price of a fit; delta above 0.
     n_stages : int, default 4
@@ -439,9 +444,3 @@ class _Sums:
             )
             for one in self._mapping.records_of(load)
         ]
-
-
-def unfitted_basis(basis: Basis | None, X_public: Any, class_shares: FloatArray | None) -> Basis:
-    """Return a copy of a basis that was given, or one that suits the public points, of shape
-    (n_public, n_features), and classes of these public shares, of shape (n_classes,)."""
-    return suited_basis(X_public, class_shares) if basis is None else clone(basis)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import AnyArray, FloatArray, IntArray
-from secretballot.bases import GraphBasis, KernelBasis, TableBasis
+from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, images
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn
 from secretballot.bases.graph import FINER_BITS
 from secretballot.bases.kernel import EXPONENT_STEPS, kernel_table
@@ -43,7 +43,8 @@ def add_basis(graph: Graph, basis: Any, points: str | Sequence[str]) -> str:
     elif isinstance(basis, KernelBasis | GraphBasis):
         whole = points if isinstance(points, str) else graph.joined(points)
         if isinstance(basis, GraphBasis):
-            return _add_modes(graph, whole, basis)
+            vectors = _add_maps(graph, whole, basis) if isinstance(basis, ImageBasis) else whole
+            return _add_modes(graph, vectors, basis)
         features = _add_likeness(graph, whole, basis)
     else:
         raise DataError(
@@ -253,6 +254,66 @@ def _add_ranked(graph: Graph, cells: str, sorted_values: Sequence[FloatArray]) -
         ranks = _add_ranks(graph, own, values) if len(values) else graph.constant([[0.0]])
         columns.append(graph.where(graph.add("IsNaN", [own]), own, ranks))
     return graph.joined(columns)
+
+
+def _add_maps(graph: Graph, cells: str, basis: ImageBasis) -> str:
+    """Add the roots of the shares of all maps of images."""
+    apart = graph.add("Sub", [cells, graph.constant(basis.black_)])
+    steps = graph.add("Div", [apart, graph.constant(basis.range_)])
+    steps = graph.times(steps, images.BRIGHTEST)
+    known = graph.where(graph.add("IsNaN", [steps]), graph.constant([0.0]), steps)
+    pixels = graph.add("Round", [graph.clipped(known, 0.0, images.BRIGHTEST)])
+    shape = graph.constant([-1, basis.side_, basis.side_], np.int64)
+    whole = graph.add("Reshape", [pixels, shape])
+
+    def both(rows: FloatArray, parts: str, columns: FloatArray) -> str:
+        return graph.product(graph.add("MatMul", [graph.constant(rows.T), parts]), columns)
+
+    smooth, slope = images.gradients(basis.side_)
+    down, across = both(slope, whole, smooth), both(smooth, whole, slope)
+    parts = [
+        graph.add("Add", [graph.times(across, right), graph.times(down, below)])
+        for right, below in images.directions()
+    ]
+    most = graph.times(graph.add("Max", parts), images.SHARPENED)
+    blurred, maps = images.blurring(basis.side_), []
+    for part in parts:
+        beyond = graph.add("Sub", [graph.times(part, images.WEIGHT), most])
+        own = both(blurred, graph.add("Max", [beyond, graph.constant(0.0)]), blurred)
+        maps.append(graph.add("Flatten", [own], axis=1))
+    table = graph.joined(maps)
+    total = graph.add("Max", [graph.sums(table), graph.constant(1.0)])
+    return graph.add("Sqrt", [graph.add("Div", [table, total])])
+
+
+def _add_maps(graph: Graph, cells: str, basis: ImageBasis) -> str:
+    """Add the roots of the shares of all maps of images."""
+    apart = graph.add("Sub", [cells, graph.constant(basis.black_)])
+    steps = graph.add("Div", [apart, graph.constant(basis.range_)])
+    steps = graph.times(steps, images.BRIGHTEST)
+    known = graph.where(graph.add("IsNaN", [steps]), graph.constant([0.0]), steps)
+    pixels = graph.add("Round", [graph.clipped(known, 0.0, images.BRIGHTEST)])
+    shape = graph.constant([-1, basis.side_, basis.side_], np.int64)
+    whole = graph.add("Reshape", [pixels, shape])
+
+    def both(rows: FloatArray, parts: str, columns: FloatArray) -> str:
+        return graph.product(graph.add("MatMul", [graph.constant(rows.T), parts]), columns)
+
+    smooth, slope = images.gradients(basis.side_)
+    down, across = both(slope, whole, smooth), both(smooth, whole, slope)
+    parts = [
+        graph.add("Add", [graph.times(across, right), graph.times(down, below)])
+        for right, below in images.directions()
+    ]
+    most = graph.times(graph.add("Max", parts), images.SHARPENED)
+    blurred, maps = images.blurring(basis.side_), []
+    for part in parts:
+        beyond = graph.add("Sub", [graph.times(part, images.WEIGHT), most])
+        own = both(blurred, graph.add("Max", [beyond, graph.constant(0.0)]), blurred)
+        maps.append(graph.add("Flatten", [own], axis=1))
+    table = graph.joined(maps)
+    total = graph.add("Max", [graph.sums(table), graph.constant(1.0)])
+    return graph.add("Sqrt", [graph.add("Div", [table, total])])
 
 
 def _add_modes(graph: Graph, cells: str, basis: GraphBasis) -> str:
