@@ -4,8 +4,8 @@
 
 Each run is the command line in a process of its own, `secretballot learn PRIVATE PUBLIC --target
 COL --classes ... --epsilon 1 --delta 1e-5 --evaluate TEST`, on a cut of its own. Beside it the same
-with `--method votes`, the default before there were record moments, and for rare positives also
-with the share stated (`positive_rate`). Delta is 1e-7 with two million rows.
+with `--method votes`, the default before there were record moments. Delta is 1e-7 with two
+million rows.
 
 | table | private | public | scored | target |
 |---|---|---|---|---|
@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +45,6 @@ class Files:
     target: str
     classes: Sequence[str]
     delta: float = 1e-5
-    also: dict[str, list[str]] = field(default_factory=dict)
 
 
 def mushrooms() -> pd.DataFrame:
@@ -102,8 +101,7 @@ def cut_rare(run: int) -> Files:
     left = most.iloc[n_private - kept :].iloc[: 2_500 - shown]
     public = pd.concat([left, few.iloc[kept : kept + shown]])
     classes = sorted(set(table[ADULT_TARGET].astype(str)))
-    also = {"positive_rate": ["--set", f"positive_rate={RATE}"]}
-    return Files(private, public, test, ADULT_TARGET, classes, also=also)
+    return Files(private, public, test, ADULT_TARGET, classes)
 
 
 def cut_millions(run: int, n_private: int = 2_000_000) -> Files:
@@ -183,7 +181,7 @@ def main(n_runs: int, names: Sequence[str]) -> None:
             with tempfile.TemporaryDirectory() as place:
                 folder = Path(place)
                 write_tables(files, folder)
-                for options, more in {**variants, **files.also}.items():
+                for options, more in variants.items():
                     results.setdefault(options, []).append(outcome(files, folder, more))
         for options, found in results.items():
             table = pd.DataFrame([metrics for metrics, _ in found])

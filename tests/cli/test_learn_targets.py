@@ -231,7 +231,6 @@ REFUSED = [
     ),
     ("labels", ["--student", "tree"], PUBLISHED),
     ("number", ["--class-weight", "balanced"], PUBLISHED),
-    ("labels", ["--set", "positive_rate=0.1"], PUBLISHED),
     ("number", ["--bounds", "4,2"], "its first number must be below"),
     ("number", ["--delta", "0"], "--method pate --set mechanism=quantile"),
     ("labels", ["--target", "fever,nothing"], "has no column 'nothing'"),

@@ -140,7 +140,8 @@ def blurring(side: int) -> FloatArray:
 def _bells(n: int, width: float, places: Any) -> FloatArray:
     """Return bell curves at some places of a line of n, shape (n, n_places)."""
     apart = (np.arange(n)[:, None] - places) / width
-    return np.rint(WEIGHT * np.exp(-(apart**2) / 2))
+    bells: FloatArray = np.rint(WEIGHT * np.exp(-(apart**2) / 2))
+    return bells
 
 
 def _step_of(side: int) -> int:

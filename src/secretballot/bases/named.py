@@ -28,6 +28,7 @@ def unfitted_basis(basis: Basis | str, X_public: Any) -> Basis:
         Public; nothing else decides.
     """
     if not isinstance(basis, str):
-        return clone(basis)
+        given: Basis = clone(basis)
+        return given
     name = basis if basis != "auto" else "images" if are_images(X_public) else "table"
     return _NAMED[name](X_public)

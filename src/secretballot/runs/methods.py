@@ -10,7 +10,6 @@ from typing import Any
 
 from secretballot._naming import named
 from secretballot._validation import (
-    check_positive_rate,
     name_part,
     shown,
 )
@@ -43,6 +42,7 @@ from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
+from secretballot.learners.moments.stages import COUNTS_SHARE
 from secretballot.learners.pate.estimators import (
     PATEClassifier,
     PATELearner,
@@ -102,7 +102,7 @@ class Moments(Method):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        for name in ("student", "class_weight", "positive_rate"):
+        for name in ("student", "class_weight"):
             given = getattr(self.settings, name)
             if self.kind != "class" and given not in ("auto", None):
                 raise ParameterError(
@@ -116,19 +116,19 @@ class Moments(Method):
     def check_inputs(self, inputs: Any, watch: Watch) -> None:
         """Refuse settings that do not go with the tables."""
         super().check_inputs(inputs, watch)
-        if self.settings.positive_rate is not None:
-            check_positive_rate(self.settings.positive_rate, len(inputs.classes))
         checked_weights(by_class(self.settings.weights, inputs.classes), inputs.classes)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
         price, n_stages = self.price, RecordMomentsClassifier().n_stages
+        counts = "counts of the classes and " if self.kind == "class" else ""
         # a record that is replaced moves a sum twice as far as one that comes or goes
         moved = 2 if self.spec.budget.relation == "replace-one" else 1
-        sigma = moved * math.sqrt(n_stages) / gaussian_mu(price.epsilon, price.delta)
+        left = 1 - COUNTS_SHARE if self.kind == "class" else 1
+        sigma = moved * math.sqrt(n_stages / left) / gaussian_mu(price.epsilon, price.delta)
         return self.quoted(
-            f"{n_stages} noisy sums over all records",
+            f"{counts}{n_stages} noisy sums over all records",
             f"of each sum {sigma:.3g} times what one record can move",
             sigma,
             sizes,
@@ -137,15 +137,14 @@ class Moments(Method):
 
     def learner(self, inputs: RunInputs, **common: Any) -> Learner:
         """Return the learner of these settings, and of what every learner takes."""
-        given, rate = self.settings.basis, self.settings.positive_rate
-        basis = basis_of_columns(given, inputs.schema, inputs.X_public)
+        basis = basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public)
+        of_classes = self.kind == "class"
         if self.kind == "number":
             return RecordMomentsRegressor(basis, **common)
         return RecordMomentsClassifier(
             basis,
             self.settings.student,
-            class_weight=by_class(self.settings.weights, inputs.classes),
-            class_shares=None if rate is None else {inputs.classes[1]: rate},
+            class_weight=by_class(self.settings.weights, inputs.classes) if of_classes else None,
             **common,
         )
 

@@ -336,20 +336,15 @@ class MomentsSpec(StudentSpec):
     )
     class_weight: Weights = setting(
         "auto",
-        "none, balanced or A:W,B:W: what decisions count each class for; auto balances where"
-        " positive_rate is given.",
+        "none, balanced or A:W,B:W: what decisions count each class for; auto balances where one is"
+        " found more than nine times as often as another.",
         "HOW",
         METHOD,
-    )
-    positive_rate: Number | None = setting(
-        None, "Public share of the last of two classes; a rare one is looked for.", gt=0, lt=1
     )
 
     @property
     def weights(self) -> str | dict[str, float] | None:
         """What decisions count each class for; None where all count alike."""
-        if self.class_weight == "auto":
-            return None if self.positive_rate is None else "balanced"
         return None if self.class_weight == "none" else self.class_weight
 
 

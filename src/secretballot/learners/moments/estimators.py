@@ -12,15 +12,11 @@ import sklearn
 from secretballot._validation import BASES, check_choice, check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
+from secretballot.bases.named import unfitted_basis
 from secretballot.core.private import RecordSums, run_here
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
-from secretballot.learners.moments.class_weights import (
-    ClassWeights,
-    checked_shares,
-    checked_weights,
-    rare_basis,
-)
+from secretballot.learners.moments.class_weights import ClassWeights, checked_weights
 from secretballot.learners.moments.release import release_moments
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
@@ -84,12 +80,12 @@ class MomentsLearner(Learner):
     def _release(self, task: Task) -> ReleasedLabels | ReleasedSums:
         target, points, guarantee = task.target, task.points, task.guarantee
         assert isinstance(target, MomentTarget)
-        weights, shares = self._class_settings(target)
+        weights = self._class_settings(target)
         check_start(task.given.start, target.classes, points)
         self._try_student(task)
         workers = workers_of(task.given.executor)
         with one_thread(), task.table.parts(send=task.given.send_shards) as parts:
-            basis = rare_basis(self.basis, points, shares).fit(points)
+            basis = unfitted_basis(self.basis, points).fit(points)
             pool = basis.rows(points)
             terms = pool, target, task.budget
             if guarantee.unit == "label":
@@ -138,9 +134,9 @@ class MomentsLearner(Learner):
         )
         return released
 
-    def _class_settings(self, target: MomentTarget) -> tuple[ClassWeights | None, Any]:
-        """Return what decisions count classes for, and their public shares."""
-        return None, None
+    def _class_settings(self, target: MomentTarget) -> ClassWeights | None:
+        """Return what decisions count classes for."""
+        return None
 
     def _try_student(self, task: Task) -> None:
         """Refuse a student that cannot learn what will be released about the public points."""
@@ -179,9 +175,10 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     """Learn a publishable classifier from private records and a public pool, all records at once.
 
     Public points fix a basis. Every record adds its coordinates times what the model so far misses
-    of its class to one sum, which is released with noise; the model is the logistic or softmax one
-    whose moments on the pool meet the released ones. In a `TableBasis` trees, grown on the public
-    points to predict that model, smooth it before the next stage corrects it. No record is cut off
+    of its class to one sum, which is released with noise, after counts of the classes; the model is
+    the logistic or softmax one whose moments on the pool meet the released ones. In a `TableBasis`
+    trees, grown on the public points to predict that model, smooth it before the next stage
+    corrects it. No record is cut off
     into a shard, so this is the most accurate learner here for tables. Use `PATEClassifier` for
     black-box learners, data in silos, and vote files.
 
@@ -209,14 +206,11 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10. With
         `public_features` there is one.
-    class_weight : "balanced" or mapping of class to float, optional
+    class_weight : "balanced", "auto" or mapping of class to float, optional
         What the decisions of the model count each class for, after the release and for no price.
         "balanced" counts all as if they were equally frequent: find a rare class, and call more
-        points so by mistake. Probabilities and released labels are those of the weighted model.
-    class_shares : mapping of class to float, optional
-        A public statement of how frequent the classes are; one may be left out. Where one has 1
-        record in 20 or fewer, the default basis has fewer bins and no whitening: weak directions
-        would be all noise.
+        points so by mistake. "auto" does so where the model finds one class more than nine times as
+        frequent as another. Probabilities and released labels are those of the weighted model.
     relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the guarantee. With `public_features` labels are replaced.
     ledger : Ledger, optional
@@ -284,21 +278,19 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     student: Any = "auto"
     _: KW_ONLY
     class_weight: str | Mapping[Any, float] | None = None
-    class_shares: Mapping[Any, float] | None = None
 
     def _declared(self, given: Given) -> MomentTarget:
         target = super()._declared(given)
         assert isinstance(target, MomentTarget)
         if target.labels:
-            refuse_beside("labels", self, "student", "class_weight", "class_shares")
+            refuse_beside("labels", self, "student", "class_weight")
             refuse_beside("labels", given, "classes", "start")
         else:
             self._class_settings(target)  # refused before a private label is read
         return target
 
-    def _class_settings(self, target: MomentTarget) -> tuple[ClassWeights | None, Any]:
-        weights = checked_weights(self.class_weight, target.classes)
-        return weights, checked_shares(self.class_shares, target.classes)
+    def _class_settings(self, target: MomentTarget) -> ClassWeights | None:
+        return checked_weights(self.class_weight, target.classes)
 
     def _try_student(self, task: Task) -> None:
         if self._student is not None:

@@ -286,36 +286,6 @@ def _add_maps(graph: Graph, cells: str, basis: ImageBasis) -> str:
     return graph.add("Sqrt", [graph.add("Div", [table, total])])
 
 
-def _add_maps(graph: Graph, cells: str, basis: ImageBasis) -> str:
-    """Add the roots of the shares of all maps of images."""
-    apart = graph.add("Sub", [cells, graph.constant(basis.black_)])
-    steps = graph.add("Div", [apart, graph.constant(basis.range_)])
-    steps = graph.times(steps, images.BRIGHTEST)
-    known = graph.where(graph.add("IsNaN", [steps]), graph.constant([0.0]), steps)
-    pixels = graph.add("Round", [graph.clipped(known, 0.0, images.BRIGHTEST)])
-    shape = graph.constant([-1, basis.side_, basis.side_], np.int64)
-    whole = graph.add("Reshape", [pixels, shape])
-
-    def both(rows: FloatArray, parts: str, columns: FloatArray) -> str:
-        return graph.product(graph.add("MatMul", [graph.constant(rows.T), parts]), columns)
-
-    smooth, slope = images.gradients(basis.side_)
-    down, across = both(slope, whole, smooth), both(smooth, whole, slope)
-    parts = [
-        graph.add("Add", [graph.times(across, right), graph.times(down, below)])
-        for right, below in images.directions()
-    ]
-    most = graph.times(graph.add("Max", parts), images.SHARPENED)
-    blurred, maps = images.blurring(basis.side_), []
-    for part in parts:
-        beyond = graph.add("Sub", [graph.times(part, images.WEIGHT), most])
-        own = both(blurred, graph.add("Max", [beyond, graph.constant(0.0)]), blurred)
-        maps.append(graph.add("Flatten", [own], axis=1))
-    table = graph.joined(maps)
-    total = graph.add("Max", [graph.sums(table), graph.constant(1.0)])
-    return graph.add("Sqrt", [graph.add("Div", [table, total])])
-
-
 def _add_modes(graph: Graph, cells: str, basis: GraphBasis) -> str:
     """Add the mean values at the nearest public points, itself left out where it is one of them."""
     points = basis._points.astype(np.int64)
