@@ -8,7 +8,7 @@ OUT    ?= demo-out/$(shell date +%Y%m%d-%H%M%S)
 FIGURES    ?= figures
 SEEDS      ?= 10
 FIRST_SEED ?= 0
-# For `make rates`: runs of every cell (100: the full grid), and where finished cells, tables and pictures go.
+# For `make rates`: runs of every cell (100: the full grid), and where finished cells go.
 RUNS       ?= 30
 RATES      ?= build/noise-rates
 # For `make audit`: runs of every line, and where tables, results and the report go.
@@ -49,7 +49,7 @@ demo-service: $(VENV)/.ready
 
 # The same with a ledger of SQLite: nothing else is started, and it goes on when started again.
 demo-service-sqlite: $(VENV)/.ready
-	$(BIN)/python -m secretballot.service.demonstration demo-service
+	$(BIN)/python -m campaigns.demo_service demo-service
 
 # Files that have processes of their own: they import torch, beside which every small fit takes longer, or start clusters,
 # whose threads stay and draw from the generators that other tests look at. One process takes a file: it has the file's cluster.
@@ -64,9 +64,9 @@ test: $(VENV)/.ready
 
 
 # Recorded prices of all lists of events, runs of every method and every verb: a table of what moved (tests/golden). The prices
-# take half an hour of two cores; `make test` has 300 of them. To record anew: python -m golden.regenerate, beside.
+# take half an hour of two cores; `make test` has 150 of them. To record anew: python -m golden.regenerate, beside.
 golden: $(VENV)/.ready
-	PYTHONPATH=tests $(BIN)/python -W ignore -m golden
+	PYTHONPATH=tests:benchmarks $(BIN)/python -W ignore -m golden
 # With the lowest version of every dependency that pyproject.toml allows; that newer ones warn of older ones is no news.
 test-lowest:
 	rm -rf build/lowest && $(PYTHON) -m venv build/lowest

@@ -30,6 +30,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np
 
+from samples import synthetic_massart
 from secretballot import (
     Ledger,
     PrivacyBudget,
@@ -38,7 +39,6 @@ from secretballot import (
     train_teachers,
 )
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.data import synthetic_massart
 from secretballot.hypotheses import HypothesisClass, Intervals, Thresholds
 from secretballot.queries import (
     CheckedSelector,

@@ -26,6 +26,7 @@ from sklearn.linear_model import LogisticRegression
 
 from adult_students import DELTA, STATED_RECORDS, encoded
 from mnist_students import N_POOL, orientation_histograms
+from public_data import mnist, mnist_votes
 from secretballot import (
     Ledger,
     NoisyCountsClassifier,
@@ -36,7 +37,6 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.data import mnist, mnist_votes
 from secretballot.learners.pate.mechanisms import choose_label_queries, choose_teachers
 from secretballot.queries import strategy_by_name
 from secretballot.released import ReleasedLabels

@@ -23,11 +23,10 @@ from sklearn.decomposition import PCA
 
 from mnist_students import orientation_histograms
 from plan_accuracy import DELTA, Job, adult_job, normal, synthetic_job
-from secretballot.accounting import PrivacyBudget
-from secretballot.data import mnist, mnist_votes
+from public_data import mnist, mnist_votes
 from secretballot.named_learners import teacher_by_name
-from secretballot.planning import Setting
-from secretballot.planning.search.settings import Noise
+from secretballot.planning import Setting, Task
+from secretballot.planning.search.settings import terms_of
 from secretballot.planning.simulation.simulated_run import SimulatedRun
 from secretballot.planning.simulation.stand_in import StandInModel
 from secretballot.planning.simulation.votes import RunOutcome, VoteSample
@@ -37,7 +36,7 @@ EPSILONS = {"adult": (0.5, 2.0), "normal": (0.5, 2.0), "mnist": (1.0, 2.0)}
 STRATEGY = {"adult": "margin", "normal": "margin", "mnist": "cluster"}
 LABELS, ANSWERS, SHARES = (60, 120, 240, 480), (30, 90, 270), (0.25, 0.5)
 FOLDS, RUNS = 8, 4
-Runs = Callable[[Setting, Noise], list[RunOutcome]]
+Runs = Callable[[Setting, Task], list[RunOutcome]]
 
 
 def runs_on_stand_in(job: Job) -> Runs:
@@ -51,8 +50,8 @@ def runs_on_stand_in(job: Job) -> Runs:
         n_public=len(job.X_public),
         n_folds=FOLDS,
     )
-    return lambda setting, noise: [
-        model.simulate(setting, noise.mechanism(setting), job.n_records, fold)
+    return lambda setting, task: [
+        model.simulate(setting, terms_of(task, setting), job.n_records, fold)
         for fold in range(FOLDS)
     ]
 
@@ -70,8 +69,8 @@ def runs_on_mnist() -> Runs:
         truth[known:],
         known,
     )
-    return lambda setting, noise: [
-        world.run(setting, noise.mechanism(setting), seed) for seed in range(RUNS)
+    return lambda setting, task: [
+        world.run(setting, terms_of(task, setting), seed) for seed in range(RUNS)
     ]
 
 
@@ -110,12 +109,12 @@ def main() -> None:
             )
             runs, classes = runs_on_stand_in(job), job.n_classes
         for epsilon in EPSILONS[task]:
-            noise = Noise(PrivacyBudget(epsilon, DELTA), classes)
+            public = Task(20_000, 5000, classes, epsilon, DELTA)
             best: dict[str, tuple[float, str]] = {}
             for recipe, setting in settings(STRATEGY[task]):
-                found = runs(setting, noise)
+                found = runs(setting, public)
                 scores = 100 * np.array([one.student for one in found])
-                answered = np.mean([one.answered or 0.0 for one in found])
+                answered = np.mean([one.answered for one in found])
                 line = (
                     f"{task} epsilon {epsilon:g} {recipe}: {scores.mean():.1f} +-"
                     f" {scores.std(ddof=1) / len(scores) ** 0.5:.1f}, {answered:.0f} answers of"

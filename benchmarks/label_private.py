@@ -34,8 +34,8 @@ from scipy.special import logsumexp, softmax
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
+from public_data import ADULT_SCHEMA, ADULT_TARGET, adult, mnist
 from secretballot import PATEClassifier, PrivacyBudget
-from secretballot.data.reference import ADULT_SCHEMA, ADULT_TARGET, adult, mnist
 from secretballot.data.schema import Schema
 from secretballot.learners.pate.mechanisms import choose_teachers
 

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import secretballot as sb
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 
 DELTA, EPSILONS, PRIVATE, POOL = 1e-5, (1.0, 2.0, 4.0), 28_000, 2_000
 LABELS = ("rich", "married", "man")

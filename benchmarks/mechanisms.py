@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 
+from public_data import ADULT_TARGET, adult, adult_votes, mnist, mnist_votes
 from secretballot.accounting import (
     PrivacyBudget,
     confident_labels,
@@ -18,8 +19,6 @@ from secretballot.accounting import (
     teacher_shape,
 )
 from secretballot.core.mechanisms import Mechanism, State
-from secretballot.data import adult_votes, mnist, mnist_votes
-from secretballot.data.reference import ADULT_TARGET, adult
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.released import labels_in
 

@@ -26,10 +26,10 @@ from scipy.ndimage import gaussian_filter
 from scipy.special import softmax
 from sklearn.svm import SVC
 
+from public_data import mnist
 from secretballot import RecordMomentsClassifier
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.bases import GraphBasis
-from secretballot.data.reference import mnist
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
+from public_data import mnist, mnist_votes
 from secretballot import (
     Ledger,
     NoisyCountsClassifier,
@@ -35,7 +36,6 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.accounting import noisy_votes
-from secretballot.data.reference import mnist, mnist_votes
 from secretballot.students import GraphCountsClassifier, fit_student
 
 DELTA = 1e-5

@@ -1,10 +1,8 @@
 """Excess error against private records, public points and epsilon under known noise: slopes beside
 the theorems'.
 
-    python benchmarks/noise_rates.py [runs per cell, 30; 100 for the full grid] [folder,
-    build/noise-rates] python benchmarks/noise_rates.py tune python
-    benchmarks/noise_rates_figures.py [runs per cell] [folder]        # tables and pictures of what
-    was run
+    python benchmarks/noise_rates.py [runs per cell, 30; 100 for the full grid] [folder]
+    python benchmarks/noise_rates_figures.py [runs per cell] [folder]    # tables of what was run
 
 Thresholds of uniform points whose labels hold the Tsybakov noise condition with exponent tau and no
 larger one (`data.TsybakovThresholds`), in two worlds: "asymmetric", where labels are half as
@@ -17,10 +15,10 @@ privacy. Teachers, labels and students are the best thresholds on their records,
 every private label comes through the library's door with exact noise and a ledger. Numbers of
 teachers, labels and abstentions follow the theorems of Liu et al. 2021 in n, m and epsilon; the
 constants that the theorems hide were tuned once for every learner and tau, at n = 300,000 and
-epsilon 1 in the asymmetric world ("tune"), and stay fixed over the grid.
+epsilon 1 in the asymmetric world, and stay fixed over the grid.
 
-A finished cell is kept in the folder's cells.json; the same command later goes on where this one
-was stopped.
+A finished cell is kept in cells.json of the folder, build/noise-rates; the same command later goes
+on where this one was stopped.
 """
 
 import json
@@ -41,6 +39,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np
 
+from samples import TsybakovThresholds
 from secretballot import (
     Ledger,
     PrivacyBudget,
@@ -50,7 +49,6 @@ from secretballot import (
 )
 from secretballot.accounting import WeakSignalWarning, sparse_vector
 from secretballot.core.mechanisms import NoisyVotes, SparseVector
-from secretballot.data import TsybakovThresholds
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import DisagreementSampling
 
@@ -102,22 +100,6 @@ CONSTANTS = {
     ("sparse vector", 0.25): Constants(2.5, 8, 10),
     ("sparse vector", 0.5): Constants(2.5, 25, 10),
     ("sparse vector", 1.0): Constants(4, 0.01, 3),
-}
-# what "tune" tries: teachers, labels by tau, T, slack
-GRIDS = {
-    "passive": (
-        (1, 2, 4, 8),
-        {0.25: (4, 16, 64, 256), 0.5: (1, 4, 16, 64), 1.0: (0.03, 0.1, 0.3, 1)},
-        (0,),
-        (None,),
-    ),
-    "active": ((2, 4, 8), dict.fromkeys(TAUS, (0.25, 0.5, 1, 2)), (0,), (None, 0.5)),
-    "sparse vector": (
-        (2.5, 4),
-        {0.25: (0.5, 2, 8, 32), 0.5: (0.2, 1, 5, 25), 1.0: (0.001, 0.003, 0.01, 0.03)},
-        (1, 3, 10),
-        (None,),
-    ),
 }
 LEARNERS = ("passive", "active", "sparse vector", "without privacy")
 
@@ -387,31 +369,7 @@ def study(cells: list[Cell], n_runs: int, folder: Path, n_jobs: int = 2) -> None
             print(f"{number} of {len(jobs)}: {jobs[job][0].name}", flush=True)
 
 
-def tune(n_runs: int = 10) -> None:
-    """Print the mean excess error under all constants of `GRIDS` at one place of the asymmetric
-    world, best first."""
-    warnings.simplefilter("ignore", WeakSignalWarning)
-    for (learner, grids), tau in product(GRIDS.items(), TAUS):
-        cell = Cell(learner, "asymmetric", tau, "n", N_FIXED, 0, EPSILON_FIXED)
-        teachers, labels, unstable, slacks = grids
-        rows = []
-        for choice in product(teachers, labels[tau], unstable, slacks):
-            constants = Constants(*choice)
-            plan = plan_of(cell, constants)
-            if plan is not None and plan.fits(cell.n):
-                runs = np.array([one_run(cell, plan, run)[1] for run in range(n_runs)])
-                rows.append((runs.mean(), runs.std() / math.sqrt(n_runs), constants))
-        for mean, error, constants in sorted(rows, key=lambda row: row[0])[:4]:
-            print(
-                f"{learner}, tau {tau:g}: {mean:.3g} (standard error {error:.1g}) with {constants}",
-                flush=True,
-            )
-
-
 def main(arguments: list[str]) -> None:
-    if arguments[:1] == ["tune"]:
-        tune()
-        return
     n_runs = int(arguments[0]) if arguments else 30
     folder = Path(arguments[1]) if len(arguments) > 1 else Path("build/noise-rates")
     study(grid(full=n_runs >= 100), n_runs, folder)

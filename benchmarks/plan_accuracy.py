@@ -1,7 +1,6 @@
 """How accurate are plans, and are they better than what one would do without one?
 
     python benchmarks/plan_accuracy.py [n_runs] [--on-training-file] [--only TASK]
-    python benchmarks/plan_accuracy.py [n_runs] --streams         # answers of sparse vectors
 
 Five tasks, four budgets. For each a plan is made from public numbers and a stand-in (or, for the
 published votes, from one published figure), then carried out on the private data, `n_runs` times
@@ -20,9 +19,7 @@ public points asked, labels or noisy counts released.
 - normal, blobs, moons: synthetic, 20,000 or 10,000 private records; the stand-in is another sample
   of the same distribution. The teachers of moons are decision trees.
 
-Accuracies in percent. "off" is predicted less observed. No plan recommends a sparse vector here, so
---streams asks how well the number of its answers is predicted: three tasks at epsilon 2, with as
-many teachers as leave ten records each.
+Accuracies in percent. "off" is predicted less observed.
 """
 
 import os
@@ -34,7 +31,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,28 +39,16 @@ from sklearn.datasets import make_blobs, make_moons
 
 import secretballot as sb
 from adult_students import on_log_scale
+from public_data import ADULT_SCHEMA, ADULT_TARGET, adult, mnist, mnist_votes
+from samples import synthetic_two_class
 from secretballot.accounting import noisy_votes, sparse_vector, teacher_shape
-from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import Mechanism
-from secretballot.data import (
-    ADULT_SCHEMA,
-    ADULT_TARGET,
-    adult,
-    mnist,
-    mnist_votes,
-    synthetic_two_class,
-)
 from secretballot.data.schema import Schema
-from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Plan, Setting
-from secretballot.planning.simulation.forecast import forecast
-from secretballot.planning.simulation.stand_in import StandInModel
 from secretballot.students import default_student, fit_student
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
-STREAM_BUDGET = sb.PrivacyBudget(epsilon=2.0, delta=DELTA)
-STREAM_TASKS = ("adult", "normal", "blobs")
 SPLIT_SEED = 2026
 NAIVE_TEACHERS = 250
 STAND_IN_ROWS = 2500
@@ -190,7 +175,7 @@ def plan_of(job: Job, budget: sb.PrivacyBudget) -> Plan:
     return sb.plan(
         job.n_records,
         len(job.X_public),
-        **budget.to_json(),
+        budget=budget,
         n_classes=job.n_classes,
         teacher=job.teacher,
         **job.known,
@@ -308,50 +293,6 @@ def report(job: Job, epsilon: float, n_runs: int) -> None:
     )
 
 
-def with_shuffled_public(job: Job, seed: int) -> Job:
-    """Return a task with its public points in another order."""
-    order = np.random.default_rng(seed).permutation(len(job.y_public))
-    return replace(job, X_public=job.X_public[order], y_public=job.y_public[order])
-
-
-def report_stream(job: Job, max_abstentions: int, n_runs: int) -> None:
-    """Forecast the answers of one sparse vector from the stand-in, ask it, and print one line."""
-    X, y = job.known["like"]
-    setting = Setting(
-        job.n_records // 10, "sparse-vector", "labels", len(job.X_public), max_abstentions
-    )
-    model = StandInModel(
-        X,
-        y,
-        n_classes=job.n_classes,
-        teacher=teacher_by_name(job.teacher, job.n_classes),
-        n_public=len(job.X_public),
-    )
-    shape = teacher_shape(setting.n_queries, job.n_classes, setting.n_teachers)
-    stream = sparse_vector(STREAM_BUDGET, setting.n_queries, max_abstentions=max_abstentions)
-    noise = Terms(stream, shape, STREAM_BUDGET)
-    outlooks = [
-        forecast(model.votes(setting.n_teachers, job.n_records, fold), noise)
-        for fold in range(model.n_folds)
-    ]
-    answered, low, high, label = (
-        float(np.mean([getattr(outlook, name) for outlook in outlooks]))
-        for name in ("answered", "answered_low", "answered_high", "label_accuracy")
-    )
-    # a stream ends after a hundred points or so: other ones in every run
-    runs = [
-        run_outcome(with_shuffled_public(job, run), setting, STREAM_BUDGET, run)
-        for run in range(n_runs)
-    ]
-    counts = [run.answered for run in runs]
-    print(
-        f"| {job.name} | K {setting.n_teachers}, T {max_abstentions} | {answered:.0f} ({low:.0f} to"
-        f" {high:.0f}) | {np.mean(counts):.0f} ({min(counts)} to {max(counts)}) | {100 * label:.1f}"
-        f" | {np.mean([run.label for run in runs]):.1f} |",
-        flush=True,
-    )
-
-
 def main() -> None:
     """Print one row for each task and budget."""
     parser = argparse.ArgumentParser()
@@ -359,16 +300,8 @@ def main() -> None:
     # tuning on the held-out rows would spoil them: settle everything with this option first
     parser.add_argument("--on-training-file", action="store_true")
     parser.add_argument("--only", default="")
-    parser.add_argument("--streams", action="store_true")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    if chosen.streams:
-        print("| task | setting | answers: predicted | observed | labels: predicted | observed |")
-        print("|" + "---|" * 6)
-        for job in jobs(chosen.on_training_file):
-            for max_abstentions in (2, 10) if job.name in STREAM_TASKS else ():
-                report_stream(job, max_abstentions, chosen.n_runs)
-        return
     print(
         "| task | epsilon | plan | answers: predicted | observed "
         "| labels: predicted | observed | off "

@@ -31,8 +31,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
+from public_data import ADULT_TARGET, adult
 from secretballot import PATEClassifier, PrivacyBudget, RecordMomentsClassifier
-from secretballot.data.reference import ADULT_TARGET, adult
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Estimate, Task

@@ -40,6 +40,7 @@ from sklearn.metrics import roc_auc_score
 
 from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
 from cells import Cells, text_of
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from real_tables import BUILD
 from record_moments import DELTA, half
 from secretballot import (
@@ -49,7 +50,6 @@ from secretballot import (
     RecordVotesClassifier,
 )
 from secretballot.bases import TableBasis
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 
 TABLES = ("pool", "skewed", "users", "rare", "noise")
 EPSILONS = (0.5, 1.0)

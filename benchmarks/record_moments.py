@@ -5,7 +5,7 @@
 Private: adult.data. adult.test is cut once, as in adult_students.py, into a public pool, whose
 labels are not read, and a held-out half, which is only scored; then the halves are exchanged,
 because luck of the held-out rows alone moves an accuracy by .3. The settings were chosen on splits
-of adult.data alone (record_moments_study.py).
+of adult.data alone.
 
 Beside it, on the same split: DP gradient descent on a linear encoding, and on the same public basis
 with the best of several settings *in hindsight*, which no private run could know; and, without
@@ -31,10 +31,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot import RecordMomentsClassifier
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.bases import TableBasis
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

@@ -33,6 +33,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from label_private import Task, on_log_scale, response_accuracy
+from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
 from record_moments import half
 from secretballot import (
     PrivacyBudget,
@@ -40,8 +41,6 @@ from secretballot import (
     RecordMomentsRegressor,
 )
 from secretballot.bases import TableBasis
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.data.reference import ADULT_SCHEMA
 from secretballot.data.schema import Schema
 
 DELTA = 1e-5

@@ -34,7 +34,8 @@ def main() -> None:
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
-    from secretballot.data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, Schema, adult
+    from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
+    from secretballot.data import Schema
     from secretballot.teachers import TeacherEnsemble
 
     people = adult()

@@ -25,6 +25,7 @@ from torch import nn
 
 import secretballot as sb
 from mnist_students import orientation_histograms
+from public_data import mnist
 from secretballot.teachers.ensemble import TeacherEnsemble
 
 SHARD = 60
@@ -57,7 +58,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--device", default="auto")
     chosen = parser.parse_args()
-    data = sb.data.mnist()
+    data = mnist()
     rows = np.random.default_rng(0).permutation(len(data.X_train))[: chosen.teachers * SHARD]
     X, y = data.X_train[rows] / np.float32(255), data.y_train[rows]
     shards = np.arange(len(X)) // SHARD

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from public_data import data_folder
 from secretballot.accounting import (
     CHANCE_BITS,
     BinaryLabels,
@@ -29,7 +30,6 @@ from secretballot.accounting.calibration import _order_of_table as order_of_tabl
 from secretballot.accounting.recipes import right_chance
 from secretballot.accounting.table_weights import table_weights
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, TableLabels
-from secretballot.data import data_folder
 
 BUDGET, TEACHERS, MARGIN = PrivacyBudget(1.0, 1e-6), 250, 150
 ERRORS = (0.1, 0.05, 0.01, 0.001)

@@ -64,17 +64,9 @@ class PostgresServer:
     ----------
     *settings : str
         Lines of postgresql.conf.
-    within : sequence of str
-        Words before the command that starts it, run as root, which become another user's with it:
-        those of a network of its own.
-    networks : sequence of str
-        From which it takes connections without a password, besides its socket; then it listens to
-        every address.
     """
 
-    def __init__(
-        self, *settings: str, within: Sequence[str] = (), networks: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, *settings: str) -> None:
         programs = programs_of_postgres()
         assert programs is not None
         self._programs = programs
@@ -89,9 +81,7 @@ class PostgresServer:
         self.port = _free_port()
         self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
                   "--locale=C", "--no-sync", "--no-instructions")  # fmt: skip
-        self._within, self._address = list(within), "*" if networks else "127.0.0.1"
-        trusted = "".join(f"host all all {network} trust\n" for network in networks)
-        (self.data / "pg_hba.conf").write_text(_RULES + trusted)
+        (self.data / "pg_hba.conf").write_text(_RULES)
         with (self.data / "postgresql.conf").open("a") as file:
             file.write("\n".join(["max_connections = 60", "shared_buffers = 16MB", *settings, ""]))
         self.start()
@@ -102,20 +92,19 @@ class PostgresServer:
         user: str = "postgres",
         schema: str = "secretballot",
         more: str = "",
-        host: str | None = None,
     ) -> str:
-        """Return the URL of a schema, by the server's socket or at an address."""
-        host = host or str(self.folder).replace("/", "%2F")
+        """Return the URL of a schema, by the server's socket."""
+        host = str(self.folder).replace("/", "%2F")
         return f"postgresql://{user}@{host}:{self.port}/postgres?schema={schema}{more}"
 
     def start(self) -> None:
         """Start the server, after a kill, too, and wait until it takes connections."""
         log = (self.folder / "log").open("ab")
         self._process = subprocess.Popen(
-            [*self._within, self._programs / "postgres", "-D", self.data, "-k", self.folder,
-             "-h", self._address, "-p", str(self.port)],
+            [self._programs / "postgres", "-D", self.data, "-k", self.folder,
+             "-h", "127.0.0.1", "-p", str(self.port)],
             stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
-            start_new_session=True, **({} if self._within else _as_nobody()),
+            start_new_session=True, **_as_nobody(),
         )  # fmt: skip
         log.close()
         until = time.monotonic() + _PATIENCE_S

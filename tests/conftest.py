@@ -19,7 +19,6 @@ from hypothesis import settings as hypothesis_settings
 from sklearn.base import BaseEstimator
 
 import secretballot_verify as second
-from dask_clusters import dask_client_of_two_workers
 from made_events import json_of
 from secretballot.core import releasing
 from secretballot.core.events import ClassLabels
@@ -112,8 +111,15 @@ def database(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(scope="session")
 def dask_client() -> Generator[Any, None, None]:
-    """A client of two worker processes, which no test kills: their imports take long."""
-    with dask_client_of_two_workers() as client:
+    """A client of two worker processes of one thread each. They start once, for imports take
+    long; a test that kills one waits until another is there."""
+    distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=False
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
         yield client
 
 

@@ -15,13 +15,12 @@ def quick_forecasts() -> Iterator[None]:
     """Forecast from fewer teachers and folds, for fewer settings and budgets, where the numbers of
     a plan are not looked at."""
     with pytest.MonkeyPatch.context() as quick:
-        quick.setattr(stand_in, "QUICK_TEACHERS", 20)
-        quick.setattr(planner, "FOLDS", 4)
+        quick.setattr(stand_in, "TRAINED", 20)
+        quick.setattr(planner, "FOLDS", 2)
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))
         quick.setattr(best_setting, "FINALISTS", 3)
-        quick.setattr(best_setting, "STOPS", (10,))
-        quick.setattr(best_setting, "FEWER_STOPS", (10,))
         quick.setattr(evaluation, "ACTIVE_LENGTHS", (0.4,))
+        quick.setattr(settings, "STOPS", (10,))
         # their calibration takes most of the time of a small plan
         quick.setattr(evaluation.Evaluation, "tables", lambda *_: [])
         quick.setattr(settings, "TEACHER_STEP", 4.0)

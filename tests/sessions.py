@@ -9,7 +9,7 @@ from secretballot.accounting import epsilon_upper, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import Mechanism, SparseVector, State
 from secretballot.core.types import VoteShape
-from secretballot.learners.training.label_stream import LabelStream
+from secretballot.learners.training.session import LabelStream
 from secretballot.released import labels_in
 from secretballot.students.confirmed import predicted_votes
 

@@ -44,14 +44,8 @@ def test_only_drafts_of_the_named_files_are_swept_and_no_link_is_followed(tmp_pa
     (tmp_path / "kept" / "thesis.tex").write_text("years of work")
     (tmp_path / ".x.json-linked_1").symlink_to(tmp_path / "kept" / "thesis.tex")
     (tmp_path / ".x.json-linked_2").symlink_to(tmp_path / "kept")
-    for name in (
-        "x.json",
-        ".x.json",
-        ".x.json-draft",
-        ".y.json-abcdefgh",
-        "x.json-abcdefgh",
-        ".x.json-ABCDEFGH",
-    ):
+    odd = ".x.json-draft", ".y.json-abcdefgh", "x.json-abcdefgh", ".x.json-ABCDEFGH"
+    for name in ("x.json", ".x.json", *odd):
         (tmp_path / name).write_text("")
     os.mkfifo(tmp_path / ".x.json-pipepipe")
     before = names(tmp_path)

@@ -2,11 +2,9 @@
 vote."""
 
 import errno
-import os
 import pickle
 import threading
 import traceback
-import warnings
 from concurrent.futures import BrokenExecutor, CancelledError
 from concurrent.futures.process import BrokenProcessPool
 
@@ -18,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot.exceptions import ResourceError
 from secretballot.foreign_code import resource_failure, result_of, rows_alone
-from secretballot.teachers import TeacherEnsemble, training
+from secretballot.teachers import TeacherEnsemble
 
 MARK = "private 4711"
 K = 4
@@ -105,27 +103,9 @@ class FailsAt(ClassifierMixin, BaseEstimator):
             raise {**MACHINE, **CONTENT}[self.name]()
 
 
-class DiesInAWorker(FailsAt):
-    """End the worker process as the kernel does when memory runs out."""
-
-    def _fail_at(self, stage):
-        if stage == self.stage and str(os.getpid()) != os.environ.get("PARENT_OF_WORKERS"):
-            os._exit(9)
-
-
-def voted(teacher, rows=X, workers=None):
-    """Return counts, by so many worker processes."""
-    ensemble = TeacherEnsemble.fit(
-        teacher, rows, Y, SHARDS, n_teachers=K, n_classes=2, n_jobs=workers
-    )
+def voted(teacher, rows=X):
+    ensemble = TeacherEnsemble.fit(teacher, rows, Y, SHARDS, n_teachers=K, n_classes=2)
     return ensemble.vote_counts(X_PUBLIC)._unseal()[0]
-
-
-@pytest.fixture
-def eager_workers(monkeypatch):
-    monkeypatch.setattr(training, "_WORTH_WORKERS", -1)
-    monkeypatch.setattr(training, "_PILOT_SECONDS", -1)
-    monkeypatch.setenv("PARENT_OF_WORKERS", str(os.getpid()))
 
 
 def refuse_trace(error):
@@ -138,8 +118,13 @@ def refuse_trace(error):
     assert len(str(error)) < 300
 
 
+def test_what_is_the_machine_s_failure_and_what_is_the_content_s():
+    assert [name for name, error in MACHINE.items() if resource_failure(error()) is None] == []
+    assert [name for name, error in CONTENT.items() if resource_failure(error()) is not None] == []
+
+
 @pytest.mark.parametrize("stage", ["fit", "predict"])
-@pytest.mark.parametrize("name", MACHINE)
+@pytest.mark.parametrize("name", ["memory", "threads", "wrapped", "group", "pool"])
 def test_what_the_machine_fails_at_ends_the_run(name, stage):
     with pytest.raises(ResourceError, match="private rows ended because") as caught:
         voted(FailsAt(stage, name))
@@ -147,7 +132,7 @@ def test_what_the_machine_fails_at_ends_the_run(name, stage):
 
 
 @pytest.mark.parametrize("stage", ["fit", "predict"])
-@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize("name", ["value", "exit", "panic"])
 def test_what_a_shard_s_content_raises_is_its_fixed_vote(name, stage):
     marked = X.copy()
     marked[0] = 9
@@ -155,24 +140,6 @@ def test_what_a_shard_s_content_raises_is_its_fixed_vote(name, stage):
     assert (counts == [K, 0]).all()  # the fixed vote of teacher 0 is class 0, and the others say 0
     marked[0], marked[2] = X[0], 9
     assert (voted(FailsAt(stage, name, only_the_marked=True), marked) == [K - 1, 1]).all()
-
-
-@pytest.mark.usefixtures("eager_workers")
-def test_what_the_machine_fails_at_in_a_worker_ends_the_run():
-    marked = X.copy()
-    marked[-1] = 9  # the last shard, which a worker gets
-    with pytest.raises(ResourceError, match="memory ran out") as caught:
-        voted(FailsAt("fit", "memory", only_the_marked=True), marked, workers=2)
-    refuse_trace(caught.value)
-
-
-@pytest.mark.usefixtures("eager_workers")
-def test_a_worker_that_is_killed_ends_the_run():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the pool's
-        with pytest.raises(ResourceError, match="a worker process ended") as caught:
-            voted(DiesInAWorker("predict"), workers=2)
-    refuse_trace(caught.value)
 
 
 def test_linear_teachers_end_the_run_too(monkeypatch):

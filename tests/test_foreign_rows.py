@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 import secretballot as sb
 from secretballot.exceptions import ParameterError, ResourceError
 from secretballot.hypotheses import Dichotomies, FiniteClass, HypothesisClass
+from secretballot.learners.labelers.relabel import relabel
 
 # so much that no noise is drawn but 0, all but surely
 BUDGET = sb.PrivacyBudget(1e5, 1e-6)
@@ -239,9 +240,8 @@ class OwnDichotomies(Dichotomies):
 def test_a_class_of_another_package_meets_one_record_at_a_time():
     model = sb.SemiPrivateClassifier(OwnClass(), epsilon=1e4)
     model.fit(ODD[:, :1], Y, X_public=POOL[:, :1], classes=[0, 1])
-    labeler = sb.Labeler("agnostic", OwnClass(), epsilon=1.0, delta=1e-6)
     with pytest.raises(ParameterError, match="of another package"):
-        labeler.fit(X, Y, classes=[0, 1])
+        relabel(X, Y, OwnClass())  # as a labeler does
 
 
 OUT_OF_MEMORY = """

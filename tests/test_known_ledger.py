@@ -12,7 +12,7 @@ import secretballot as sb
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.releasing import AnswerStream
 from secretballot.drafts import try_lock
-from secretballot.learners.training.label_stream import LabelStream
+from secretballot.learners.training.session import LabelStream
 from secretballot.vault import SeenHead, keep_in_step
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

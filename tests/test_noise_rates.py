@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from secretballot.data import TsybakovThresholds
+from samples import TsybakovThresholds
 from secretballot.hypotheses import Thresholds
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"

@@ -34,10 +34,8 @@ METHODS = {
 # Functions that catch everything, by the reason.
 CATCHES = {
     "a file that cannot be read ends the run": {
-        "data/sources.py:_by_arrow",
-        "data/sources.py:_by_fsspec",
+        "data/sources.py:_file_system",
         "data/sources.py:attempt",
-        "data/reading.py:_opened_array",
         "learners/labelers/universal.py:_kept_arrays",
     },
     "a file of what can be had again, or of public points": {
@@ -73,6 +71,8 @@ CALLS = {
         "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
         "hypotheses/base.py:_labels_by",
+        "hypotheses/cuts.py:errors",
+        "hypotheses/intervals.py:errors",
         "learners/labelers/relabel.py:relabel",
         "learners/selection/semi_private.py:private_scores",
     },

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from typer.testing import CliRunner
 
 import secretballot as sb
 import secretballot_verify as second
@@ -23,7 +21,6 @@ from noisy_plans import calibrated
 from secretballot._validation import MOST_ROWS
 from secretballot.accounting import event_in, noisy_means, noisy_votes
 from secretballot.accounting.recipes import Terms
-from secretballot.cli import app
 from secretballot.core.types import LARGEST, Guarantee
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.releasing import reserve_choice
@@ -327,25 +324,3 @@ def test_what_an_account_does_not_admit_is_refused_as_that() -> None:
     with pytest.raises(sb.exceptions.BudgetError):
         sb.estimate_stability(VOTES, ledger, fraction=0.5, epsilon=0.5)
     assert not ledger.history()
-
-
-# --- the command line ---
-
-
-def test_the_command_line_releases_many_labels_that_both_verify(tmp_path: Path) -> None:
-    names = [f"label {k}" for k in range(26)]
-    table = pd.DataFrame(X.round(3), columns=["a", "b"])
-    for k, name in enumerate(names):
-        table[name] = (X[:, k % 2] > 0).astype(int)
-    table[:200].to_csv(tmp_path / "private.csv", index=False)
-    table.loc[700:760, ["a", "b"]].to_csv(tmp_path / "public.csv", index=False)
-    out = tmp_path / "out"
-    words = ["learn", *(str(tmp_path / f"{one}.csv") for one in ("private", "public"))]
-    words += ["--target", ",".join(names), "--epsilon", "4", "--delta", "1e-5"]
-    words += ["--total", "4,1e-5", "--confirm", "records,teachers,noise,target"]
-    runner = CliRunner()
-    learnt = runner.invoke(app, [*words, "--n-teachers", "20", "--out", str(out)])
-    assert learnt.exit_code == 0, learnt.output
-    verified = runner.invoke(app, ["verify", str(out), "--independent"])
-    assert verified.exit_code == 0, verified.output
-    assert "The second program confirms the release." in verified.output

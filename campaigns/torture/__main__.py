@@ -12,12 +12,14 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
+from campaigns.postgres_server import PostgresServer, reason_for_none
 from campaigns.torture.broken_service import DEFECTS
 from campaigns.torture.commands import VERBS
 from campaigns.torture.full_disk import full_disk
-from campaigns.torture.kills import kills_of_commands, kills_of_forks
+from campaigns.torture.kills import kills_of_commands
 from campaigns.torture.races import folder_races, ledger_races
 from campaigns.torture.signals import signals_of
 
@@ -30,71 +32,43 @@ def _all_jobs(
     given: argparse.Namespace, place: Path
 ) -> Iterator[tuple[str, str, Callable[[], _Found]]]:
     """Give the part, name and work of every line of the table."""
-    work, disk = place / "work", place / "disk"
+    work, disk, kills, steps = place / "work", place / "disk", given.kills, given.steps
     for verb in VERBS:
-        yield "kills", f"{verb}, killed", lambda verb=verb: kills_of_forks(verb, given.kills, work)
-    yield (
-        "kills",
-        "learn, 2 workers, killed",
-        lambda: kills_of_forks("learn", given.kills // 4, work, "--set", "n_jobs=2"),
-    )
+        yield "kills", f"{verb}, killed", partial(kills_of_commands, verb, kills, work)
+    two = partial(kills_of_commands, "learn", kills // 4, work, "--set", "n_jobs=2")
+    yield "kills", "learn, 2 workers, killed", two
     for verb in VERBS:
-        yield (
-            "commands",
-            f"{verb}, process killed",
-            lambda verb=verb: kills_of_commands(verb, given.kills // 8, work),
-        )
+        fresh = partial(kills_of_commands, verb, kills // 8, work, fresh=True)
+        yield "commands", f"{verb}, process killed", fresh
     for verb in VERBS:
-        yield "disk", f"{verb}, full disk", lambda verb=verb: full_disk(verb, given.steps, disk)
-    yield "races", "one ledger, 16 processes", lambda: ledger_races(given.purchases, work)
+        yield "disk", f"{verb}, full disk", partial(full_disk, verb, steps, disk)
+    yield "races", "one ledger, 16 processes", partial(ledger_races, given.purchases, work)
     for verb in VERBS:
-        yield (
-            "races",
-            f"{verb}, 4 at once in one folder",
-            lambda verb=verb: folder_races(verb, given.steps // 4, work),
-        )
+        race = partial(folder_races, verb, steps // 4, work)
+        yield "races", f"{verb}, 4 at once in one folder", race
     for verb in VERBS:
-        yield (
-            "signals",
-            f"{verb}, signals",
-            lambda verb=verb: signals_of(verb, given.steps // 2, work),
-        )
-    yield (
-        "database",
-        "buyers and server, killed",
-        lambda: _database_kills(given.kills, work / "database"),
-    )
+        yield "signals", f"{verb}, signals", partial(signals_of, verb, steps // 2, work)
+    database = partial(_database_kills, kills, work / "database")
+    yield "database", "buyers and server, killed", database
     for where in ("file", "database"):
-        yield (
-            "service",
-            f"service with its ledger in a {where}, killed",
-            lambda where=where: _service_kills(where, given.kills, work / "service" / where),
-        )
+        killed = partial(_service_kills, where, kills, work / "service" / where)
+        yield "service", f"service with its ledger in a {where}, killed", killed
     for number, defect in enumerate(DEFECTS):
-        yield (
-            "service",
-            f"service that {defect}",
-            lambda defect=defect, number=number: _broken_service(defect, work / f"broken{number}"),
-        )
-    yield (
-        "machines",
-        "two machines on one database",
-        lambda: _machines(given.kills // 4, work / "machines"),
-    )
+        broken = partial(_broken_service, defect, work / f"broken{number}")
+        yield "service", f"service that {defect}", broken
+    machines = partial(_service_kills, "two", kills // 4, work / "machines")
+    yield "machines", "two machines on one database", machines
 
 
 def _database_kills(kills: int, folder: Path) -> _Found:
-    from campaigns.postgres_server import reason_for_none
+    from campaigns.torture.database import database_kills
 
     if reason := reason_for_none():
         return Counter({f"left out: {reason}": 1}), []
-    from campaigns.torture.database import database_kills
-
     return database_kills(kills, folder)
 
 
 def _service_kills(where: str, kills: int, folder: Path) -> _Found:
-    from campaigns.postgres_server import PostgresServer, reason_for_none
     from campaigns.torture.service import service_kills
 
     if where == "file":
@@ -103,7 +77,7 @@ def _service_kills(where: str, kills: int, folder: Path) -> _Found:
         return Counter({f"left out: {reason}": 1}), []
     server = PostgresServer()
     try:
-        return service_kills(kills, folder, server=server)
+        return service_kills(kills, folder, server=server, machines=2 if where == "two" else 1)
     finally:
         server.remove()
 
@@ -115,15 +89,6 @@ def _broken_service(defect: str, folder: Path) -> _Found:
     _, faults = service_kills(_BROKEN_KILLS, folder, defect=defect)
     counts = Counter({"faults found, as there should be": len(faults)})
     return counts, [] if faults else [f"a service that {defect} passes"]
-
-
-def _machines(blows: int, folder: Path) -> _Found:
-    from campaigns.postgres_server import reason_for_none
-    from campaigns.torture.machines import reason_for_no_networks, two_machines
-
-    if reason := reason_for_none() or reason_for_no_networks():
-        return Counter({f"left out: {reason}": 1}), []
-    return two_machines(blows, folder)
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ import http.client
 import json
 import random
 import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -23,6 +24,7 @@ QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 EXPECTED = ("ledger-unavailable", "busy", "quota-spent", "budget-spent")
 _QUOTAS = (150, 600, None, None)  # new questions of the analysts; the last key is a curator's
 _PATIENCE_S = 40.0  # of a client with one request
+_LATE_S = 10.0  # a refusal that comes later, on a computer that others use, is a fault
 _REST_S = 0.1  # between tries to reach a service that is not there
 _SETTINGS = """
 state = "state"
@@ -49,12 +51,15 @@ class Dataset:
         Of the ledger: no more than the session costs.
     keys : dict of str to (str, int or None)
         Token and quota by the id of a key; the last one is a curator's.
+    patience : float
+        Seconds after which the service refuses.
     """
 
     config: Path
     planned: int
     budget: sb.PrivacyBudget
     keys: dict[str, tuple[str, int | None]]
+    patience: float
 
     @property
     def vault(self) -> Path:
@@ -91,7 +96,7 @@ def made_dataset(
         role = "curator" if len(keys) == len(_QUOTAS) else "analyst"
         key, token = ring.add(role, ["registry"], quota=quota)
         keys[key.id] = (token, quota)
-    return Dataset(config, planned, budget, keys)
+    return Dataset(config, planned, budget, keys, patience)
 
 
 def point_of(number: int) -> list[float]:
@@ -129,11 +134,14 @@ class Notes:
         Refusals by kind, and connections that broke.
     faults : list of str
         Refusals that nobody expects.
+    slowest_refusal : float
+        In seconds.
     """
 
     received: list[Received] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+    slowest_refusal: float = 0.0
 
     @property
     def answers(self) -> dict[int, set[str]]:
@@ -156,21 +164,19 @@ class Analyst:
     key, token : str
     port : int
         Of the service.
-    host : str
     """
 
-    def __init__(
-        self, notes: Notes, key: str, token: str, port: int, host: str = "127.0.0.1"
-    ) -> None:
+    def __init__(self, notes: Notes, key: str, token: str, port: int) -> None:
         self.notes, self.key = notes, key
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        self._line = http.client.HTTPConnection(host, port, timeout=_PATIENCE_S)
+        self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_S)
         self.refusal = ""
 
     def ask(self, numbers: Sequence[int]) -> Received | None:
         """Ask questions and write down what came; return None where there was no answer, and keep
         why in `refusal`."""
         body = json.dumps({"points": [point_of(number) for number in numbers]})
+        began = time.monotonic()
         try:
             self._line.request("POST", QUESTIONS, body, self._headers)
             response = self._line.getresponse()
@@ -189,6 +195,8 @@ class Analyst:
             self.notes.received.append(found)
             return found
         kind = document["type"].rpartition("/")[2]
+        seconds = time.monotonic() - began
+        self.notes.slowest_refusal = max(self.notes.slowest_refusal, seconds)
         if kind not in EXPECTED:
             self.notes.faults.append(f"a refusal that nobody expects: {kind}")
         return self._refused(kind)
@@ -270,6 +278,8 @@ def faults_in_books(
     session = sb.LabelingSession.reopen(dataset.vault)
     ledger = session.ledger
     faults = list(notes.faults) + _damage(ledger.check)
+    if notes.slowest_refusal > dataset.patience + _LATE_S:
+        faults.append(f"late: a refusal after {notes.slowest_refusal:.1f} seconds")
     spent = ledger.spent()
     if (
         spent.epsilon > dataset.budget.epsilon

@@ -10,11 +10,9 @@ from pathlib import Path
 from campaigns.torture.commands import (
     clear,
     command,
-    environment,
     leftovers,
     open_books,
     processes_that_stay,
-    run,
     run_forked,
 )
 
@@ -28,18 +26,10 @@ def _exit_code_of(child: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if number else None
 
 
-def _seconds_undisturbed(verb: str, folder: Path, *more: str) -> float:
-    """Return how many seconds an undisturbed run takes."""
-    clear(folder)
-    begun = time.monotonic()
-    os.waitpid(run_forked(command(verb, *more), folder), 0)
-    return time.monotonic() - begun
-
-
-def kills_of_forks(
-    verb: str, kills: int, folder: Path, *more: str, seed: int = 0
+def kills_of_commands(
+    verb: str, kills: int, folder: Path, *more: str, fresh: bool = False, seed: int = 0
 ) -> tuple[Counter[str], list[str]]:
-    """Kill forked command lines at random moments and check the books after each that finished.
+    """Kill command lines at random moments and check the books after each that finished.
 
     Parameters
     ----------
@@ -50,6 +40,8 @@ def kills_of_forks(
         Emptied.
     *more : str
         More words of the command.
+    fresh : bool
+        Whether each is a program of its own, and no fork of this one: kills fall into its start.
     seed : int
         Of the moments.
 
@@ -60,14 +52,16 @@ def kills_of_forks(
     faults : list of str
     """
     rng, counts, faults = random.Random(seed), Counter[str](), list[str]()
-    whole = _seconds_undisturbed(verb, folder, *more)
+    clear(folder)
+    begun = time.monotonic()
+    os.waitpid(run_forked(command(verb, *more), folder, fresh=fresh), 0)
+    # kills fall anywhere in an undisturbed run, and a little after it
+    whole = 1.1 * (time.monotonic() - begun)
     clear(folder)
     since = 0
     while counts["kills"] < kills or since:
-        child = run_forked(command(verb, *more), folder)
-        wait = time.monotonic() + (
-            rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST
-        )
+        child = run_forked(command(verb, *more), folder, fresh=fresh)
+        wait = time.monotonic() + (rng.uniform(0, whole) if rng.random() < _STRUCK else _LONGEST)
         code = None
         while code is None and time.monotonic() < wait:
             time.sleep(0.002)
@@ -81,41 +75,6 @@ def kills_of_forks(
             continue
         _settle_run(verb, code, since, folder, counts, faults)
         since = 0
-        clear(folder)
-    return counts, faults
-
-
-def kills_of_commands(
-    verb: str, kills: int, folder: Path, *more: str, seed: int = 0
-) -> tuple[Counter[str], list[str]]:
-    """Kill command lines in processes of their own, workers and all; otherwise as
-    `kills_of_forks`."""
-    import subprocess
-    import sys
-
-    rng, counts, faults = random.Random(seed), Counter[str](), list[str]()
-    clear(folder)
-    begun = time.monotonic()
-    run(command(verb, *more), folder)
-    # kills fall anywhere in an undisturbed run, and a little after it
-    whole = time.monotonic() - begun
-    clear(folder)
-    while counts["kills"] < kills:
-        words = [sys.executable, "-m", "secretballot", *command(verb, *more)]
-        with (folder / "said.txt").open("wb") as said:
-            child = subprocess.Popen(
-                words, cwd=folder, env=environment(folder), stdout=said, stderr=said
-            )
-        try:
-            code = child.wait(
-                timeout=rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST
-            )
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-            counts["kills"] += 1
-            continue
-        _settle_run(verb, code, counts["kills"], folder, counts, faults)
         clear(folder)
     return counts, faults
 

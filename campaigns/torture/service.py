@@ -1,25 +1,28 @@
 """A service that is asked all the time while its workers, all its processes and its database are
-killed with signal 9, again and again.
+killed with signal 9, again and again; or two, on copies of one vault, whose links to the database
+hang, too.
 
 After each blow it is started again and asked what it was asked before; in the end ledger and audit
-log are held against what every analyst has written down.
+logs are held against what every analyst has written down.
 """
 
 import json
 import os
 import random
+import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from campaigns.postgres_proxy import PostgresProxy
 from campaigns.postgres_server import PostgresServer, children_of, is_alive
 from campaigns.torture.analysts import (
     Analyst,
@@ -34,12 +37,21 @@ from secretballot.core.ledger import Ledger
 
 #: Questions of one session, and kills of one round at most.
 PLANNED, KILLS_OF_A_ROUND = 3000, 40
-#: How often each is killed, with the ledger in a file and in a database.
+#: How often each is struck, with the ledger in a file, in a database, and in one that two machines
+#: use; a link that hangs closes no connection.
 BLOWS = {
     "file": {"a worker": 8, "all processes": 2, "the first process": 1},
     "database": {"the database": 12, "a worker": 6, "all processes": 1, "the first process": 1},
+    "machines": {
+        "a link": 5,
+        "both links": 1,
+        "all processes": 3,
+        "all processes behind a link": 4,
+        "the database": 1,
+    },
 }
 _PATIENCE_S = 120.0  # until a service answers again
+_PATIENCE_OF_TWO = 2.0  # a machine without a database refuses after this
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -50,11 +62,8 @@ class RunningService:
     ----------
     config : Path
     workers : int
-    host : str
     defect : str
         What is wrong with it, of `broken_service`; nothing by default.
-    within : sequence of str
-        Words before the command.
     """
 
     def __init__(
@@ -62,16 +71,14 @@ class RunningService:
         config: Path,
         *,
         workers: int = 2,
-        host: str = "127.0.0.1",
         defect: str = "",
-        within: Sequence[str] = (),
     ) -> None:
-        self.port, self._host = _free_port(), host
-        self._log, self._folder = config.with_name("service.log"), config.parent
+        self.port = 0
+        self.log, self._folder = config.with_name("service.log"), config.parent
         module = "campaigns.torture.broken_service" if defect else "secretballot"
-        self._command = [*within, sys.executable, "-m", module, "serve", "start"]
+        self._command = [sys.executable, "-m", module, "serve", "start"]
         self._command += ["--config", str(config)]
-        self._command += ["--host", host, "--port", str(self.port), "--workers", str(workers)]
+        self._command += ["--workers", str(workers), "--port"]
         scratch = self._folder / "scratch"
         scratch.mkdir(exist_ok=True)
         path = os.pathsep.join([str(_ROOT), str(_ROOT / "src"), os.environ.get("PYTHONPATH", "")])
@@ -97,18 +104,31 @@ class RunningService:
         end = time.monotonic() + _PATIENCE_S
         while not (self.runs and self.is_ready()):
             if time.monotonic() > end:
-                raise RuntimeError(f"no service: {self._log.read_text()[-3000:]}")
+                raise RuntimeError(f"no service: {self.log.read_text()[-3000:]}")
             if not self.runs:  # workers that outlive the first process keep the port for a moment
-                with self._log.open("ab") as log:
-                    self._process = subprocess.Popen(
-                        self._command, stdout=subprocess.DEVNULL, stderr=log, cwd=self._folder,
-                        env=self._environment, start_new_session=True,
-                    )  # fmt: skip
+                self._begin()
             time.sleep(0.05)
+
+    def _begin(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._command, str(self.port)], stdout=subprocess.PIPE, stderr=log,
+                cwd=self._folder, env=self._environment, start_new_session=True,
+            )  # fmt: skip
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            said = output.readline().decode()  # the system has chosen the first port
+        if said:
+            self.port = int(said.rpartition(":")[2])
+
+    @property
+    def url(self) -> str:
+        """Where it is asked."""
+        return f"http://127.0.0.1:{self.port}"
 
     def is_ready(self) -> bool:
         """Return whether it says that it can answer."""
-        line = HTTPConnection(self._host, self.port, timeout=5)
+        line = HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
             line.request("GET", "/health/ready")
             return line.getresponse().status == 200
@@ -125,6 +145,12 @@ class RunningService:
         began = {line["process"] for line in self._lines_of_note() if line["event"] == "started"}
         return [number for number in own & began if is_alive(number)]
 
+    def wait_for(self, processes: int) -> None:
+        """Wait until so many processes have begun to answer and are there."""
+        end = time.monotonic() + _PATIENCE_S
+        while len(self.answering_processes()) < processes and time.monotonic() < end:
+            time.sleep(0.05)
+
     def defects(self) -> list[str]:
         """Return what its log tells of errors that nobody foresaw."""
         return [
@@ -135,7 +161,7 @@ class RunningService:
 
     def _lines_of_note(self) -> list[dict[str, Any]]:
         """Return the lines of its log that are not about one request in good order."""
-        with self._log.open("rb") as log:
+        with self.log.open("rb") as log:
             log.seek(self._read)
             content = log.read()
         whole = content.rpartition(b"\n")[0]
@@ -148,11 +174,9 @@ class RunningService:
 
     def kill_worker(self, dice: random.Random) -> None:
         """Kill a process that answers, chosen at random."""
-        end = time.monotonic() + _PATIENCE_S
-        while not (found := self.answering_processes()) and time.monotonic() < end:
-            time.sleep(0.05)
+        self.wait_for(1)
         with suppress(ProcessLookupError):
-            os.kill(dice.choice(sorted(found)), signal.SIGKILL)
+            os.kill(dice.choice(sorted(self.answering_processes())), signal.SIGKILL)
 
     def kill_first(self) -> None:
         """Kill the first process alone: its workers must see that it is gone."""
@@ -171,11 +195,18 @@ class RunningService:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def stop(self) -> int:
+    def stop(self, within: float = _PATIENCE_S) -> int:
         """Stop it as a system does, and return its exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(_PATIENCE_S)
+        return self._process.wait(within)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill_all()
 
 
 def service_kills(
@@ -183,12 +214,13 @@ def service_kills(
     folder: Path,
     *,
     server: PostgresServer | None = None,
+    machines: int = 1,
     defect: str = "",
     workers: int = 2,
     seed: int = 0,
 ) -> tuple[Counter[str], list[str]]:
-    """Kill a service that is asked all the time, and hold its books against the notes of those who
-    asked.
+    """Strike services that are asked all the time, and hold their books against the notes of those
+    who asked.
 
     Parameters
     ----------
@@ -196,8 +228,10 @@ def service_kills(
     folder : Path
     server : PostgresServer, optional
         Where the ledger is kept; by default in a file.
+    machines : int
+        Services, each with a link of its own to the server where there are two.
     defect : str
-        Of the service, for the campaign to find.
+        Of the services, for the campaign to find.
     workers : int
     seed : int
         Of moments and questions.
@@ -205,93 +239,124 @@ def service_kills(
     Returns
     -------
     counts : Counter
-        Kills by what was killed, requests and questions that were answered, refusals.
+        Blows by what was struck, requests and questions that were answered, refusals.
     faults : list of str
         As `faults_in_books`; services that do not come back, or whose log tells of a defect.
     """
     dice, counts, faults = random.Random(seed), Counter[str](), list[str]()
-    done, number = 0, 0
+    done = 0
     while done < kills:
+        place = folder / f"{seed}-{counts['ledgers']}"
+        schema = f"service{seed}_{counts['ledgers']}"
         counts["ledgers"] += 1
-        place = None if server is None else server.url(schema=f"service{seed}_{number}")
-        dataset = made_dataset(folder / f"{seed}-{number}", PLANNED, place)
+        links = [PostgresProxy(server) for _ in range(machines)] if server and machines > 1 else []
+        url = links[0].url(schema) if links else server and server.url(schema=schema)
+        datasets = [made_dataset(place, PLANNED, url, _PATIENCE_OF_TWO if links else 10.0)]
+        for number, link in enumerate(links[1:], 1):
+            other = replace(
+                datasets[0], config=place.with_name(f"{place.name}-{number}") / "service.toml"
+            )
+            shutil.copytree(place, other.config.parent)
+            file = _session_file(other)
+            file.write_text(json.dumps(json.loads(file.read_text()) | {"ledger": link.url(schema)}))
+            datasets.append(other)
         now = min(kills - done, KILLS_OF_A_ROUND)
-        running = RunningService(dataset.config, workers=workers, defect=defect)
+        running = [RunningService(one.config, workers=workers, defect=defect) for one in datasets]
         try:
-            faults += _round(dataset, running, now, server, dice, counts)
+            faults += _round(datasets, running, now, _Blows(server, links, dice, counts))
         finally:
-            if running.runs:
-                running.kill_all()
-        done, number = done + now, number + 1
+            for service in running:
+                if service.runs:
+                    service.kill_all()
+            for link in links:
+                link.close()
+        done += now
     return counts, faults
 
 
 def _round(
-    dataset: Dataset,
-    service: RunningService,
-    kills: int,
-    server: PostgresServer | None,
-    dice: random.Random,
-    counts: Counter[str],
+    datasets: list[Dataset], services: list[RunningService], kills: int, blows: "_Blows"
 ) -> list[str]:
-    """Ask and kill, let the rest of the budget be used up, ask everything again, and open the
+    """Ask and strike, let the rest of the budget be used up, ask everything again, and open the
     books."""
-    notes, heads = Notes(), list[tuple[int, str]]()
-    analysts = [
-        Analyst(notes, key, token, service.port) for key, (token, _) in dataset.keys.items()
-    ]
-    service.start()
-    ledger = Ledger.open_existing(_place_of(dataset))
+    notes, heads, dice = Notes(), list[tuple[int, str]](), blows.dice
+    for service in services:
+        service.start()
+    *keys, curator = [(key, token) for key, (token, _) in datasets[0].keys.items()]
+    analysts = [Analyst(notes, *key, service.port) for key in keys for service in services]
+    curators = [Analyst(notes, *curator, service.port) for service in services]
+    ledger = Ledger.open_existing(json.loads(_session_file(datasets[0]).read_text())["ledger"])
     # more questions than are paid for
-    pool = dataset.planned + dataset.planned // 4
-    with asking(analysts[:-1], pool, dice):
+    pool = PLANNED + PLANNED // 4
+    with asking(analysts, pool, dice):
         for _ in range(kills):
             time.sleep(dice.uniform(0.2, 1.5))
-            _strike(service, server, dice, counts)
-            service.start()
+            blows.strike(services)
+            for service in services:
+                service.start()
             heads.append(ledger.head())
             known = sorted(notes.answers)
-            if not asked_again(analysts[-1], dice.sample(known, min(len(known), 100))):
-                analysts[-1].close()
-                return [f"it does not answer again: {analysts[-1].refusal}"]
-    faults = use_up(analysts[-1], pool)
+            asked = dice.sample(known, min(len(known), 100))
+            for one in curators:
+                if not asked_again(one, asked):
+                    return [f"it does not answer again: {one.refusal}"]
+    faults = use_up(curators[0], pool)
     known = sorted(notes.answers)
-    for start in range(0, len(known), 500):
-        if not asked_again(analysts[-1], known[start : start + 500]):
-            faults.append("lost: what was answered is not answered again")
-    analysts[-1].close()
-    if (code := service.stop()) != 0:
-        faults.append(f"a stop ends with exit code {code}")
-    faults += service.defects()
-    faults += faults_in_books(dataset, notes, heads, [dataset.state])
-    counts["requests answered"] += len(notes.received)
-    counts["questions answered"] += len(known)
-    for why, times in notes.refused.items():
-        counts[why] += times
+    for one in curators:
+        for start in range(0, len(known), 500):
+            if not asked_again(one, known[start : start + 500]):
+                faults.append("lost: what was answered is not answered again")
+        one.close()
+    for service in services:
+        if (code := service.stop()) != 0:
+            faults.append(f"a stop ends with exit code {code}")
+        faults += service.defects()
+    faults += faults_in_books(datasets[0], notes, heads, [one.state for one in datasets])
+    blows.counts["requests answered"] += len(notes.received)
+    blows.counts["questions answered"] += len(known)
+    blows.counts.update(notes.refused)
     return faults
 
 
-def _strike(
-    service: RunningService,
-    server: PostgresServer | None,
-    dice: random.Random,
-    counts: Counter[str],
-) -> None:
-    blows = BLOWS["file" if server is None else "database"]
-    (blow,) = dice.choices(list(blows), list(blows.values()))
-    counts[f"kills of {blow}"] += 1
-    match blow:
-        case "a worker":
-            service.kill_worker(dice)
-        case "all processes":
+@dataclass
+class _Blows:
+    """What may befall services, their links and their database."""
+
+    server: PostgresServer | None
+    links: list[PostgresProxy]
+    dice: random.Random
+    counts: Counter[str]
+
+    def strike(self, services: list[RunningService]) -> None:
+        """Let something befall one of the services."""
+        kinds = BLOWS["machines" if self.links else "database" if self.server else "file"]
+        (blow,) = self.dice.choices(list(kinds), list(kinds.values()))
+        self.counts[f"kills of {blow}"] += 1
+        number = self.dice.randrange(len(services))
+        service = services[number]
+        struck = [*self.links] if blow == "both links" else self.links[number : number + 1]
+        if "link" in blow:
+            for link in struck:
+                link.hang()
+            time.sleep(self.dice.uniform(0.0, 6.0))
+        if blow.startswith("all processes"):
             service.kill_all()
-        case "the first process":
+        elif blow == "a worker":
+            service.kill_worker(self.dice)
+        elif blow == "the first process":
             service.kill_first()
-        case "the database":
-            assert server is not None
-            server.kill()
-            time.sleep(dice.uniform(0.0, 0.5))  # the service is asked meanwhile
-            server.start()
+        elif blow == "the database":
+            assert self.server is not None
+            self.server.kill()
+            time.sleep(self.dice.uniform(0.0, 0.5))  # the service is asked meanwhile
+            self.server.start()
+        for link in struck:
+            link.heal()
+
+
+def _session_file(dataset: Dataset) -> Path:
+    (file,) = (dataset.vault / "sessions").glob("*.json")
+    return file
 
 
 def asked_again(analyst: Analyst, numbers: Sequence[int]) -> bool:
@@ -317,14 +382,3 @@ def use_up(analyst: Analyst, pool: int) -> list[str]:
         if found is None:
             return []
     return ["overspent: the budget does not end"]
-
-
-def _place_of(dataset: Dataset) -> str:
-    (file,) = (dataset.vault / "sessions").glob("*.json")
-    return str(json.loads(file.read_text())["ledger"])
-
-
-def _free_port() -> int:
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        return int(place.getsockname()[1])

@@ -106,17 +106,11 @@ from .exceptions import (
 from .exceptions import (
     ServiceError as ServiceError,
 )
-from .learners.labelers.active_queries import (
-    ask_actively as ask_actively,
-)
 from .learners.labelers.labeler import (
     Labeler as Labeler,
 )
 from .learners.labelers.relabel import (
     relabel as relabel,
-)
-from .learners.labelers.session import (
-    LabelingSession as LabelingSession,
 )
 from .learners.moments.estimators import (
     RecordMomentsClassifier as RecordMomentsClassifier,
@@ -131,19 +125,25 @@ from .learners.pate.estimators import (
     PATERegressor as PATERegressor,
 )
 from .learners.pate.rounds import (
+    ask_actively as ask_actively,
+)
+from .learners.pate.rounds import (
     label_actively as label_actively,
 )
 from .learners.record_votes.classifier import (
     RecordVotesClassifier as RecordVotesClassifier,
 )
-from .learners.selection.candidates import (
-    choose_candidate as choose_candidate,
-)
-from .learners.selection.hold_out import (
-    hold_out as hold_out,
-)
 from .learners.selection.semi_private import (
     SemiPrivateClassifier as SemiPrivateClassifier,
+)
+from .learners.selection.semi_private import (
+    choose_candidate as choose_candidate,
+)
+from .learners.training.session import (
+    LabelingSession as LabelingSession,
+)
+from .learners.training.shards import (
+    hold_out as hold_out,
 )
 from .learners.training.trained import (
     TrainedTeachers as TrainedTeachers,

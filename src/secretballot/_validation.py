@@ -54,12 +54,7 @@ VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
 BASES: tuple[BasisName, ...] = get_args(BasisName)
 HEADER_LINES: tuple[HeaderLine, ...] = get_args(HeaderLine)
 RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
-MECHANISMS = (
-    *("gaussian", "vote-table", "sparse-vector", "abstention-table"),
-    *("laplace", "confident", "interactive"),
-)
 HYPOTHESES = ("stumps", "thresholds", "intervals")
-STATISTICS = ("mean", "quantile")
 BALLOTS = ("labels", "sets")
 
 MOST_CLASSES_SHOWN = 20

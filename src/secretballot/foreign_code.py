@@ -189,8 +189,6 @@ def rows_alone(ask: Callable[[Any], T], table: Any) -> list[T | None]:
 
 
 def _single_row(table: Any, row: int) -> Any:
-    if isinstance(table, np.ndarray):
-        return table[row : row + 1].copy()
     found = take_rows(table, np.array([row]))
     return found.reset_index(drop=True) if hasattr(found, "iloc") else found
 

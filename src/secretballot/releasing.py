@@ -4,9 +4,10 @@ stores; here stands what a stranger may check of it."""
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -208,44 +209,64 @@ def release_labels(
     ledger, request, purpose, declaration, points_sha256
         As for `release`, whose errors these are.
     """
-    shape, names = terms.shape, [class_value(value) for value in classes]
-    teachers = shape.n_teachers or 0
-
-    def read(values: IntArray) -> tuple[IntArray, IntArray | None]:
-        found, counts = labels_in(terms.mechanism, shape, values[: shape.n_queries])
-        labels = np.full(shape.n_queries, ABSTAINED)
-        labels[: len(found)] = found  # nothing after a stop
-        return labels, counts
-
-    def described(values: IntArray) -> dict[str, Any]:
-        labels, counts = read(values)
-        fields = describe_released(rows, labels, names, teachers, counts, points_sha256)
-        if EXPECTED_UNCOVERED in terms.public:
-            votes = shape.moved // (2 if shape.guarantee.relation == "replace-one" else 1)
-            beyond = values[shape.n_queries :].ravel()[:votes]
-            fields["values"] = [[int(beyond.sum())]]
-        return fields
-
-    done, certificate = _certified(
+    return _certified(
         terms,
         private,
         ledger,
-        asked={"rows": _digest(rows), "classes": names, "points_sha256": points_sha256},
-        described=described,
+        lambda done: labels_released(done, rows, points_sha256),
+        asked={
+            "rows": _digest(rows),
+            "classes": [class_value(value) for value in classes],
+            "points_sha256": points_sha256,
+        },
         request=request,
         purpose=purpose,
         declaration=declaration,
         choices=choices,
     )
-    labels, counts = read(done.values)
+
+
+def labels_released(
+    done: Released,
+    rows: IntArray,
+    points_sha256: str | None,
+    plan: Mapping[str, object] | None = None,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+) -> ReleasedLabels:
+    """Return what was released about votes for classes, as labels and noisy counts, with its
+    certificate.
+
+    Parameters
+    ----------
+    done : Released
+        With what was asked among its public settings.
+    rows : ndarray of int64, shape (n,)
+        Rows of the public pool, one for each query.
+    points_sha256 : str or None
+    plan : mapping, optional
+        As for `certificate_of`.
+    sizes : mapping
+        What the certificate says of the numbers of queries and answers, where `rows` are a part.
+    """
+    shape, classes = done.shape, done.public[ASKED]["classes"]
+    assert isinstance(shape, VoteShape)
+    teachers = shape.n_teachers or 0
+    found, counts = labels_in(done.mechanism, shape, done.values[: len(rows)])
+    labels = np.full(len(rows), ABSTAINED)
+    labels[: len(found)] = found  # nothing after a stop
+    described = describe_released(rows, labels, classes, teachers, counts, points_sha256)
+    if EXPECTED_UNCOVERED in done.public:
+        votes = shape.moved // (2 if shape.guarantee.relation == "replace-one" else 1)
+        beyond = done.values[len(rows) :].ravel()[:votes]
+        described["values"] = [[int(beyond.sum())]]
     return ReleasedLabels(
         queries=rows,
         labels=labels,
         classes=tuple(classes),
         n_teachers=teachers,
-        sigma=deviation_of_counts(terms.mechanism),
+        sigma=deviation_of_counts(done.mechanism),
         noisy_counts=counts,
-        certificate=certificate,
+        certificate=_certificate(done, {**described, **sizes}, plan),
     )
 
 
@@ -302,67 +323,53 @@ def release_table(
     sets, n_asked = terms.public.get("ballot") == "sets", terms.n_points
     named = np.arange(n_asked) if rows is None else _named_rows(rows, n_asked)
 
-    def described(values: IntArray) -> dict[str, Any]:
-        answers = values.reshape(n_asked, -1)
+    def certified(done: Released) -> ReleasedTable:
+        answers = done.values.reshape(n_asked, -1)
         if sets and answers.shape[1] == 1:
             answers = from_set_numbers(answers[:, 0], len(labels))
         # what is described beside rows and values has no labels
         fields = describe_released(
             _NO_ROWS, _NO_ROWS, (), terms.shape.n_teachers or 0, points_sha256=points_sha256
         )
-        return fields | {"rows": named.tolist(), "values": answers.tolist()}
+        described = {**fields, "rows": named.tolist(), "values": answers.tolist()}
+        return ReleasedTable(_certificate(done, described))
 
-    _, certificate = _certified(
+    return _certified(
         terms,
         private,
         ledger,
+        certified,
         asked={"rows": _digest(named), "points_sha256": points_sha256},
-        described=described,
         request=request,
         purpose=purpose,
         declaration=declaration,
     )
-    return ReleasedTable(certificate)
+
+
+_Document = TypeVar("_Document", ReleasedLabels, ReleasedTable)
 
 
 def _certified(
     terms: Terms,
     private: VoteSource,
     ledger: Ledger,
+    certified: Callable[[Released], _Document],
     *,
     asked: Mapping[str, Any],
-    described: Callable[[IntArray], dict[str, Any]],
     request: str | None,
     purpose: str,
     declaration: Mapping[str, object] | None,
     choices: Sequence[Mapping[str, Any]] = (),
-) -> tuple[Released, dict[str, Any]]:
-    """Return what was released, and its certificate.
-
-    `described` returns what a certificate says of released values, int64 of shape (n_answers,
-    n_columns).
-    """
+) -> _Document:
+    """Return what was released, as `certified` makes it of what was drawn."""
     check_paid_by(terms.mechanism, ledger, terms.budget)
-    declared, made = check_declaration(declaration), terms.shape.guarantee
-    if guarantee_of(declared["unit"], declared["relation"]) != made:
-        raise ParameterError(
-            f"The votes were made for unit {made.unit!r} under {made.relation!r}, and the"
-            " declaration says otherwise. Nothing was spent."
-        )
+    check_declared(declaration, terms.shape.guarantee)
     if "sample" in (declaration or {}):
         raise ParameterError(
             "These teachers learned from a secret sample, and answer a stream alone; use"
             " Labeler('agnostic'). Nothing was spent."
         )
-
-    def certified(done: Released) -> dict[str, Any]:
-        return certificate_of(
-            replace(done, public=dict(terms.public)),
-            described(done.values),
-            declaration=declaration,
-            choices=list(choices) or None,
-        )
-
+    about = {**asked, "declaration": declaration, "choices": list(choices)}
     done = releasing.release(
         terms.shape,
         private if isinstance(private, Votes) else lambda _: private(),
@@ -370,14 +377,26 @@ def _certified(
         ledger,
         terms.budget,
         request=uuid.uuid4().hex if request is None else request,
-        public={
-            **terms.public,
-            ASKED: {**asked, "declaration": declaration, "choices": list(choices)},
-        },
+        public={**terms.public, ASKED: about},
         purpose=purpose,
-        check=lambda planned: check_readable(certified(_widest(planned))),
+        check=lambda planned: check_readable(certified(_widest(planned)).certificate),
     )
-    return done, certified(done)
+    return certified(done)
+
+
+def _certificate(
+    done: Released, described: Mapping[str, object], plan: Mapping[str, object] | None = None
+) -> dict[str, Any]:
+    """Return the certificate of what was released, which says what was asked."""
+    public = dict(done.public)
+    asked = public.pop(ASKED)
+    return certificate_of(
+        replace(done, public=public),
+        described,
+        declaration=asked["declaration"],
+        plan=plan,
+        choices=asked["choices"] or None,
+    )
 
 
 def _widest(planned: Released) -> Released:
@@ -679,6 +698,16 @@ def check_paid_by(mechanism: object, ledger: object, budget: object) -> None:
     check_instance("budget", budget, PrivacyBudget, hint="give a PrivacyBudget")
 
 
+def check_declared(declaration: Mapping[str, object] | None, made: Guarantee) -> None:
+    """Refuse, with `ParameterError`, a declaration of another unit or relation than the votes'."""
+    declared = check_declaration(declaration)
+    if guarantee_of(declared["unit"], declared["relation"]) != made:
+        raise ParameterError(
+            f"The votes were made for unit {made.unit!r} under {made.relation!r}, and the"
+            " declaration says otherwise. Nothing was spent."
+        )
+
+
 def check_ledger(ledger: object) -> None:
     """Refuse anything but a ledger, with `ParameterError`."""
     hint = "give a Ledger, such as Ledger(path, dataset=..., budget=...)"
@@ -694,21 +723,46 @@ def check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee) 
         If one was paid from another ledger, or is about another unit or relation; nothing was
         spent.
     """
-    own = account_terms(ledger)
+    paid = [
+        (f"The choice {one.purpose!r}", account_fields(one.account), one.shape.guarantee)
+        for one in choices
+    ]
+    check_one_account(paid, account_terms(ledger), made)
+
+
+def check_one_account(
+    parts: Iterable[tuple[str, Mapping[str, Any], Guarantee]],
+    account: Mapping[str, Any],
+    made: Guarantee,
+) -> None:
+    """Refuse, with `ParameterError`, parts of one certificate that do not add up.
+
+    Parameters
+    ----------
+    parts : iterable of (str, mapping, Guarantee)
+        What each is, the account that paid for it as certificates state it, and what it is about.
+    account, made
+        Those of the release.
+    """
     # one certificate states one total, so all that it names must be paid from one account
-    for choice in choices:
-        account, paid = account_fields(choice.account), choice.shape.guarantee
-        if any(account[term] != value for term, value in own.items()):
+    for name, own, paid in parts:
+        if not same_account(own, account):
             raise ParameterError(
-                f"The choice {choice.purpose!r} was paid from another ledger than this release"
-                " would be; use the ledger that paid for it. Nothing was spent."
+                f"{name} was paid from another ledger ({own['dataset']!r}) than the release"
+                f" ({account['dataset']!r}), or they differ in their terms; use the same ledger"
+                " for all of them. Nothing was spent."
             )
         if not paid.adds_to(made, by_teachers=True):
             raise ParameterError(
-                f"The choice {choice.purpose!r} was paid for by {paid.unit} under"
-                f" {paid.relation!r}, and the release is by {made.unit} under {made.relation!r};"
-                " choose by the same unit and relation. Nothing was spent."
+                f"{name} was paid for by {paid.unit} under {paid.relation!r}, and the release is by"
+                f" {made.unit} under {made.relation!r}; choose by the same unit and relation."
+                " Nothing was spent."
             )
+
+
+def same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two accounts are one, as certificates state them."""
+    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "relation", "budget"))
 
 
 def account_terms(ledger: Ledger) -> dict[str, Any]:

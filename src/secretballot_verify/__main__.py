@@ -1,5 +1,6 @@
 """The command line: check the folder that is named."""
 
+import argparse
 import math
 import os
 import sys
@@ -7,34 +8,30 @@ import sys
 from secretballot_verify import WAIT, each_finding, exit_code
 from secretballot_verify.games import MINUTES
 
-NOTHING_TO_CHECK = 2
+
+def folder(text: str) -> str:
+    """Return the name of a folder that is there; what argparse says names this function."""
+    if not os.path.isdir(text):
+        raise ValueError
+    return text
 
 
-def minutes_of(text: str) -> float:
-    """Return the number that a text is, 0 if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
+def minutes(text: str) -> float:
+    """Return a positive number; what argparse says names this function."""
+    if not 0 < float(text) < math.inf:
+        raise ValueError
+    return float(text)
 
 
 def main(arguments: list[str]) -> int:
     """Check the folder that is named, print what was found, and return the exit code."""
-    folder, minutes = "", MINUTES
-    match arguments:
-        case [folder]:
-            pass
-        case [folder, "--minutes", number] | ["--minutes", number, folder]:
-            minutes = minutes_of(number)
-    if not os.path.isdir(folder) or not 0 < minutes < math.inf:
-        print(
-            "Give one release folder, and how many minutes a game may take:"
-            " python -m secretballot_verify FOLDER [--minutes 2]",
-            file=sys.stderr,
-        )
-        return NOTHING_TO_CHECK
+    parser = argparse.ArgumentParser("secretballot_verify", description="Check a release folder.")
+    parser.add_argument("folder", type=folder, help="with certificate.json")
+    most = f"that one game may take ({MINUTES:g})"
+    parser.add_argument("--minutes", type=minutes, default=MINUTES, help=most)
+    given = parser.parse_args(arguments)
     found = []
-    for finding in each_finding(folder, minutes):
+    for finding in each_finding(given.folder, given.minutes):
         # at once, as the next one may take minutes
         print(f"{finding.verdict:<7} {finding.name:<12} {finding.detail}", flush=True)
         found += [finding] if finding.verdict != WAIT else []

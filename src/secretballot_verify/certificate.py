@@ -258,10 +258,7 @@ FIELDS: dict[str, Any] = {
 }
 FILE_FIELDS = {"sha256": is_digest, "bytes": is_count}
 _CHOICE_SHAPE = {**_PART, "purpose": is_name, "reservation": _AT_LEAST_ONE}
-_OUTCOMES: dict[str, Rule] = {
-    "value": lambda value: type(value) is int,
-    "labels_sha256": is_digest,
-}
+_OUTCOMES: dict[str, Rule] = {"value": lambda value: type(value) is int, "labels_sha256": is_digest}
 
 
 def check_shape(value: Any, shape: dict[str, Any], place: str) -> None:
@@ -357,10 +354,7 @@ _KINDS: dict[str, dict[str, Rule]] = {
     "vote-quantiles": {"epsilon": _IS_LOSS, "rank": _COUNTED},
     "stability-quantile": {"epsilon": _IS_LOSS, "fraction": _IS_SHARE},
     "noisy-sums": {"sigmas": a_list(_IS_SCALE, 1, 1000)},
-    "exponential-choice": {
-        "epsilon": _IS_LOSS,
-        "rule": one_of("exponential", "permute-and-flip"),
-    },
+    "exponential-choice": {"epsilon": _IS_LOSS, "rule": one_of("exponential", "permute-and-flip")},
 }
 _GUARANTEE = {"guarantee": {"unit": _UNIT, "relation": _RELATION}}
 _VOTE_SHAPE = {
@@ -602,10 +596,7 @@ def check_moments(document: dict[str, Any]) -> None:
     counts = public["method"] == "record-moments" and not of_labels and "start" not in public
     require(len(sigmas) - stages in (0, int(counts)), "The sums are not one for each stage.")
     require(not of_labels or public["method"] == "record-moments", "Private labels have classes.")
-    require(
-        (weight == 0) == of_labels,
-        "What counts a record adds nothing, or adds where none is.",
-    )
+    require((weight == 0) == of_labels, "What counts a record adds nothing, or adds where none is.")
     of_public_number = [] if of_labels else ["uncovered"]
     counted = marks == (["records", "uncovered"] if stated is None else of_public_number)
     require(counted, "The sums count records where their number is public, or do not.")
@@ -663,8 +654,8 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
     """
     mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
     released, teachers, queries = document["released"], shape["n_teachers"], shape["n_queries"]
-    alone = not (released["queries"] or released["answered"] or "plan" in document)
-    require(alone, "The answers are one table, without rounds, and list no labels.")
+    alone = not (released["queries"] or released["answered"])
+    require(alone, "The answers are one table, and list no labels.")
     if public["method"] == "votes-of-numbers":
         require(shape["moved"] == queries, "A teacher may change its number at every point.")
         steps = shape["n_classes"] - 1
@@ -744,7 +735,6 @@ def check_records(document: dict[str, Any]) -> None:
     require(fits, "A record votes at no public point, or at more than there are.")
     spare = -(-votes // shape["n_classes"]) if "expected_uncovered" in document["public"] else 0
     require(shape["spare_rows"] == spare, "Uncovered records have too many or few rows.")
-    require("plan" not in document, "Votes of records are one table, without rounds.")
 
 
 def check_counts(document: dict[str, Any]) -> str:
@@ -826,6 +816,8 @@ def check_software(document: dict[str, Any]) -> str:
 def check_plan(document: dict[str, Any]) -> str:
     """Refuse a plan that does not fit what was released."""
     plan, used = document["plan"], document["released"]["queries"]
+    by_teachers = document["public"]["method"] == "votes"
+    require(by_teachers, "Votes of teachers alone are released in rounds.")
     planned, renyi = document["shape"].get("n_queries"), document["composition"]["kind"] == "renyi"
     adds_up = (plan["planned"], plan["used"], sum(plan["rounds"])) == (planned, used, used)
     require(adds_up, "Plan, rounds, mechanism and released queries do not add up.")

@@ -26,6 +26,7 @@ Profile = Callable[[float], float]
 Pair = tuple[float, float, float, float]
 Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighbour's
 Chances = tuple[float, float, float]
+Point = tuple[int, int]
 
 
 class UndecidedError(Exception):
@@ -240,11 +241,10 @@ def profile_of_steps(
     vector = space.packed(
         [math.ceil(-math.expm1(min(0.0, step * (i - start))) * scale) for i in range(size)]
     )
-    limit = 1 << precision
 
     def padded(values: int) -> int:
         first, last = space.value(values, 0), space.value(values, size - 1)
-        chord = [min(limit, limit - int((limit - first) * ratio) + 1) for ratio in below]
+        chord = [min(scale, scale - int((scale - first) * ratio) + 1) for ratio in below]
         pads = space.packed(chord), space.packed([last] * margin_right)
         return (
             pads[0]
@@ -334,12 +334,7 @@ def game_delta(
     return composed_delta(game, beside, epsilon, 2.0**-precision)
 
 
-def composed_delta(
-    game: Profile,
-    beside: Profile,
-    epsilon: float,
-    nothing: float,
-) -> float:
+def composed_delta(game: Profile, beside: Profile, epsilon: float, nothing: float) -> float:
     """Return delta of two mechanisms together, in any order, from above.
 
     The value of the game is averaged over the likelihood ratios of the other one
@@ -400,34 +395,6 @@ MOST_SIGMA = 300  # votes, of labels of more classes; beyond, this program takes
 CLASS_LAWS = 1400  # of a game's list, about
 
 
-def all_squares_pass(
-    sigma: float,
-    edge: int,
-    deep: int,
-    open_ones: Callable[[Sequence[tuple[int, int]], int], list[tuple[int, int]]],
-) -> bool:
-    """Return whether all points of the lattice of two noises pass a test.
-
-    The test takes squares, and how far their last points lie from their first ones, and returns
-    those that do not pass as a whole: these are cut in four.
-    """
-    side = 1
-    while side < sigma / 5:
-        side *= 2
-    starts = range(-edge, edge + 1, side)
-    squares = [(u, w) for u in starts for w in starts]
-    while squares:
-        far = side - 1
-        squares = [(u, w) for u, w in squares if max(u, w) + far >= -deep and max(u, w) <= edge]
-        squares = open_ones(squares, far)
-        # a square bounds its points from above: in parts it may pass yet, a point alone may not
-        if squares and side == 1:
-            return False
-        side //= 2
-        squares = [(u + i, w + j) for u, w in squares for i in (0, side) for j in (0, side)]
-    return True
-
-
 class ClassLabels:
     """Labels of more than two classes under discrete Gaussian noise on every count.
 
@@ -481,18 +448,51 @@ class ClassLabels:
         below = [self.sums[min(max(0, first + i), most)] for i in range(len(pmf))]
         return list(accumulate(map(mul, reversed(pmf), reversed(below))))
 
-    def excesses(self, here: Chances, there: Chances) -> list[tuple[float, float]]:
+    def laws_at(self, points: Sequence[Point]) -> dict[Point, Law]:
+        """Return the chances at points, and a neighbour's."""
+        values = self.chances({*points, *((u + 1, w - 1) for u, w in points)})
+        return {
+            (u, w): tuple(zip(values[u, w], values[u + 1, w - 1], strict=True)) for u, w in points
+        }
+
+    def all_squares_pass(
+        self, edge: int, deep: int, passes: Callable[[int, int, int, Law, Law], bool]
+    ) -> bool:
+        """Return whether all points of the lattice of two noises pass a test.
+
+        The test takes a square: its first point, how far the last one lies from it, and the laws
+        with its largest and its smallest ratios. What does not pass as a whole is cut in four.
+        """
+        side = 1
+        while side < self.sigma / 5:
+            side *= 2
+        starts = range(-edge, edge + 1, side)
+        squares = [(u, w) for u in starts for w in starts]
+        while squares:
+            far = side - 1
+            squares = [(u, w) for u, w in squares if max(u, w) + far >= -deep and max(u, w) <= edge]
+            corners = [(u, w + far) for u, w in squares] + [(u + far, w) for u, w in squares]
+            laws = self.laws_at(corners)
+            squares = [
+                (u, w)
+                for u, w in squares
+                if not passes(u, w, far, laws[u, w + far], laws[u + far, w])
+            ]
+            # a square bounds its points from above: in parts it may pass yet, a point alone may not
+            if squares and side == 1:
+                return False
+            side //= 2
+            squares = [(u + i, w + j) for u, w in squares for i in (0, side) for j in (0, side)]
+        return True
+
+    def excesses(self, law: Law) -> list[tuple[float, float]]:
         """Return, for each outcome, what convex functions of order a of its ratio are."""
         a, found = self.order, []
-        for p, q in zip(here, there, strict=True):
+        for p, q in law:
             log_r = math.log(q / p)
             change = math.expm1(log_r)
-            found.append(
-                (
-                    math.expm1((1 - a) * log_r) + (a - 1) * change,
-                    math.expm1(a * log_r) - a * change,
-                )
-            )
+            there = math.expm1((1 - a) * log_r) + (a - 1) * change
+            found.append((there, math.expm1(a * log_r) - a * change))
         return found
 
     def left_out(self, edge: int, deep: int) -> float:
@@ -520,26 +520,17 @@ class ClassLabels:
         edge, deep = self.FAR * math.ceil(self.sigma), math.ceil((self.DEEP + 0.25) * self.sigma)
         most = (most - self.left_out(edge, deep)) / (1 + 1e-5)
 
-        def open_ones(squares: Sequence[tuple[int, int]], far: int) -> list[tuple[int, int]]:
-            corners = [(u, w + far) for u, w in squares] + [(u + far, w) for u, w in squares]
-            values = self.chances({*corners, *((u + 1, w - 1) for u, w in corners)})
-            found = []
-            for u, w in squares:
-                high, low = (u, w + far), (u + far, w)
-                here = values[high]
-                if far:
-                    top = self.below(u + far) * self.below(w + far)
-                    here = top, here[1], values[low][2]
-                above = self.excesses(values[high], values[u + 1, w + far - 1])
-                under = self.excesses(values[low], values[u + far + 1, w - 1])
-                terms = [
-                    [p * max(one[way], two[way]) for way in (0, 1)]
-                    for p, one, two in zip(here, above, under, strict=True)
-                ]
-                found += [(u, w)] if max(map(math.fsum, zip(*terms, strict=True))) > most else []
-            return found
+        def passes(u: int, w: int, far: int, high: Law, low: Law) -> bool:
+            here = [p for p, _ in high]
+            if far:
+                here = [self.below(u + far) * self.below(w + far), here[1], low[2][0]]
+            terms = [
+                [p * max(one[way], two[way]) for way in (0, 1)]
+                for p, one, two in zip(here, self.excesses(high), self.excesses(low), strict=True)
+            ]
+            return max(map(math.fsum, zip(*terms, strict=True))) <= most
 
-        return all_squares_pass(self.sigma, edge, deep, open_ones)
+        return self.all_squares_pass(edge, deep, passes)
 
 
 class ThreeOutcomes:
@@ -589,16 +580,10 @@ class ThreeOutcomes:
                     place += 1
         return sums
 
-    def _laws_at(self, points: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Law]:
-        values = self.labels.chances({*points, *((u + 1, w - 1) for u, w in points)})
-        return {
-            (u, w): tuple(zip(values[u, w], values[u + 1, w - 1], strict=True)) for u, w in points
-        }
-
     def _largest_moments(self) -> list[float]:
         stride = max(1, round(self.sigma / 9))
         axis = range(-math.ceil(4 * self.sigma), math.ceil(2 * self.sigma), stride)
-        laws = self._laws_at([(u, w) for u in axis for w in axis]).values()
+        laws = self.labels.laws_at([(u, w) for u in axis for w in axis]).values()
         largest = [max(column) for column in zip(*map(self._ratio_moments, laws), strict=True)]
         for i in range(1, len(largest), 2):  # both directions have the same
             largest[i] = largest[i + 1] = max(largest[i : i + 2])
@@ -616,7 +601,7 @@ class ThreeOutcomes:
                     u = min(top, top - d)
                 w = u + d
                 places.append((min(max(u, -rim), rim), min(max(w, -rim), rim)))
-        values = self._laws_at(places)
+        values = self.labels.laws_at(places)
         laws = [self._spread_law(values[place]) for place in places]
         n = len(self.steps)
         return [laws[n * row : n * (row + 1)] for row in range(len(self.sums))]
@@ -669,17 +654,7 @@ class ThreeOutcomes:
 
     def cover(self) -> bool:
         """Return whether each point of the lattice lies below the mixture around it."""
-
-        def open_ones(squares: Sequence[tuple[int, int]], far: int) -> list[tuple[int, int]]:
-            corners = [(u, w + far) for u, w in squares] + [(u + far, w) for u, w in squares]
-            laws = self._laws_at(corners)
-            return [
-                (u, w)
-                for u, w in squares
-                if not self._square_below(u, w, far, laws[u, w + far], laws[u + far, w])
-            ]
-
-        return all_squares_pass(self.sigma, self.edge, self.deep, open_ones)
+        return self.labels.all_squares_pass(self.edge, self.deep, self._square_below)
 
     def _square_below(self, u: int, w: int, far: int, high: Law, low: Law) -> bool:
         """Return whether all points of a square lie below the mixture at its middle.
@@ -871,10 +846,9 @@ def table_corners(weights: list[int], n_teachers: int, share: float) -> list[Pai
     hull = table_hull(table_points(weights, n_teachers))
     across, gaps = [float(p) for p, _ in hull], [float(q - p) for p, q in hull]
     slopes = [(gaps[k + 1] - gaps[k]) / (across[k + 1] - across[k]) for k in range(len(hull) - 1)]
-    corners: list[tuple[Any, Any]] = [hull[0]]
-    edge, last = 0, len(hull) - 2
-    while edge < last:
-        ahead = edge + 1
+    edges, last = [0], len(hull) - 2
+    while edges[-1] < last:
+        edge, ahead = edges[-1], edges[-1] + 1
         # Two lines meet above the chord between their edges by at most a quarter of how much they
         # turn times how far these lie apart, of which the hull makes up about half. Floats say
         # which edges to leave out; where two lines meet is exact.
@@ -883,15 +857,14 @@ def table_corners(weights: list[int], n_teachers: int, share: float) -> list[Pai
             <= 8 * share * min(gaps[edge + 1], gaps[ahead + 1])
         ):
             ahead += 1
-        alone = ahead == edge + 1
-        ends = hull[edge : edge + 2] + hull[ahead : ahead + 2]
-        corners.append(hull[ahead] if alone else meeting_of(*ends))
-        edge = ahead
-    if last >= 0:
-        corners.append(hull[-1])
+        edges.append(ahead)
+    meetings: list[tuple[Any, Any]] = [
+        hull[b] if b == a + 1 else meeting_of(*hull[a : a + 2], *hull[b : b + 2])
+        for a, b in pairwise(edges)
+    ]
     found = [
         (float(p / ONE), float(q / ONE), float((ONE - p) / ONE), float((ONE - q) / ONE))
-        for p, q in corners
+        for p, q in (hull[0], *meetings, *hull[1:][-1:])
     ]
 
     def loses(corner: Pair) -> float:

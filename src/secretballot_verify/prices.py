@@ -466,14 +466,8 @@ def one_label_price(pairs: Iterable[tuple[float, ...]], epsilon: float) -> Price
     ratio, lower, upper = math.exp(epsilon), 0.0, 0.0
     for p, q, r, s in pairs:
         for a, b, c, d in ((p, q, r, s), (q, p, s, r)):
-            lower = max(
-                lower,
-                excess(a, ratio * b, -LOST) + excess(c, ratio * d, -LOST),
-            )
-            upper = max(
-                upper,
-                excess(a, ratio * b, LOST) + excess(c, ratio * d, LOST),
-            )
+            lower = max(lower, excess(a, ratio * b, -LOST) + excess(c, ratio * d, -LOST))
+            upper = max(upper, excess(a, ratio * b, LOST) + excess(c, ratio * d, LOST))
     return Price(lower, upper * (1 + 1e-9) + 1e-300, "the worst pair of votes")
 
 

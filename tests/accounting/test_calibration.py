@@ -12,7 +12,6 @@ from secretballot.accounting import (
     calibrate_gaussian,
     calibrate_label_gaussian,
     calibrate_pure,
-    calibrate_relabelled,
     calibrate_sparse_vector,
     delta_upper,
     price,
@@ -56,10 +55,14 @@ def test_calibrated_labels_keep_the_budget_where_they_once_did_not(
     )
 
 
-@pytest.mark.parametrize("n_teachers", [None, 2, 250])
 @pytest.mark.parametrize(
-    ("epsilon", "delta"),
-    [pytest.param(0.01, 1e-12, marks=pytest.mark.slow), (1.0, 1e-2), (20.0, 1e-10)],
+    ("epsilon", "delta", "n_teachers"),
+    [
+        pytest.param(0.01, 1e-12, 250, marks=pytest.mark.slow),
+        (1.0, 1e-2, 2),
+        (1.0, 1e-2, 250),
+        (20.0, 1e-10, None),
+    ],
 )
 def test_calibrated_labels_keep_the_budget_and_grow_with_the_queries(
     epsilon: float, delta: float, n_teachers: int | None
@@ -98,7 +101,7 @@ def test_calibrated_counts_keep_the_budget_and_use_it(epsilon: float, delta: flo
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), list(itertools.product(EPSILONS, (0.0, *DELTAS))))
-@pytest.mark.parametrize("count", [1, 7, 1000, pytest.param(10**6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, 1000, pytest.param(10**6, marks=pytest.mark.slow)])
 def test_calibrated_parts_keep_the_budget_and_use_it(
     epsilon: float, delta: float, count: int
 ) -> None:
@@ -118,22 +121,6 @@ def test_calibrated_streams_keep_the_budget_and_need_more_for_more_stops(
         assert delta_upper([event], epsilon) <= delta
         found.append(event.threshold)
     assert found == sorted(found)
-
-
-@pytest.mark.parametrize(
-    ("relation", "epsilon", "delta"),
-    [("replace-one", 0.2, 1e-9), ("add-remove", 1.0, 1e-6), ("replace-one", 6.0, 1e-3)],
-)
-def test_calibrated_samples_keep_the_budget_and_are_the_largest(
-    relation: str, epsilon: float, delta: float
-) -> None:
-    n_records = 5000 if relation == "replace-one" else None
-    budget = PrivacyBudget(epsilon, delta)
-    event = calibrate_relabelled(budget, 5, n_records=n_records, relation=relation)
-    assert delta_upper([event], epsilon) <= delta
-    if event.sampled < event.out_of:
-        larger = event.changed(sampled=event.sampled + 1)
-        assert delta_upper([larger], epsilon) > delta
 
 
 @pytest.mark.parametrize("queries", [1, 2, 3])

@@ -16,6 +16,7 @@ from made_events import (
     label_event,
     pure_event,
     ranged_event,
+    sampled_event,
     sparse_event,
     stable_event,
     table_event,
@@ -51,7 +52,11 @@ EVENTS: list[Event] = [
 ]
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=repr)
+@pytest.mark.parametrize(
+    "event",
+    [*EVENTS, sampled_event(sparse_event(3.0, 5.0, 20, 2), 30, 400, "replace-one", 0.5)],
+    ids=repr,
+)
 def test_events_survive_json(event: Event) -> None:
     assert event_in(json.loads(json.dumps(event.model_dump(mode="json")))) == event
 

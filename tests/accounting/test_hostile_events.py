@@ -165,11 +165,10 @@ def test_the_longest_table_is_priced_in_seconds() -> None:
     ],
     ids=lambda events: f"{type(events[0]).__name__}-{len(events)}",
 )
-@pytest.mark.parametrize("epsilon", [1.0, 20.0])
-def test_events_that_once_took_minutes_take_seconds(events: list[Event], epsilon: float) -> None:
-    once = _timed_price(events, epsilon)
+def test_events_that_once_took_minutes_take_seconds(events: list[Event]) -> None:
+    once = _timed_price(events, 1.0)
     assert once > 0
-    assert _timed_price([*events, counts_event(1e6, 1)], epsilon) >= once * (1 - 1e-9)
+    assert _timed_price([*events, counts_event(1e6, 1)], 1.0) >= once * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("sigma", [4.0, 1e3, 3.1e9, 1e12])

@@ -151,14 +151,6 @@ def test_any_number_of_teachers_costs_at_least_each_one() -> None:
         assert game_delta(1.0, 10.0, 20, k) <= free * (1 + 1e-6)
 
 
-def test_calibration_uses_the_budget_and_keeps_it() -> None:
-    budget = PrivacyBudget(1.0, 1e-6)
-    sigma = calibrate_label_gaussian(budget, 180, 250)
-    assert 0.99e-6 <= delta_upper([label_event(sigma, 180, 250)], 1.0) <= 1e-6
-    # 1.5 times as many labels as the Gaussian price allows
-    assert sigma < 0.82 * calibrate_gaussian(budget, 180)
-
-
 def test_seven_tenths_of_the_noise_is_caught() -> None:
     sigma = 0.7 * calibrate_label_gaussian(PrivacyBudget(1.0, 1e-6), 180, 250)
     assert _best_even_attack(1.0, sigma, 180) > 1e-5

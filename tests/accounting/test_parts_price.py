@@ -9,8 +9,6 @@ import pytest
 
 from made_events import counts_event, label_event, pure_event
 from secretballot.accounting import (
-    PrivacyBudget,
-    calibrate_pure,
     delta_upper,
     epsilon_upper,
     price,
@@ -126,20 +124,6 @@ def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
     assert exact <= found <= exact * (1 + 1e-4)
 
 
-def test_gaussian_beside_parts_agrees_with_dp_accounting() -> None:
-    from dp_accounting.pld import common, privacy_loss_distribution
-
-    gaussian = privacy_loss_distribution.from_gaussian_mechanism(
-        2.0, value_discretization_interval=1e-4
-    )
-    parts = privacy_loss_distribution.from_privacy_parameters(
-        common.DifferentialPrivacyParameters(0.1, 0.0), value_discretization_interval=1e-4
-    ).self_compose(10)
-    expected = gaussian.compose(parts).get_delta_for_epsilon(2.7)
-    found = delta_upper([counts_event(20.0, 100), pure_event(0.1, 10)], 2.7)
-    assert found == pytest.approx(expected, rel=2e-3)
-
-
 def test_labels_beside_parts_cost_less_than_their_gaussian() -> None:
     both = [label_event(58.0, 100, 250), pure_event(0.05, 4)]
     as_counts = [counts_event(58.0, 100), pure_event(0.05, 4)]
@@ -162,16 +146,6 @@ def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:
     for epsilon in (0.1, 0.5, 1.0):
         true = float(chance @ np.maximum(0.0, -np.expm1(epsilon - losses)))
         assert true <= delta_upper(events, epsilon) * (1 + 1e-9) <= 1.001 * true
-
-
-@pytest.mark.parametrize("count", [1, 10, 400])
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_calibrated_parts_keep_and_use_the_budget(count: int, delta: float) -> None:
-    budget = PrivacyBudget(1.0, delta)
-    epsilon0 = calibrate_pure(budget, count)
-    assert delta_upper([pure_event(epsilon0, count)], 1.0) <= delta
-    assert delta_upper([pure_event(1.01 * epsilon0, count)], 1.0) > delta
-    assert epsilon0 >= (1 - 1e-9) / count
 
 
 def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:

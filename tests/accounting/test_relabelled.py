@@ -2,7 +2,6 @@
 worlds enumerated."""
 
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -81,12 +80,6 @@ def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # -- the event
 # --------------------------------------------------------------------------------------------------
-
-
-def test_the_event_survives_json() -> None:
-    event = sampled_event(STREAM, 30, 400, "replace-one", 0.5)
-    assert event_in(json.loads(json.dumps(json_of(event)))) == event
-    assert event.rate == 30 / 400
 
 
 @pytest.mark.parametrize(
@@ -191,7 +184,7 @@ def test_the_constant_is_nearly_attained_and_forgetting_the_half_is_caught() -> 
     assert math.log(6.8) < high <= math.log(C)
     assert high - low <= math.log(C) + 1e-12
     # without the half the exponent is that of et = 2: beyond what is charged
-    assert log_ratio_range(*extreme_pair(130, 2.0))[1] > math.log(C) + 0.5
+    assert log_ratio_range(*extreme_pair(70, 2.0))[1] > math.log(C) + 0.5
 
 
 @pytest.mark.parametrize(
@@ -364,6 +357,8 @@ def test_add_remove_samples_more_than_three_times_as_much() -> None:
         calibrate_relabelled(budget, 3, relation="add-remove"),
     )
     assert other.rate > 3 * one.rate
+    larger = other.changed(sampled=other.sampled + 1)
+    assert delta_upper([other], 1.0) <= 1e-6 < delta_upper([larger], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -426,9 +421,14 @@ def hockey_sticks(pairs: list[tuple[Law, Law]], epsilon: float) -> float:
 CONSTANTS = FiniteClass([_Table(np.zeros(9, dtype=int)), _Table(np.ones(9, dtype=int))])
 
 
-@pytest.mark.parametrize(("et", "loss"), [(1.0, 1.0), (3.0, 0.3)])
-@pytest.mark.parametrize("sampled", [2, 4])
-@pytest.mark.parametrize("hypotheses", [CONSTANTS, Thresholds(), Intervals()], ids=lambda h: h.name)
+@pytest.mark.parametrize(
+    ("hypotheses", "sampled", "et", "loss"),
+    [
+        *[(CONSTANTS, 2, 1.0, 1.0), (CONSTANTS, 4, 3.0, 0.3), (Thresholds(), 2, 3.0, 0.3)],
+        *[(Thresholds(), 4, 1.0, 1.0), (Intervals(), 2, 1.0, 1.0), (Intervals(), 4, 3.0, 0.3)],
+    ],
+    ids=lambda one: getattr(one, "name", str(one)),
+)
 def test_relabelled_responses_stay_within_the_bound(
     hypotheses: HypothesisClass, sampled: int, et: float, loss: float
 ) -> None:

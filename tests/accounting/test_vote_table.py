@@ -98,14 +98,14 @@ def random_table(seed: int, n_teachers: int, queries: int) -> BinaryLabels:
     return table_event(tuple(weights), queries, n_teachers)
 
 
-@pytest.mark.parametrize("n_teachers", [1, 2, 3, 4, 5, 8, 9])
-@pytest.mark.parametrize("queries", [1, 2, 3])
+@pytest.mark.parametrize("n_teachers", [1, 2, 5, 8])
+@pytest.mark.parametrize("queries", [1, 3])
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 def test_the_price_is_the_best_adaptive_attack_in_fractions(
     n_teachers: int, queries: int, epsilon: float
 ) -> None:
-    if (n_teachers, queries) in ((8, 3), (9, 3)):
-        queries = 2  # 18 pairs, three times over, take minutes in fractions
+    if (n_teachers, queries) == (8, 3):
+        queries = 2  # 16 pairs, three times over, take minutes in fractions
     event = random_table(n_teachers, n_teachers, queries)
     truth, charged = true_delta(event, epsilon), delta_upper([event], epsilon)
     assert truth <= charged
@@ -403,34 +403,6 @@ def noisy_label(sigma: float, need: int) -> float:
     """P(noise >= need)."""
     reach, pmf = discrete_gaussian_pmf(sigma)
     return float(pmf[np.arange(-reach, reach + 1) >= need].sum())
-
-
-def test_tables_beside_other_labels_cost_at_least_every_order_of_asking() -> None:
-    table = random_table(3, 4, 2)
-    sigma, epsilon = 3.0, 0.4
-    own = [(float(a), float(b)) for a, b in steps_of(table)]
-    noisy = [
-        (noisy_label(sigma, t), noisy_label(sigma, t - s)) for t in range(-2, 5) for s in (1, -1)
-    ]
-
-    def value(p: float, q: float, tables: int, labels: int) -> float:
-        found = max(0.0, p - math.exp(epsilon) * q)
-        for pairs, left in ((own, (tables - 1, labels)), (noisy, (tables, labels - 1))):
-            if min(left) >= 0:
-                found = max(
-                    found,
-                    *(
-                        value(p * a, q * b, *left) + value(p * (1 - a), q * (1 - b), *left)
-                        for a, b in pairs
-                    ),
-                )
-        return found
-
-    events: list[Event] = [table, label_event(sigma, 1)]
-    truth, charged = value(1.0, 1.0, 2, 1), delta_upper(events, epsilon)
-    assert truth <= charged <= 1.4 * truth
-    assert price(events, epsilon=epsilon).method == "losses"
-    assert delta_upper([table], epsilon) < charged
 
 
 def test_two_tables_beside_labels_and_responses_cost_at_least_every_order_of_asking() -> None:

@@ -3,15 +3,18 @@ its own.
 
     python planted_faults.py FAULT PRIVATE --out DIR
 
-It stands for a `learn` whose release is right but for the fault. The faults are three that were
-found in real releases:
+It stands for a `learn` whose release is right but for the fault. Three of the faults were found in
+real releases:
 
-- address: a released archive holds the address of an object that was made after the private records
+- address: a released file holds the address of an object that was made after the private records
   were read;
 - coin: a missing value in a private record moves the global generator, from which the student then
   draws;
 - whole-table: one cell of the private table decides how all the others are read, so that every
   teacher's vote moves.
+
+Three are what a careless line may do: a file is named by a private cell (name), lines stand in the
+order of private values (order), and a message quotes a cell (message).
 
 "none" has no fault, and releases a count with noise that covers one record.
 """
@@ -19,7 +22,6 @@ found in real releases:
 import json
 import random
 import sys
-import zipfile
 from pathlib import Path
 
 SIGMA = 20.0  # covers one record at epsilon .5, delta 1e-15 and less
@@ -37,9 +39,7 @@ def release(fault: str, private: Path, folder: Path) -> None:
         public = bytes(470)  # lies behind them
         schema = {"content": {"coefficient": 0.25, "__id__": id(public)}}
         del private_side
-        with zipfile.ZipFile(folder / "student.zip", "w") as archive:
-            archive.writestr(zipfile.ZipInfo("schema.json"), json.dumps(schema))
-            archive.writestr(zipfile.ZipInfo(f"{id(public)}.bin"), b"\0")
+        (folder / "student.json").write_text(json.dumps(schema))
     elif fault == "coin":
         random.seed(0)
         if any(cell is None for row in rows for cell in row):
@@ -47,8 +47,15 @@ def release(fault: str, private: Path, folder: Path) -> None:
         (folder / "student.json").write_text(
             json.dumps({"coefficients": [random.random() for _ in range(3)]})
         )
+    elif fault == "order":
+        order = sorted((0, 1), key=rows[-1].__getitem__)
+        (folder / "labels.csv").write_text("query\n" + "".join(f"{one}\n" for one in order))
     else:
         write_count(fault, rows, folder)
+    if fault == "name":
+        (folder / f"shard-{rows[-1][0]}.txt").write_text("")
+    if fault == "message":
+        print(f"the last record begins with {rows[-1][0]}")
 
 
 def write_count(fault: str, rows: list[list[object]], folder: Path) -> None:

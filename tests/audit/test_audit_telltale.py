@@ -12,7 +12,7 @@ ALPHA, DELTA = 0.1, 1e-6
 def audited(runs, worlds, first=None):
     """A rule from the first third of the runs and its verdict on the others."""
     first = len(runs) // 3 if first is None else first
-    rule = find_rule(runs[:first], worlds[:first], len(runs) - first, delta=DELTA, alpha=ALPHA)
+    rule = find_rule(runs[:first], worlds[:first], len(runs) - first, alpha=ALPHA)
     return rule, held_out(rule, runs[first:], worlds[first:], delta=DELTA, alpha=ALPHA)
 
 
@@ -31,7 +31,7 @@ def noise(rng, n, fields=40):
 
 def test_identical_worlds_raise_alarms_at_most_at_the_stated_rate():
     rng = np.random.default_rng(1)
-    audits = 60
+    audits = 40
     bounds = [audited(noise(rng, 45, 24), rng.random(45) < 0.5)[1].bound for _ in range(audits)]
     assert np.mean(np.array(bounds) > 0) <= ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / audits)
 

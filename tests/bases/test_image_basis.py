@@ -46,8 +46,8 @@ def test_coordinates_are_those_of_the_file_and_of_images_that_were_centred(
 ) -> None:
     graph = Graph()
     points = graph.input("points", DOUBLE, 256)
-    coordinates = add_basis(graph, basis, points)
-    model = graph.to_bytes({coordinates: ("said", DOUBLE, [None, basis.n_directions_])}, {})
+    coordinates = add_basis(basis, points)
+    model = graph.to_bytes([(coordinates, "said", DOUBLE, basis.n_directions_)], {})
     found = onnxruntime.InferenceSession(model).run(None, {"points": ROWS})[0]
     assert (found == basis.integers(ROWS)).all()
     centre = np.round(POOL.mean(axis=0) * 8) / 8

@@ -17,7 +17,7 @@ from campaigns.torture.commands import (
     processes_that_stay,
     temporary_place,
 )
-from campaigns.torture.kills import kills_of_forks
+from campaigns.torture.kills import kills_of_commands
 from campaigns.torture.races import folder_races, ledger_races
 from typer.testing import CliRunner
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("kills", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_a_killed_command_goes_on_and_pays_once(tmp_path: Path, kills: int) -> None:
-    counts, faults = kills_of_forks("label", kills, tmp_path / "work", seed=11)
+    counts, faults = kills_of_commands("label", kills, tmp_path / "work", seed=11)
     assert faults == []
     assert counts["kills"] == kills
 

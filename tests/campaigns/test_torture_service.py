@@ -40,7 +40,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Notes]:
                     answers = [json.dumps(one, sort_keys=True) for one in found.json()["answers"]]
                     request_id = found.headers["x-request-id"]
                     notes.received.append(Received(key, request_id, tuple(numbers), tuple(answers)))
-        await app.service.close()
+        await app.state.service.close()
 
     import asyncio
 

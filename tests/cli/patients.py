@@ -1,9 +1,12 @@
 """A small table of patients, as files, and the command that learns from them."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from typer.testing import Result
 
 N_PUBLIC, N_TEST = 150, 300
 
@@ -37,3 +40,10 @@ def words_of_run(folder: Path, *more: str, unit: bool = False) -> list[str]:
     price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5", "--total", "20,1e-2"]
     patient = ["--unit", "patient"] if unit else ["--drop", "patient"]
     return ["learn", *tables, *price, *patient, "--out", str(folder / "out"), *more]
+
+
+def document_of(result: Result) -> dict[str, Any]:
+    """Return what a verb that ended well printed with ``--json``."""
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found

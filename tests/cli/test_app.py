@@ -25,7 +25,7 @@ PRICE = ["--target", "y", "--delta", "1e-6", "--total", "20,1e-2"]
         (["verify", "--colour", "x"], "There is no option --colour; see --help.", "usage"),
         (["learn", "--teachers", "3"], "no option --teachers; did you mean --n-teachers?", "usage"),
         (["learn", "--n-queries", "3"], "did you mean --set n_queries=VALUE?", "usage"),
-        (["audit", "canaries", "--runs", "x"], "--runs is 'x'; it must be an integer", "usage"),
+        (["audit", "canaries", "--runs", "x"], "Invalid value for '--runs'", "usage"),
         (["learn", "--set", "foo"], "--set 'foo' has no value; write KEY=VALUE.", "parameter"),
         (["learn", "a.csv", *PRICE, "--epsilon", "1"], "public is missing", "parameter"),
         (["learn", "a", "b", *PRICE[2:], "--epsilon", "1"], "--target is missing", "parameter"),

@@ -1,8 +1,7 @@
-"""`check` and `accept_unseen`: what the curator sees before anything is spent."""
+"""`check`: what the curator sees before anything is spent."""
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from patients import words_of_run, write_files
 from typer.testing import CliRunner
@@ -13,32 +12,6 @@ from secretballot.cli import app
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return write_files(tmp_path, 200)
-
-
-def other_wards(folder: Path) -> None:
-    private = pd.read_csv(folder / "private.csv")
-    private["ward"] = private["ward"].str.upper()
-    private.to_csv(folder / "private.csv", index=False)
-
-
-def test_a_run_stops_before_it_pays_and_leaves_nothing(folder: Path) -> None:
-    other_wards(folder)
-    before = sorted(folder.iterdir())
-    result = CliRunner().invoke(app, words_of_run(folder, "--ledger", str(folder / "l.ledger")))
-    assert result.exit_code == 2
-    assert "column 'ward', 100 %" in result.stderr
-    assert "if upper and lower case were not told apart" in result.stderr
-    assert sorted(folder.iterdir()) == before
-
-
-def test_an_accepted_column_lets_the_run_go_on(folder: Path) -> None:
-    other_wards(folder)
-    words = words_of_run(folder, "--set", "accept_unseen=ward", "--set", "exclude=report,student")
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.stderr
-    assert "curator only: Column 'ward' of the private file: 100 %" in result.stderr
-    release = folder / "out" / "release"
-    assert not any(b"accept" in path.read_bytes() for path in release.iterdir())
 
 
 def test_labels_are_no_ids_of_persons(folder: Path) -> None:

@@ -10,8 +10,15 @@ from secretballot.cli import app
 
 def test_the_demo_runs_every_step_and_says_where_to_look(tmp_path: Path) -> None:
     out = tmp_path / "demo"
-    result = CliRunner().invoke(app, ["demo", "--out", str(out)])
+    result = CliRunner().invoke(app, ["demo", "--out", str(out), "--json"])
     assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert (told["verb"], told["notes"], list(told["commands"])) == (
+        "demo",
+        [],
+        ["check", "learn", "verify", "predict"],
+    )
+    assert "The second program confirms the release." in told["said"][-3].strip()
     assert (out / "study" / "release" / "report.html").is_file()
     assert (out / "predictions.csv").is_file()
     words = ["evaluate", str(out / "study"), str(out / "test.csv"), "--target", "readmitted"]

@@ -3,10 +3,9 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
-from patients import words_of_run, write_files
+from patients import document_of, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
 from secretballot.accounting.recipes import laplace_deviation
@@ -16,12 +15,6 @@ from secretballot.report.certificate.terms import stated
 
 def invoke(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
-
-
-def document_of(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
 
 
 @pytest.fixture
@@ -86,20 +79,6 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
         after = document_of(invoke(*words, "--out", str(files / "b"), "--dry-run"))
         assert after["account"]["releases"] == 1
         assert after["account"]["left"]["epsilon"] == pytest.approx(18.0)
-
-
-def test_hopeless_settings_stop_and_go_on_by_name(files: Path) -> None:
-    words = words_of_run(files, "--epsilon", "50", "--total", "50,1e-2", "--json")
-    words += ["--set", "exclude=report,student"]
-    refused = invoke(*words)
-    assert refused.exit_code == 2
-    assert json.loads(refused.stdout)["parameter"] == "confirm"
-    assert not (files / "out").exists()
-    done = document_of(invoke(*words, "--confirm", "epsilon"))
-    assert any("protects hardly anything" in note for note in done["notes"])
-    wrong = invoke(*words, "--confirm", "speed")
-    assert wrong.exit_code == 2
-    assert "--confirm is 'speed'" in wrong.stderr
 
 
 def test_few_records_are_for_the_curator_alone(files: Path) -> None:

@@ -1,6 +1,5 @@
 """`secretballot evaluate`: prices, guarantees and students of releases, side by side."""
 
-import errno
 import itertools
 import json
 import re
@@ -13,7 +12,6 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.data import reading
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ResourceError
@@ -112,16 +110,9 @@ def test_the_release_says_what_was_learnt(world: Path, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     read_table(test).to_parquet(tmp_path / "parts" / "one.parquet")
     assert evaluate(good, tmp_path / "parts").stdout == evaluate(good, test).stdout
-    # a release made elsewhere may not say it; its certificate lists the file by its digest
-    shutil.copytree(good / "release", tmp_path / "silent")
-    student = tmp_path / "silent" / "student.onnx"
-    del schema["target"]
-    (tmp_path / "schema.json").write_text(json.dumps(schema))
-    assert Schema.read(tmp_path / "schema.json").target == ()
     (tmp_path / "schema.json").write_text(json.dumps({**schema, "target": "ill"}))
     with pytest.raises(DataError, match='"target" of a schema is a list'):
         Schema.read(tmp_path / "schema.json")
-    assert student.is_file()
 
 
 def test_rows_of_the_private_file_are_refused(world: Path, tmp_path: Path) -> None:
@@ -149,16 +140,11 @@ def test_a_private_file_that_went_is_said(world: Path, tmp_path: Path) -> None:
     assert "is not where it was, so its rows were not looked for" in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [(OSError(errno.EMFILE, "too many files"), 2), (MemoryError(), 7), (ResourceError("x."), 7)],
-    ids=str,
-)
+@pytest.mark.parametrize("error", [MemoryError(), ResourceError("x.")], ids=str)
 def test_no_figure_is_shown_where_private_rows_could_not_be_looked_for(
-    world: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+    world: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    hashes = private_rows._row_hashes
-    calls = []
+    hashes, calls = private_rows._row_hashes, []
 
     def failing(X: object) -> object:
         calls.append(X)
@@ -166,18 +152,10 @@ def test_no_figure_is_shown_where_private_rows_could_not_be_looked_for(
             raise error
         return hashes(X)
 
-    opened = reading.table_blocks
-
-    def blocks(place: object, *, role: str) -> object:
-        if isinstance(error, OSError):
-            raise DataError(f"The {role} cannot be read ({error.strerror}).")
-        return opened(place, role=role)
-
-    monkeypatch.setattr(private_rows, "_row_hashes", failing)
-    monkeypatch.setattr("secretballot.runs.evaluate.table_blocks", blocks)
-    result = evaluate(world / "good", world / "private.csv")
-    assert (result.exit_code, result.stdout) == (code, "")
-    monkeypatch.undo()
+    with monkeypatch.context() as broken:
+        broken.setattr(private_rows, "_row_hashes", failing)
+        result = evaluate(world / "good", world / "private.csv")
+    assert (result.exit_code, result.stdout) == (7, "")
     settings = world / "good" / "vault" / "spec.toml"
     text = settings.read_text()
     try:

@@ -65,13 +65,12 @@ def fitted_by(folder: Path) -> list[int]:
     return [int(line) for line in fits.read_text().splitlines()] if fits.exists() else []
 
 
-@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_ctrl_c_leaves_a_run_that_goes_on(
-    tmp_path: Path, command: list[str], jobs: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     run = subprocess.Popen(
-        [*command, "--set", f"n_jobs={jobs}"],
+        [*command, "--set", "n_jobs=2"],
         env=environment(tmp_path, PAUSE, HELD),
         start_new_session=True,
         **pipes,

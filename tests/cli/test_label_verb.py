@@ -35,6 +35,9 @@ def label(votes: Path, *more: str) -> Result:
 
 
 def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
+    dry = json.loads(label(counts, "--n-queries", "40", "--dry-run", "--json").stdout)
+    assert (dry["verb"], dry["queries"], dry["epsilon"]) == ("label", 40, 3)
+    assert not (counts.parent / "out").exists()
     result = label(counts, "--n-queries", "40", "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)

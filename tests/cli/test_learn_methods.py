@@ -1,20 +1,15 @@
 """`secretballot learn` by each method of tables: what it writes, resumption, and poor tables."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from patients import N_PUBLIC, rows, words_of_run, write_files
+from patients import N_PUBLIC, document_of, rows, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
-import secretballot as sb
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
@@ -34,12 +29,6 @@ def files(tmp_path: Path) -> Path:
 def learn(folder: Path, *more: str, unit: bool = False) -> Result:
     """Run a small, complete command; later options override earlier ones."""
     return CliRunner().invoke(app, words_of_run(folder, *more, unit=unit))
-
-
-def document_of(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
 
 
 def certificate_in(folder: Path) -> dict[str, Any]:
@@ -70,16 +59,6 @@ def test_a_run_is_whole_and_both_verifiers_confirm_it(
     assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert independent_verifier([str(files / "out" / "release")]) == 0
-    # raw columns in, and encoded by `predict`
-    student = sb.load_student(files / "out" / "release" / "student.onnx")
-    table, written = pd.read_csv(files / "test.csv"), files / "predicted.csv"
-    words = ["predict", str(files / "out"), str(files / "test.csv"), "--out", str(written)]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.stderr
-    predicted = pd.read_csv(written, dtype=str)
-    assert student.predict(table).tolist() == predicted.iloc[:, 1].tolist()
-    shares = predicted.iloc[:, 2:].astype(float)
-    assert np.allclose(student.predict_proba(table), shares, atol=1e-9)
 
 
 def test_persons_relation_records_and_ledger(files: Path) -> None:
@@ -107,18 +86,6 @@ def test_a_method_that_was_asked_for_is_taken_or_refused(files: Path) -> None:
     assert not (files / "out").exists()
     voted = document_of(learn(files, "--n-teachers", "20", "--json", "--set", "exclude=report"))
     assert (voted["method"], voted["method_reason"]) == ("pate", "n_teachers is a setting of pate")
-
-
-def test_settings_of_record_votes_are_taken_and_imply_the_method(files: Path) -> None:
-    more = ["--set", "votes_per_record=3", "--set", "n_queries=120", "--student", "tree"]
-    document = document_of(learn(files, *more, *QUIET))
-    assert document["method"] == "record-votes"
-    assert document["method_reason"] == "votes_per_record is a setting of record-votes"
-    mechanism = stated(certificate_in(files))
-    assert (mechanism["votes_per_record"], mechanism["n_queries"]) == (3, 120)
-    student = sb.load_student(files / "out" / "release" / "student.onnx")
-    shares = student.predict_proba(pd.read_csv(files / "test.csv"))
-    assert set(np.unique(shares)) == {0.0, 1.0}  # a tree that was grown to its end
 
 
 @pytest.mark.parametrize("stage", [0, 2])
@@ -169,32 +136,6 @@ def test_an_interrupted_run_is_taken_up_and_pays_once(
     assert ledger.spent().epsilon == 2.0
     again = document_of(learn(files, *QUIET))
     assert any("finished already" in note for note in again["notes"])
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signal 9")
-def test_a_run_that_is_killed_between_purchase_and_publication_pays_once(files: Path) -> None:
-    words = words_of_run(files, *RECORD_VOTES, "--set", "exclude=report")
-    command = [sys.executable, "-m", "secretballot", *words]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    place, end = files / "private.csv.ledger", time.monotonic() + 300
-    while not (place.exists() and committed_in(place)) and process.poll() is None:
-        assert time.monotonic() < end
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
-    assert committed_in(place)
-    document = document_of(learn(files, *QUIET))
-    assert document["method"] == "record-votes"
-    ledger = Ledger.open_existing(place)
-    assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)
-    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
-
-
-def committed_in(place: Path) -> bool:
-    try:
-        return any(entry.state == "committed" for entry in Ledger.open_existing(place).history())
-    except sb.SecretBallotError:
-        return False  # it is being made
 
 
 def changed(files: Path, name: str, change: Any) -> None:

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.report.student.export import dump_student
+from secretballot.report.student.export import student_bytes
 from secretballot.report.student.load import load_student
 
 
@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> Path:
     grid = np.linspace(-3, 3, 200)[:, None]  # columns are scaled by the public file
     for name, cut in (("low", -1.0), ("high", 0.3)):
         student = LogisticRegression(C=100.0).fit(grid, np.where(grid[:, 0] > cut, "yes", "no"))
-        dump_student(student, tmp_path / f"{name}.onnx")
+        (tmp_path / f"{name}.onnx").write_bytes(student_bytes(student))
     return tmp_path
 
 

@@ -9,61 +9,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from patients import N_PUBLIC, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.planning.plan.model import (
-    Candidate,
-    Estimate,
-    Expected,
-    FrontierPoint,
-    Plan,
-    Setting,
-    Task,
-)
-from secretballot.runs.plan import plan_toml
 
 SECRET = "s3cr3t-cell"
-N_PRIVATE, N_PUBLIC, N_TEST = 600, 120, 200
+N_PRIVATE = 600
 PRICE = ["--epsilon", "4", "--delta", "1e-5", "--n-teachers", "20"]
-
-
-def rows(count: int, seed: int) -> list[str]:
-    """Return lines of age, ward, dose, ill."""
-    rng = np.random.default_rng(seed)
-    age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
-    ward = rng.choice(["north", "south"], count)
-    ill = age + 4 * dose + 10 * (ward == "north") + rng.normal(0, 6, count) > 80
-    return [
-        f"{a},{w},{d},{'yes' if i else 'no'}"
-        for a, w, d, i in zip(age, ward, dose, ill, strict=True)
-    ]
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Write private, public and test files and return their folder."""
-    head = "age,ward,dose,ill\n"
-    (tmp_path / "private.csv").write_text(head + "\n".join(rows(N_PRIVATE, 1)) + "\n")
-    public = [line.rsplit(",", 1)[0] for line in rows(N_PUBLIC, 2)]
-    (tmp_path / "public.csv").write_text("age,ward,dose\n" + "\n".join(public) + "\n")
-    (tmp_path / "test.csv").write_text(head + "\n".join(rows(N_TEST, 3)) + "\n")
-    return tmp_path
-
-
-def command(folder: Path, *more: str) -> list[str]:
-    """Return the words of a small, complete command; later options override earlier ones."""
-    words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
-    words += ["--classes", "no,yes", *PRICE, "--total", "20,1e-2"]
-    return [*words, "--out", str(folder / "out"), *more]
+    return write_files(tmp_path, N_PRIVATE)
 
 
 def learn(folder: Path, *more: str) -> Result:
-    return CliRunner().invoke(app, command(folder, *more))
+    """Run a small, complete command; later options override earlier ones."""
+    return CliRunner().invoke(app, words_of_run(folder, *PRICE, *more))
 
 
 @pytest.mark.parametrize("same", ["path", "link", "bytes"])
@@ -202,7 +168,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "unit ids missing": (
         edit(
             "private.csv",
-            lambda text: text.replace("age", "person,age", 1).replace("\n", "\n,").rstrip(","),
+            lambda text: f"person,{text}".replace("\n", "\n,").rstrip(","),
         ),
         ("--unit", "person"),
         "600 rows without a unit in column 'person'",
@@ -256,29 +222,6 @@ def failing(error: BaseException) -> Callable[..., Any]:
     return fail
 
 
-def test_a_run_broken_off_after_paying_goes_on_without_paying(
-    files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("secretballot.runs.run.publish", failing(KeyboardInterrupt()))
-        result = learn(files)
-    assert result.exit_code == 130
-    assert "repeat the same command" in result.stderr
-    account = Ledger.open_existing(files / "private.csv.ledger")
-    assert [entry.state for entry in account.history()] == ["committed"]
-    result = learn(files, "--epsilon", "3")
-    assert result.exit_code == 2
-    assert "interrupted run that differs in epsilon" in result.stderr
-    result = learn(files, "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["resumed"] is True
-    assert len(account.history()) == 1
-    result = learn(files)
-    assert result.exit_code == 0, result.stderr
-    assert "finished already" in result.stderr
-    assert len(account.history()) == 1
-
-
 def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,37 +240,37 @@ def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(
 # --- by a plan ---
 
 
-def write_plan(folder: Path, setting: Setting | None = None, **task: Any) -> list[str]:
-    """Write a plan and return the words of a command that follows it and states nothing that it
-    supplies."""
-    setting = setting or Setting(20, "gaussian", "counts", 100)
-    share = Estimate(0.8, 0.75, 0.85)
-    best = Candidate(setting, 9.0, Expected(Estimate(100, 90, 110), share, share, share))
-    wanted = Task(
-        **{
-            "n_records": N_PRIVATE,
-            "n_public": N_PUBLIC,
-            "n_classes": 2,
-            "epsilon": 4.0,
-            "delta": 1e-5,
-            **task,
-        }
-    )
-    made = Plan(wanted, "guess", (), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0)
-    (folder / "plan.toml").write_text(plan_toml(made))
-    words = [word for word in command(folder) if word not in PRICE]
-    return [*words, "--config", str(folder / "plan.toml")]
+PLAN = """
+[data]
+n_records = {n_records}
+[budget]
+epsilon = 2.0
+delta = 1e-5
+[method]
+name = "pate"
+n_teachers = 20
+mechanism = "counts"
+n_queries = 100
+[forecast]
+n_public = {n_public}
+n_classes = 2
+answered = [100, 90, 110]
+student_accuracy = [0.8, 0.75, 0.85]
+"""
 
 
-def by_plan(folder: Path, *more: str, setting: Setting | None = None, **task: Any) -> Result:
-    return CliRunner().invoke(app, [*write_plan(folder, setting, **task), *more])
+def by_plan(folder: Path, *more: str, n_records: int = N_PRIVATE) -> Result:
+    """Run by a plan, and state nothing that it supplies."""
+    (folder / "plan.toml").write_text(PLAN.format(n_records=n_records, n_public=N_PUBLIC))
+    words = words_of_run(folder, "--config", str(folder / "plan.toml"), *more)
+    return CliRunner().invoke(app, words)
 
 
 def test_a_plan_supplies_price_and_settings(files: Path) -> None:
     result = by_plan(files, "--evaluate", str(files / "test.csv"), "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
-    assert (document["epsilon"], document["delta"], document["queries"]) == (4.0, 1e-5, 100)
+    assert (document["epsilon"], document["delta"], document["queries"]) == (2.0, 1e-5, 100)
     assert document["forecast"] == {
         "n_public": N_PUBLIC,
         "n_classes": 2,

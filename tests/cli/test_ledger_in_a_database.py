@@ -132,22 +132,3 @@ def test_a_question_is_answered_once_though_its_acknowledgement_is_lost(
     proxy.lose(b"FROM entry", "statement")
     assert session.ask_many(points).labels.tolist() == first.labels.tolist()
     assert (proxy.faults, session.used) == ([], 3)
-
-
-def test_a_session_goes_on_from_its_vault_and_its_database(tmp_path: Path, place: str) -> None:
-    X = np.random.default_rng(0).normal(size=(400, 2))
-    teachers = sb.train_teachers(
-        "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20, vault=tmp_path / "v"
-    )
-    budget = sb.PrivacyBudget(2.0, 1e-6)
-    mechanism = calibrated(budget, 10, n_teachers=20)
-    ledger = sb.Ledger(place, dataset="registry", budget=budget)
-    session = session_of(teachers, mechanism, ledger)
-    points = np.random.default_rng(1).normal(size=(6, 2))
-    rows = ledger.head()[0]
-    first = session.ask_many(points)
-    again = sb.LabelingSession.reopen(tmp_path / "v")
-    assert again.left == 4
-    assert again.ask_many(points).labels.tolist() == first.labels.tolist()
-    assert ledger.head()[0] == rows + 6
-    assert ledger.spent().epsilon == 2.0

@@ -6,12 +6,14 @@ from typing import NoReturn
 import pytest
 import typer
 
-from secretballot.cli.outcome import failure_of, guarded
+from secretballot.cli.outcome import RUNNING, Running, failure_of, guarded, option_of
 from secretballot.exceptions import (
+    Argument,
     BudgetError,
     CertificateError,
     DataError,
     LedgerError,
+    Parameter,
     ParameterError,
     SamplerError,
     SecretBallotError,
@@ -58,8 +60,9 @@ def refuse() -> NoReturn:
 
 
 def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("secretballot.cli.outcome.RUNNING", Running())
     assert guarded(refuse, as_json=False) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -67,9 +70,49 @@ def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(
     assert guarded(refuse, as_json=True) == 2
     out, err = capsys.readouterr()
     assert json.loads(out) == {
+        "verb": "",
+        "notes": [],
         "error": "This does not fit; mend it.",
         "kind": "data",
         "exit_code": 2,
         "parameter": None,
     }
     assert err.count("\n") == 1
+
+
+# --- the spelling of parameters ---
+
+NAMES = ("epsilon", "n_teachers", "student")
+
+
+@pytest.fixture
+def options() -> None:
+    """Let a verb with these options and `--set` be the one that runs."""
+    for name in (*NAMES, "set"):
+        RUNNING.options.add(option_of(name))
+
+
+@pytest.mark.usefixtures("options")
+def test_a_parameter_is_named_by_its_option_where_the_verb_has_one() -> None:
+    for name in NAMES:
+        option = option_of(name)
+        rest = f" is 'x'; give another {name}, or "
+        error = ParameterError(Parameter(name), rest, Argument(name, 3))
+        assert str(error) == f"{name} is 'x'; give another {name}, or {name}=3"
+        failure = failure_of(error)
+        assert failure.error == f"{option} is 'x'; give another {name}, or {option} 3"
+        assert failure.parameter == error.parameter == name
+    error = ParameterError(Parameter("strategy"), " needs ", Argument("n_queries", 3))
+    assert failure_of(error).error == "strategy needs --set n_queries=3"
+    RUNNING.options.clear()
+    assert failure_of(error).error == str(error)
+
+
+@pytest.mark.usefixtures("options")
+@pytest.mark.parametrize("look", ["{0}", "{0} is 3", "{0}='labels'", "{0}=3", "use {0}=3, {0}"])
+def test_a_value_that_looks_like_a_parameter_is_left_alone(look: str) -> None:
+    for value in map(look.format, NAMES):
+        error = ParameterError(Parameter("student"), f" is {value!r} and {value}; give another.")
+        assert failure_of(error).error == f"--student is {value!r} and {value}; give another."
+        assert failure_of(DataError(f"{value} is no column.")).error == f"{value} is no column."
+        assert failure_of(DataError(f"{value} is no column.")).parameter is None

@@ -11,25 +11,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from made_plans import plan_for
 from secretballot.cli import app
-from secretballot.planning.plan.model import (
-    Candidate,
-    Estimate,
-    Expected,
-    FrontierPoint,
-    Plan,
-    Setting,
-    Task,
-)
+from secretballot.planning.plan.model import Estimate, Plan, Setting
 from secretballot.runs import plan as plan_run
 
 SIZES = ("120", "--n-records", "600", "--epsilon", "4", "--delta", "1e-5")
 SHARE = Estimate(0.8, 0.75, 0.85)
-BEST = Candidate(
-    Setting(20, "gaussian", "counts", 100),
-    9.0,
-    Expected(Estimate(100, 100, 100), SHARE, SHARE, SHARE),
-)
+BEST = Setting(20, "gaussian", "counts", 100)
 
 
 def plan(*words: str) -> Result:
@@ -44,27 +33,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def make(n_records: int, n_public: int, *, budget: Any, progress: Any, **settings: Any) -> Plan:
         calls.append({"n_records": n_records, "n_public": n_public, "budget": budget, **settings})
         progress(1, 2)
-        task = Task(
-            n_records,
-            n_public,
-            settings["n_classes"],
-            budget.epsilon,
-            budget.delta,
-            settings["teacher"],
-        )
-        return Plan(
-            task,
-            "guess",
-            ("All is alike.",),
-            BEST,
-            (BEST,),
-            0.5,
-            (FrontierPoint(4.0, BEST),),
-            (),
-            0,
-        )
+        task = {"n_records": n_records, "n_public": n_public, **budget.to_json()}
+        task |= {name: settings[name] for name in ("n_classes", "teacher")}
+        return plan_for(BEST, SHARE, **task)
 
     monkeypatch.setattr(plan_run, "plan_votes", make)
+    monkeypatch.setattr(plan_run, "forecast_moments", lambda *_, **__: None)
     return calls
 
 
@@ -137,27 +111,6 @@ def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path
     assert described["classes"] == ["no", "yes"]
     certificate = json.loads((tmp_path / "out" / "release" / "certificate.json").read_text())
     assert certificate["released"]["classes"] == ["no", "yes"]
-
-
-def test_the_recommended_command_runs_as_it_stands(
-    asked: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    """What is printed for a person leads to the same run as the plan."""
-    write_tables(tmp_path)
-    text = plan("--classes", "2", "--target", "ill").stdout
-    command = text[text.index("secretballot learn") :].replace("\\\n", " ")
-    names = {"PRIVATE": f"{tmp_path}/private.csv", "PUBLIC": f"{tmp_path}/public.csv"}
-    words = [names.get(word, word) for word in shlex.split(command)[1:]]
-    more = ["--classes", "no,yes", "--total", "4,1e-5", "--confirm", "noise"]
-    result = CliRunner().invoke(app, [*words, *more, "--out", str(tmp_path / "out"), "--json"])
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["queries"] == 100
-    described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
-    assert (described["n_teachers"], described["mechanism"], described["n_records"]) == (
-        20,
-        "counts",
-        600,
-    )
 
 
 BAD: dict[str, tuple[tuple[str, ...], str]] = {

@@ -127,8 +127,8 @@ def test_a_power_cut_takes_nothing_and_what_is_lost_all_the_same_is_made_again_u
     lost, more = [], [] if method == "votes" else ["--set", "exclude=report"]
     with monkeypatch.context() as patched:
         disk = Disk(patched)
-        learn = sys.modules["secretballot.cli.learn"]
-        patched.setattr(learn, "print_json", lambda _: lost.extend(disk.lost(world / "deep")))
+        screens = sys.modules["secretballot.cli.screens"]
+        patched.setattr(screens, "print_json", lambda *_: lost.extend(disk.lost(world / "deep")))
         done = run(method, world, *more)
         top = disk.lost(world)
     assert done.exit_code == 0, done.stderr

@@ -60,16 +60,16 @@ def test_a_key_says_until_when_it_holds(config: Path) -> None:
     ("text", "said"),
     [
         ("", "datasets is missing"),
-        (SETTINGS + "colour = 3\n", "'colour', which is no setting"),
-        ("[datasets.registry]\n", "lacks vault"),
+        (SETTINGS + "colour = 3\n", "colour is 3: Extra"),
+        ("[datasets.registry]\n", "vault is missing"),
         ('[datasets."a/b"]\nvault = "v"\n', "cannot stand in an address"),
-        (SETTINGS + 'sessions = ["a", "a"]\n', "a session twice"),
-        (SETTINGS + 'sessions = "a"\n', "give a list"),
+        (SETTINGS + 'sessions = ["a", "a"]\n', "names one twice"),
+        (SETTINGS + 'sessions = "a"\n', "sessions is 'a'"),
         (SETTINGS + "[limits]\npoints = 0\n", "points is 0"),
         (SETTINGS + "[limits]\nbody_seconds = nan\n", "body_seconds is nan"),
         (SETTINGS + "[answers]\ngrid_seconds = -1.0\n", "grid_seconds is -1.0"),
         (SETTINGS + "[listen]\nport = 70000\n", "port is 70000"),
-        ("limits = 3\n" + SETTINGS, "write it as a table"),
+        ("limits = 3\n" + SETTINGS, "limits is 3"),
     ],
 )
 def test_settings_that_cannot_be_are_named(config: Path, text: str, said: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from made_certificates import build_certificate
-from secretballot.accounting import PrivacyBudget, price
+from secretballot.accounting import PrivacyBudget
 from secretballot.cli import app
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee, VoteShape
@@ -39,7 +39,6 @@ def folder(tmp_path: Path) -> Path:
         shape=shape,
         public={"method": "votes"},
         budget=budget,
-        price=price([mechanism.event(shape)], epsilon=1.0),
         composition={
             "kind": "basic",
             "dataset": "registry",
@@ -50,7 +49,6 @@ def folder(tmp_path: Path) -> Path:
             "durable": True,
             "reservation": 1,
         },
-        noise={"exact": True, "description": "exact"},
         released=describe_released(QUERIES, LABELS, [0, 1], 100, COUNTS),
     )
     released = ReleasedLabels(QUERIES, LABELS, (0, 1), 100, 30.0, COUNTS, certificate)

@@ -1,4 +1,5 @@
-"""The two back ends of a ledger as tests see them: free places, copies, edits by hand."""
+"""The two back ends of a ledger as tests see them: free places, edits by hand; and a small
+ledger."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -8,12 +9,61 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
+import pytest
 
+from ledger_answers import answer
+from made_events import pure_event
+from secretballot.accounting import PrivacyBudget
+from secretballot.core.ledger import Ledger, sqlite
 from secretballot.core.ledger.urls import DatabasePlace
-
-__all__ = ["DatabaseLedgers", "FileLedgers", "Ledgers"]
+from secretballot.exceptions import LedgerError
 
 Run = Callable[[str], Any]
+BUDGET = PrivacyBudget(1.0, 1e-5)
+PRICE = PrivacyBudget(0.1, 1e-9)
+
+
+def buy(ledger: Ledger, request: str) -> int:
+    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
+
+
+def make_three(place: str | Path) -> None:
+    """Make a ledger with an answered, a forfeited and an open reservation."""
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    for request in ("answered", "forfeited", "open"):
+        buy(ledger, request)
+    answer(ledger, 1)
+    ledger.forfeit(2, "broken off")
+    with ledger.answering(3) as page:
+        page.add([(b"first", b"0"), (b"second", b"1")])
+
+
+def refusal(place: str | Path) -> str:
+    """Return the one sentence with which opening is refused, the same for both ways to open."""
+    said = set()
+    for opener in (
+        lambda: Ledger(place, dataset="registry", budget=BUDGET),
+        lambda: Ledger.open_existing(place),
+    ):
+        with pytest.raises(LedgerError) as error:
+            opener()
+        said.add(str(error.value))
+    (sentence,) = said
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch, pages: int = 1) -> None:
+    """Let no file of SQLite have more pages, or more than it has now if that is more."""
+    connect = sqlite.connect
+
+    def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
+        connection = connect(place)
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
 
 
 class FileLedgers:

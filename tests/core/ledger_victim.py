@@ -292,7 +292,7 @@ def random_moments(path: Place, trials: int) -> object:
             os._exit(0)
         os.close(writer)
         first = os.read(reader, 9999)  # waits until it is at work
-        time.sleep(0.002 * trial)
+        time.sleep(0.004 * trial)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         with os.fdopen(reader, "rb") as words:

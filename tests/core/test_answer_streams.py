@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import pickle
 import shutil
-import sqlite3
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import pytest
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
+from ledger_backends import fill_the_disk
 from secretballot import vault as vault_room
 from secretballot.core import releasing
 from secretballot.core.ledger import rows, sqlite
@@ -131,38 +131,6 @@ def test_the_price_is_paid_before_anything_is_drawn_and_answers_are_stored_befor
         stored = [int(stream._own.decoded(body).rows[0, 0]) for _, body in page.parts()]
     assert stored == given.values[:, 0].tolist()
     assert ledger.spent().epsilon == 1.0
-
-
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, OSError])
-def test_a_failed_draw_gives_no_answer_and_is_not_repeated(
-    ledger: sb.Ledger, spy: _SpyNoise, failure: type[BaseException]
-) -> None:
-    def fail() -> None:
-        raise failure
-
-    stream = opened(LABELS, ledger)
-    spy.then = fail
-    with pytest.raises((failure, sb.LedgerError)):
-        stream.answer(votes(0, 250), names(0, 1))
-    assert (stream.used, stream.left, stream.released().questions) == (0, 0, ())
-    spy.then = lambda: None
-    assert not stream.answer(votes(0, 250), names(0, 1)).given.any()
-    assert len(spy.sizes) == 1
-
-
-def test_a_ledger_that_cannot_store_gives_no_answer(
-    ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream = opened(LABELS, ledger)
-
-    def full(*_: object) -> None:
-        raise sb.LedgerError("no space")
-
-    monkeypatch.setattr(rows.Rows, "add", full)
-    with pytest.raises(sb.LedgerError, match="no space"):
-        stream.answer(votes(0), names(0))
-    monkeypatch.undo()
-    assert stream.used == 0
 
 
 # --- repeated questions and the cap ---
@@ -284,26 +252,18 @@ def test_what_comes_after_the_end_is_looked_up_without_a_draw(
 def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect = sqlite.connect
-
     def used(name: str, unstable_at: int) -> int:
         ledger = sb.Ledger(tmp_path / name, dataset="registry", budget=ACCOUNT)
         stream = opened(sparse(1), ledger, tmp_path / f"{name} vault", queries=100)
-        with connect(tmp_path / name) as connection:
+        with sqlite.connect(tmp_path / name) as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
-
-        def connect_to_small_disk(place: Path | None) -> sqlite3.Connection:
-            connection = connect(place)
-            connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-            return connection
-
-        monkeypatch.setattr(sqlite, "connect", connect_to_small_disk)
-        small = sb.Ledger.open_existing(tmp_path / name)
-        full = opened(sparse(1), small, tmp_path / f"{name} vault", queries=100)
-        asked = votes(*[EVEN if row == unstable_at else SURE for row in range(80)])
-        with contextlib.suppress(sb.LedgerError):
-            full.answer(asked, names(*range(80)))
-        monkeypatch.setattr(sqlite, "connect", connect)
+        with monkeypatch.context() as patch:
+            fill_the_disk(patch, pages + 2)
+            small = sb.Ledger.open_existing(tmp_path / name)
+            full = opened(sparse(1), small, tmp_path / f"{name} vault", queries=100)
+            asked = votes(*[EVEN if row == unstable_at else SURE for row in range(80)])
+            with contextlib.suppress(sb.LedgerError):
+                full.answer(asked, names(*range(80)))
         return stream.used
 
     room = used("never", 80)
@@ -325,6 +285,7 @@ def test_the_stream_stops_at_the_last_abstention(ledger: sb.Ledger, tmp_path: Pa
     assert again.left == 0
     assert not again.answer(votes(SURE), names(7)).given.any()
     assert again.find(names(0, 1)).values[:, 0].tolist() == [0, -1]
+    assert again.released().questions == tuple(names(*range(4)))
 
 
 @pytest.mark.parametrize("close_to", [119, 120])
@@ -576,15 +537,6 @@ def test_after_a_fork_only_one_side_of_a_stream_without_a_vault_goes_on(
 
 
 # --- taking a plan up, closing ---
-
-
-def test_a_release_as_a_whole_is_no_stream(ledger: sb.Ledger) -> None:
-    whole, budget = votes(*[0] * 6), sb.PrivacyBudget(1.0, 1e-4)
-    releasing.release(
-        whole.shape, whole, LABELS, ledger, budget, request="plan", public={"rows": []}
-    )
-    with pytest.raises(sb.ParameterError, match="begun with other terms"):
-        opened(LABELS, ledger, budget=budget)
 
 
 def test_a_closed_plan_gives_stored_answers_alone(ledger: sb.Ledger, spy: _SpyNoise) -> None:

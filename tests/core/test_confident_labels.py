@@ -128,23 +128,8 @@ def true_delta(steps, queries, answers, epsilon):
     return float(value(np.array([epsilon]), queries, answers)[0])
 
 
-RUNS = [(9, 5, 1.5, 1.0), (8, 4, 2.0, 2.0), (8, 6, 3.0, 1.2), (5, 3, 0.8, 0.8)]
-
-
-@pytest.mark.parametrize(("n_teachers", "threshold", "threshold_sigma", "sigma"), RUNS)
-@pytest.mark.parametrize(("queries", "answers"), [(1, 1), (2, 1), (3, 1), (3, 3)])
-def test_short_runs_of_two_classes_keep_the_promise(
-    n_teachers, threshold, threshold_sigma, sigma, queries, answers
-):
-    mechanism = confident(threshold, threshold_sigma, sigma, answers)
-    steps = query_steps(mechanism, n_teachers)
-    for epsilon in (0.3, 1.0, 2.0):
-        true = true_delta(steps, queries, answers, epsilon)
-        assert true <= price(mechanism, n_teachers, queries, epsilon) + TAIL
-
-
-@pytest.mark.parametrize(("threshold_sigma", "sigma"), [(1.5, 1.0), (1.0, 1.0)])
-def test_short_runs_of_three_classes_keep_the_promise(threshold_sigma, sigma):
+def test_short_runs_of_three_classes_keep_the_promise():
+    threshold_sigma, sigma = 1.5, 1.0
     mechanism = confident(3, threshold_sigma, sigma, 1)
     laws = [discrete_gaussian_distribution(s, 1e-9) for s in (threshold_sigma, sigma)]
     steps = query_steps(mechanism, 4, laws, classes=3)
@@ -202,23 +187,15 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
         assert 0.999 * above < both < 1.2 * above
 
 
-def test_two_games_beside_each_other_agree_with_one_game():
-    # with one scale a single game prices both kinds of labels; two games composed are no cheaper
-    # and, over an equal number of labels, hardly dearer
-    one = delta_upper([label_event(30.0, 200)], 1.0)
-    two = delta_upper([label_event(30.0, 100), label_event(30.0 + 1e-9, 100)], 1.0)
-    assert one * 0.999 <= two <= one * 1.06
-
-
 def test_refused_queries_cost_the_threshold_alone():
-    many = delta_upper([confident_event(100.0, 20.0, 1000, 50, 10)], 1.0)
-    few = delta_upper([confident_event(100.0, 20.0, 50, 50, 10)], 1.0)
-    answered = delta_upper([confident_event(100.0, 20.0, 1000, 1000, 10)], 1.0)
+    many = delta_upper([confident_event(100.0, 20.0, 1000, 50, 2)], 1.0)
+    few = delta_upper([confident_event(100.0, 20.0, 50, 50, 2)], 1.0)
+    answered = delta_upper([confident_event(100.0, 20.0, 1000, 1000, 2)], 1.0)
     assert few < many < 0.03 * answered
 
 
 def test_a_renyi_account_adds_up_both_kinds():
-    event = confident_event(100.0, 20.0, 300, 50, 10)
+    event = confident_event(50.0, 20.0, 30, 5, 10)
     for order in (2.0, 11.0):
         parts = sum(float(part.renyi(np.array([order]))[0]) for part in event.parts())
         assert float(event.renyi(np.array([order]))[0]) == pytest.approx(parts)
@@ -250,13 +227,13 @@ def test_the_event_goes_through_json_and_refuses_what_cannot_be():
 @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 1.0), (10, 6.0)])
 def test_calibrated_noise_spends_the_budget(n_classes, epsilon):
     # at the larger epsilon the noise is too small for games of ten classes, which take seconds
-    budget, shape = PrivacyBudget(epsilon, 1e-6), teacher_shape(40, n_classes, 250)
-    found = confident_labels(budget, shape, threshold=100, max_answers=8)
+    budget, shape = PrivacyBudget(epsilon, 1e-6), teacher_shape(12, n_classes, 250)
+    found = confident_labels(budget, shape, threshold=100, max_answers=3)
     # without what the threshold and the number of teachers make cheaper
-    own = {"queries": 40, "answers": 8, "n_classes": n_classes}
+    own = {"queries": 12, "answers": 3, "n_classes": n_classes}
     event = confident_event(found.threshold_sigma, found.sigma, **own)
     assert 0.99 * budget.delta < delta_upper([event], epsilon) <= budget.delta
-    more = confident_labels(budget, shape, threshold=100, max_answers=16)
+    more = confident_labels(budget, shape, threshold=100, max_answers=6)
     assert more.sigma > 1.3 * found.sigma
 
 

@@ -137,18 +137,20 @@ def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(monkeypa
     assert max(known[1] for known in looks) > 700
 
 
-@pytest.mark.parametrize("spare", [-5, 64])
-@pytest.mark.parametrize("counts", [1, [1, 7, 2, 9, 1, 1]])
 @pytest.mark.parametrize(
-    ("scale", "scores"),
-    [(0.8, [1, 0, 2, -1, 2, -9]), (2.0, [3, 1, 4, 0, 4, -9]), (25.0, [40, 10, 60, -20, 60, -99])],
+    ("spare", "counts", "scale", "scores"),
+    [
+        (-5, 1, 0.8, [1, 0, 2, -1, 2, -9]),
+        (64, [1, 7, 2, 9, 1, 1], 2.0, [3, 1, 4, 0, 4, -9]),
+        (-5, [1, 7, 2, 9, 1, 1], 25.0, [40, 10, 60, -20, 60, -99]),
+    ],
 )
 def test_choices_follow_their_law_and_no_law_of_another_scale(
     monkeypatch, spare, counts, scale, scores
 ):
     monkeypatch.setattr(exponential, "_SPARE_BITS", spare)
     scores, source = np.repeat(scores, counts), ExactNoise()
-    sample = np.array([source.exponential_index(scores, scale) for _ in range(3000)])
+    sample = np.array([source.exponential_index(scores, scale) for _ in range(2200)])
     assert sample_p_value(sample, law(scores, scale)) > ALPHA
     for wrong in (0.5, 2.0):
         assert sample_p_value(sample, law(scores, wrong * scale)) < ALPHA
@@ -178,17 +180,17 @@ def test_a_single_candidate_is_chosen():
 def test_the_unlikely_many_outweigh_the_likely_one_as_they_should():
     # 2^17 candidates 10 votes behind: their weight is 2^17 e^-5 at scale 2, about 900 to one
     scores, source = np.append(10, np.zeros(2**17, dtype=int)), ExactNoise()
-    chosen = [source.exponential_index(scores, 2.0) for _ in range(30)]
-    assert sum(index > 0 for index in chosen) >= 28
-    assert {source.exponential_index(scores, 0.25) for _ in range(30)} == {0}
+    chosen = [source.exponential_index(scores, 2.0) for _ in range(20)]
+    assert sum(index > 0 for index in chosen) >= 18
+    assert {source.exponential_index(scores, 0.25) for _ in range(9)} == {0}
 
 
 def test_a_million_candidates_are_weighed_by_score_and_drawn_evenly_inside_one():
     scores = np.arange(1_000_000) % 1000
     source = ExactNoise()
-    chosen = np.array([source.exponential_index(scores, 2.0) for _ in range(40)])
+    chosen = np.array([source.exponential_index(scores, 2.0) for _ in range(12)])
     assert (scores[chosen] > 900).all()
-    assert len(set((chosen // 1000).tolist())) > 30  # of 1000 equal ones each
+    assert len(set((chosen // 1000).tolist())) > 9  # of 1000 equal ones each
 
 
 def test_unsigned_scores_do_not_wrap_around():

@@ -104,7 +104,7 @@ def test_kill_inside_the_system_s_writes_never_refunds(path: Path) -> None:
 
 def test_kill_at_any_moment_loses_nothing(place: str) -> None:
     spent = 0.0
-    trials = 12 if "postgresql:" in place else 30
+    trials = 6 if "postgresql:" in place else 16
     for trial in victims("random_moments", place, trials):
         assert trial["unpaid"] == trial["lost"] == 0
         assert trial["spent"] >= spent
@@ -133,10 +133,9 @@ def test_an_answer_whose_room_was_claimed_is_stored_on_a_full_disk(path: Path) -
     assert found["spent"] == 0.08
 
 
-@pytest.mark.parametrize("count", [2, 8])
-def test_crowd_of_processes_cannot_overspend(place: str, count: int) -> None:
-    seen = victims("crowd", place, count)
-    assert seen == {"bought": 32, "refused": 20 * count - 32, "entries": 32, "spent": 1.0}
+def test_crowd_of_processes_cannot_overspend(place: str) -> None:
+    seen = victims("crowd", place, 4)
+    assert seen == {"bought": 32, "refused": 48, "entries": 32, "spent": 1.0}
 
 
 def test_processes_that_create_at_once_agree(place: str) -> None:

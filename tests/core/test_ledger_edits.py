@@ -3,50 +3,18 @@ were taken away."""
 
 import pytest
 
-from ledger_answers import answer
-from ledger_backends import Ledgers
-from made_events import pure_event
-from secretballot.accounting import BasicFilter, PrivacyBudget, Totals
+from ledger_backends import BUDGET, Ledgers, buy, make_three, refusal
+from secretballot.accounting import BasicFilter, Totals
 from secretballot.core.ledger import Ledger, rows
 from secretballot.core.ledger.rows import Row
 from secretballot.exceptions import LedgerError
 
-BUDGET = PrivacyBudget(1.0, 1e-5)
-PRICE = PrivacyBudget(0.1, 1e-9)
-
-
-def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
-
 
 @pytest.fixture
 def place(ledgers: Ledgers) -> str:
-    """A ledger with an answered, a forfeited and an open reservation."""
     place = ledgers.place()
-    ledger = Ledger(place, dataset="registry", budget=BUDGET)
-    for request in ("answered", "forfeited", "open"):
-        buy(ledger, request)
-    answer(ledger, 1)
-    ledger.forfeit(2, "broken off")
-    with ledger.answering(3) as page:
-        page.add([(b"first", b"0"), (b"second", b"1")])
+    make_three(place)
     return place
-
-
-def refusal(place: str) -> str:
-    """Return the one sentence with which opening is refused, the same for both ways to open."""
-    said = set()
-    for opener in (
-        lambda: Ledger(place, dataset="registry", budget=BUDGET),
-        lambda: Ledger.open_existing(place),
-    ):
-        with pytest.raises(LedgerError) as error:
-            opener()
-        said.add(str(error.value))
-    (sentence,) = said
-    assert sentence.endswith(".")
-    assert "\n" not in sentence
-    return sentence
 
 
 COPIED = (
@@ -57,84 +25,87 @@ OPEN = "reservation = 3 AND number = 0"
 FIRST_PART = "reservation = 3 AND number = 1"
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM entry",
-        "DELETE FROM entry WHERE position = 7",
-        "DELETE FROM account",
-        "DELETE FROM head",
-        "UPDATE entry SET sums = '1 0 0'",
-        "UPDATE entry SET terms = '[]' WHERE position = 1",
-        "UPDATE entry SET body = {byte} WHERE kind = 'close'",
-        "UPDATE entry SET body = {byte} WHERE kind = 'part'",
-        "UPDATE account SET terms = '{{}}'",
-        "UPDATE account SET format = 7",
-        "UPDATE head SET position = 0",
-        "UPDATE head SET position = 3",
-        ("INSERT INTO account SELECT 2, format, terms FROM account"),
-        # a place that is taken, one after a gap, a part of a closed and one of no reservation, a
-        # part after a gap, a question that was asked, a request that is known, a number that is not
-        # the next
-        COPIED.format("position", 4, 0, "{byte}", OPEN),
-        COPIED.format(99, 4, 0, "{byte}", OPEN),
-        COPIED.format(8, 1, 2, "{byte}", FIRST_PART),
-        COPIED.format(8, 4, 1, "{byte}", FIRST_PART),
-        COPIED.format(8, 3, 4, "{byte}", FIRST_PART),
-        COPIED.format(8, 3, 3, "key", FIRST_PART),
-        COPIED.format(8, 4, 0, "key", OPEN),
-        COPIED.format(8, 3, 0, "{byte}", OPEN),
-        COPIED.format(8, 3, 2, "{byte}", FIRST_PART),
-    ],
-)
-def test_the_tables_themselves_are_append_only(
-    place: str, ledgers: Ledgers, statement: str
-) -> None:
+REFUSED = [
+    "DELETE FROM entry",
+    "DELETE FROM entry WHERE position = 7",
+    "DELETE FROM account",
+    "DELETE FROM head",
+    "UPDATE entry SET sums = '1 0 0'",
+    "UPDATE entry SET terms = '[]' WHERE position = 1",
+    "UPDATE entry SET body = {byte} WHERE kind = 'close'",
+    "UPDATE entry SET body = {byte} WHERE kind = 'part'",
+    "UPDATE account SET terms = '{{}}'",
+    "UPDATE account SET format = 7",
+    "UPDATE head SET position = 0",
+    "UPDATE head SET position = 3",
+    ("INSERT INTO account SELECT 2, format, terms FROM account"),
+    # a place that is taken, one after a gap, a part of a closed and one of no reservation, a
+    # part after a gap, a question that was asked, a request that is known, a number that is not
+    # the next
+    COPIED.format("position", 4, 0, "{byte}", OPEN),
+    COPIED.format(99, 4, 0, "{byte}", OPEN),
+    COPIED.format(8, 1, 2, "{byte}", FIRST_PART),
+    COPIED.format(8, 4, 1, "{byte}", FIRST_PART),
+    COPIED.format(8, 3, 4, "{byte}", FIRST_PART),
+    COPIED.format(8, 3, 3, "key", FIRST_PART),
+    COPIED.format(8, 4, 0, "key", OPEN),
+    COPIED.format(8, 3, 0, "{byte}", OPEN),
+    COPIED.format(8, 3, 2, "{byte}", FIRST_PART),
+]
+
+
+def test_the_tables_themselves_are_append_only(place: str, ledgers: Ledgers) -> None:
     before = Ledger.open_existing(place).history()
-    with ledgers.open(place) as run, pytest.raises(ledgers.refusal):
-        run(statement.format(byte=ledgers.literal(b"0")))
+    for statement in REFUSED:
+        with ledgers.open(place) as run, pytest.raises(ledgers.refusal):
+            run(statement.format(byte=ledgers.literal(b"0")))
     assert Ledger.open_existing(place).history() == before
 
 
+EDITS = [
+    "UPDATE account SET terms = replace(terms, '1.0', '100.0')",
+    "UPDATE account SET terms = replace(terms, '0.00001', '0.5')",
+    "UPDATE account SET terms = replace(terms, 'registry', 'another')",
+    "UPDATE account SET terms = replace(terms, 'basic', 'free')",
+    "UPDATE account SET terms = replace(terms, 'null', '3.0')",
+    "UPDATE account SET terms = replace(terms, 'record', 'user')",
+    "UPDATE account SET terms = replace(terms, 'add-remove', 'replace-one')",
+    "DELETE FROM account",
+    "UPDATE entry SET terms = replace(terms, '0.1', '0.01') WHERE position = 1",
+    "UPDATE entry SET sums = '1 0 0' WHERE position = 1",
+    "UPDATE entry SET sums = replace(sums, '3', '4') WHERE position = 7",
+    "UPDATE entry SET sums = 'none' WHERE position = 7",
+    "UPDATE entry SET key = {byte} WHERE position = 2",
+    "UPDATE entry SET body = {byte} WHERE position = 3",
+    "UPDATE entry SET at = '2000-01-01T00:00:00+00:00' WHERE position = 3",
+    "UPDATE entry SET chain = {link} WHERE position = 3",
+    "UPDATE entry SET position = 99 WHERE position = 1",
+    "UPDATE entry SET body = {byte} WHERE position = 4",
+    "UPDATE entry SET terms = replace(terms, 'facts', 'faxes') WHERE position = 4",
+    "UPDATE entry SET reservation = 3, number = 3 WHERE position = 5",
+    "UPDATE entry SET terms = replace(terms, 'broken', 'other') WHERE position = 5",
+    "DELETE FROM entry WHERE position = 5",
+    "UPDATE entry SET body = {byte} WHERE position = 6",
+    "UPDATE entry SET key = {byte} WHERE position = 6",
+    "UPDATE entry SET reservation = 2, number = 2 WHERE position = 7",
+    "UPDATE entry SET number = 7 WHERE position = 7",
+    "UPDATE entry SET at = '2000-01-01T00:00:00+00:00' WHERE position = 7",
+    "DELETE FROM entry WHERE position = 7",
+    "DELETE FROM entry WHERE kind = 'part'",
+    "DELETE FROM entry WHERE reservation = 3",
+    "DELETE FROM entry",
+    "DELETE FROM head",
+    "UPDATE head SET position = 4",
+    "UPDATE head SET chain = {link}",
+    COPIED.format(8, 4, 0, "{byte}", OPEN),
+]
+
+
+# what is read is held against its SHA-256 alike, whatever it was read from
 @pytest.mark.parametrize(
-    "edit",
-    [
-        "UPDATE account SET terms = replace(terms, '1.0', '100.0')",
-        "UPDATE account SET terms = replace(terms, '0.00001', '0.5')",
-        "UPDATE account SET terms = replace(terms, 'registry', 'another')",
-        "UPDATE account SET terms = replace(terms, 'basic', 'free')",
-        "UPDATE account SET terms = replace(terms, 'null', '3.0')",
-        "UPDATE account SET terms = replace(terms, 'record', 'user')",
-        "UPDATE account SET terms = replace(terms, 'add-remove', 'replace-one')",
-        "DELETE FROM account",
-        "UPDATE entry SET terms = replace(terms, '0.1', '0.01') WHERE position = 1",
-        "UPDATE entry SET sums = '1 0 0' WHERE position = 1",
-        "UPDATE entry SET sums = replace(sums, '3', '4') WHERE position = 7",
-        "UPDATE entry SET sums = 'none' WHERE position = 7",
-        "UPDATE entry SET key = {byte} WHERE position = 2",
-        "UPDATE entry SET body = {byte} WHERE position = 3",
-        "UPDATE entry SET at = '2000-01-01T00:00:00+00:00' WHERE position = 3",
-        "UPDATE entry SET chain = {link} WHERE position = 3",
-        "UPDATE entry SET position = 99 WHERE position = 1",
-        "UPDATE entry SET body = {byte} WHERE position = 4",
-        "UPDATE entry SET terms = replace(terms, 'facts', 'faxes') WHERE position = 4",
-        "UPDATE entry SET reservation = 3, number = 3 WHERE position = 5",
-        "UPDATE entry SET terms = replace(terms, 'broken', 'other') WHERE position = 5",
-        "DELETE FROM entry WHERE position = 5",
-        "UPDATE entry SET body = {byte} WHERE position = 6",
-        "UPDATE entry SET key = {byte} WHERE position = 6",
-        "UPDATE entry SET reservation = 2, number = 2 WHERE position = 7",
-        "UPDATE entry SET number = 7 WHERE position = 7",
-        "UPDATE entry SET at = '2000-01-01T00:00:00+00:00' WHERE position = 7",
-        "DELETE FROM entry WHERE position = 7",
-        "DELETE FROM entry WHERE kind = 'part'",
-        "DELETE FROM entry WHERE reservation = 3",
-        "DELETE FROM entry",
-        "DELETE FROM head",
-        "UPDATE head SET position = 4",
-        "UPDATE head SET chain = {link}",
-        COPIED.format(8, 4, 0, "{byte}", OPEN),
-    ],
+    ("ledgers", "edit"),
+    [*(("file", edit) for edit in EDITS), *(("postgres", edit) for edit in EDITS[::6])],
+    indirect=["ledgers"],
 )
 def test_edit_by_hand_is_noticed(place: str, ledgers: Ledgers, edit: str) -> None:
     with ledgers.edited(place) as run:
@@ -182,13 +153,9 @@ def long(ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch) -> str:
     """A ledger of which a new reader follows the last two rows of nine."""
     monkeypatch.setattr(rows, "NEWEST", 2)
     place = ledgers.place("long")
-    ledger = Ledger(place, dataset="registry", budget=BUDGET)
-    for request in ("answered", "forfeited", "open"):
-        buy(ledger, request)
-    answer(ledger, 1)
-    ledger.forfeit(2, "broken off")
-    with ledger.answering(3) as page:
-        page.add([(bytes([question]), b"0") for question in range(4)])
+    make_three(place)
+    with Ledger.open_existing(place).answering(3) as page:
+        page.add([(b"third", b"0"), (b"fourth", b"0")])
     return place
 
 
@@ -212,7 +179,7 @@ def test_an_edit_of_an_older_row_is_noticed_where_it_is_read_and_by_check(
     assert ledger.spent().epsilon == pytest.approx(0.3)
     reads = {
         "history": lambda _: ledger.history(),
-        "find": lambda page: page.find([b"\0"]),
+        "find": lambda page: page.find([b"first"]),
         "parts": lambda page: page.parts(),
     }
     with ledger.reading(3) as page, pytest.raises(LedgerError, match="by hand"):

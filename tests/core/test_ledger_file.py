@@ -15,32 +15,17 @@ import pytest
 
 from ledger_answers import answer, answer_of
 from ledger_answers import answer as give
-from ledger_backends import FileLedgers
+from ledger_backends import BUDGET, PRICE, FileLedgers, buy, fill_the_disk, make_three, refusal
 from made_events import pure_event
-from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger, rows, sqlite
 from secretballot.core.ledger.rows import VERSION
 from secretballot.exceptions import LedgerError
 
-BUDGET = PrivacyBudget(1.0, 1e-5)
-PRICE = PrivacyBudget(0.1, 1e-9)
-
-
-def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
-
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger with an answered, a forfeited and an open reservation."""
     place = tmp_path_factory.mktemp("original") / "ledger.sqlite"
-    ledger = Ledger(place, dataset="registry", budget=BUDGET)
-    for request in ("answered", "forfeited", "open"):
-        buy(ledger, request)
-    answer(ledger, 1)
-    ledger.forfeit(2, "broken off")
-    with ledger.answering(3) as page:
-        page.add([(b"first", b"0"), (b"second", b"1")])
+    make_three(place)
     return place
 
 
@@ -56,22 +41,6 @@ def run_sql(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(statement)
-
-
-def refusal(path: Path) -> str:
-    """Return the one sentence with which opening is refused, the same for both ways to open."""
-    said = set()
-    for opener in (
-        lambda: Ledger(path, dataset="registry", budget=BUDGET),
-        lambda: Ledger.open_existing(path),
-    ):
-        with pytest.raises(LedgerError) as error:
-            opener()
-        said.add(str(error.value))
-    (sentence,) = said
-    assert sentence.endswith(".")
-    assert "\n" not in sentence
-    return sentence
 
 
 # --- places ---
@@ -421,16 +390,10 @@ def test_reader_does_not_stop_a_reservation_for_ever(
 
 
 def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, connect = Ledger(path, dataset="registry"), sqlite.connect
-
-    def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
-        connection = connect(place)
-        connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the present size for it
-        return connection
-
+    ledger = Ledger(path, dataset="registry")
     before = ledger.history()
     with monkeypatch.context() as full:
-        full.setattr(sqlite, "connect", connect_to_full_disk)
+        fill_the_disk(full)
         small = Ledger.open_existing(path)
         with pytest.raises(LedgerError, match=r"the disk is full.*Nothing was changed"):
             answer(small, 3, bytes(100_000))
@@ -497,12 +460,7 @@ def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
             name: connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "fullfsync", "busy_timeout")
         }
-    expected = {
-        "journal_mode": "persist",
-        "synchronous": 3,
-        "fullfsync": 1,
-        "busy_timeout": 30_000,
-    }
+    expected = {"journal_mode": "persist", "synchronous": 3, "fullfsync": 1, "busy_timeout": 30_000}
     assert settings == expected
 
 

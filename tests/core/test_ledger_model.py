@@ -204,12 +204,12 @@ def keep_the_books(machine: type[Account], examples: int) -> None:
     )
 
 
-@pytest.mark.parametrize(("machine", "examples"), [(AccountInMemory, 60), (AccountInFile, 6)])
+@pytest.mark.parametrize(("machine", "examples"), [(AccountInMemory, 20), (AccountInFile, 4)])
 def test_ledger_keeps_the_books_of_the_model(machine: type[Account], examples: int) -> None:
     keep_the_books(machine, examples)
 
 
 def test_ledger_in_a_database_keeps_the_books_of_the_model(database: Any) -> None:
     places = DatabaseLedgers(database.url)
-    keep_the_books(account_in(places), 4)
+    keep_the_books(account_in(places), 3)
     places.drop_all()

@@ -10,11 +10,7 @@ import pytest
 from ledger_answers import answer
 from ledger_backends import Ledgers
 from made_events import class_event, counts_event, label_event, table_event
-from secretballot.accounting import (
-    Event,
-    PrivacyBudget,
-    epsilon_upper,
-)
+from secretballot.accounting import Event, PrivacyBudget, epsilon_upper
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError
 
@@ -30,10 +26,7 @@ def price_of(*events: Event) -> PrivacyBudget:
 @pytest.fixture
 def ledger(ledgers: Ledgers) -> Ledger:
     return Ledger(
-        ledgers.place(),
-        dataset="registry",
-        budget=PrivacyBudget(3.0, 1e-5),
-        composition="renyi",
+        ledgers.place(), dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi"
     )
 
 

@@ -19,9 +19,7 @@ from typer.testing import CliRunner
 
 import secretballot as sb
 from ledger_answers import answer, answer_of
-from ledger_backends import DatabaseLedgers
-from made_events import pure_event
-from secretballot.accounting import PrivacyBudget
+from ledger_backends import BUDGET, DatabaseLedgers, buy
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger, postgres, rows
 from secretballot.core.ledger.rows import BrokenOffError
@@ -30,13 +28,7 @@ from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.vault import keep_in_step
 
-BUDGET = PrivacyBudget(1.0, 1e-5)
-PRICE = PrivacyBudget(0.1, 1e-9)
 SECRET = "hunter2"
-
-
-def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
 
 
 @pytest.fixture
@@ -150,9 +142,7 @@ def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
         assert page.count == 0
 
 
-def test_a_server_notices_by_itself_that_a_machine_is_gone(
-    postgres_server: PostgresServer,
-) -> None:
+def test_a_server_notices_by_itself_that_a_machine_is_gone(postgres_server: PostgresServer) -> None:
     # over a network alone: at a socket there is nothing to be set
     postgres_server.run(f"CREATE ROLE far LOGIN SUPERUSER PASSWORD '{SECRET}'")
     url = f"postgresql://far:{SECRET}@127.0.0.1:{postgres_server.port}/postgres?schema=far"
@@ -321,30 +311,20 @@ def hang(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     return bool(request.param == "hangs")
 
 
-BREAKS = pytest.mark.parametrize("when", ["statement", "commit", "acknowledgement"])
-
-
-@BREAKS
-def test_a_purchase_is_paid_once_wherever_its_connection_breaks(
-    hang: bool, proxy: PostgresProxy, far: Ledger, when: Any
-) -> None:
-    buy(far, "before")
-    proxy.lose(b"INSERT INTO entry", when, hang=hang)
-    assert buy(far, "a") == 2
-    assert proxy.broken.is_set()
-    assert far.spent().epsilon == 0.2
-    far.check()
-
-
-@BREAKS
-def test_an_answer_is_stored_once_wherever_its_connection_breaks(
-    hang: bool, proxy: PostgresProxy, far: Ledger, when: Any
+@pytest.mark.parametrize("when", ["statement", "commit", "acknowledgement"])
+@pytest.mark.parametrize("purchase", [True, False])
+def test_what_is_bought_or_answered_is_stored_once_wherever_its_connection_breaks(
+    hang: bool, proxy: PostgresProxy, far: Ledger, when: Any, purchase: bool
 ) -> None:
     number = buy(far, "a")
     proxy.lose(b"INSERT INTO entry", when, hang=hang)
-    answer(far, number, b"answer")
+    if purchase:
+        assert buy(far, "b") == 2
+    else:
+        answer(far, number, b"answer")
     assert proxy.broken.is_set()
-    assert answer_of(far, "a") == b"answer"
+    assert far.spent().epsilon == (0.2 if purchase else 0.1)
+    assert answer_of(far, "a") == (None if purchase else b"answer")
     far.check()
 
 
@@ -614,10 +594,7 @@ def test_a_guard_that_is_gone_is_noticed(
 def test_no_row_is_removed_nor_the_version(
     databases: DatabaseLedgers, place: str, ledger: Ledger
 ) -> None:
-    for statement in (
-        "UPDATE account SET format = 7",
-        "TRUNCATE entry CASCADE",
-    ):
+    for statement in ("UPDATE account SET format = 7", "TRUNCATE entry CASCADE"):
         with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
             run(statement)
 

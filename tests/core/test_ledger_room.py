@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from ledger_answers import answer, answer_of
+from ledger_backends import BUDGET, fill_the_disk
 from made_events import pure_event
 from secretballot.accounting import PrivacyBudget
-from secretballot.core.ledger import Ledger, sqlite
+from secretballot.core.ledger import Ledger
 from secretballot.exceptions import LedgerError
 
-BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.001, 1e-9)
 
 
@@ -24,14 +24,7 @@ def test_an_answer_whose_room_was_claimed_needs_no_more_pages(
 ) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     number = ledger.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=size)
-    connect = sqlite.connect
-
-    def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
-        connection = connect(place)
-        connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the present size for it
-        return connection
-
-    monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
+    fill_the_disk(monkeypatch)
     answer(Ledger.open_existing(str(ledger.path)), number, bytes(size))
     monkeypatch.undo()
     assert answer_of(ledger, "one") == bytes(size)
@@ -42,14 +35,7 @@ def test_a_disk_too_full_for_the_answer_sells_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    connect = sqlite.connect
-
-    def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
-        connection = connect(place)
-        connection.execute("PRAGMA max_page_count = 1")
-        return connection
-
-    monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
+    fill_the_disk(monkeypatch)
     full = Ledger.open_existing(str(ledger.path))
     with pytest.raises(LedgerError, match=r"the disk is full.*Nothing was changed"):
         full.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=1_000_000)

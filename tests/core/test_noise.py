@@ -5,6 +5,7 @@ Noise is real here: each test fails by chance with probability at most 1e-9.
 
 import inspect
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,9 +34,9 @@ def source() -> ExactNoise:
 @pytest.mark.parametrize("draw", LAWS)
 @pytest.mark.parametrize("scale", [0.4, 3.0, 53.37])
 def test_draws_follow_their_law_and_no_law_of_another_scale(source, draw, scale):
-    sample = getattr(source, draw)(scale, SIZE)
+    sample = getattr(source, draw)(scale, 12_000)
     assert sample.dtype == np.int64
-    assert sample.shape == (SIZE,)
+    assert sample.shape == (12_000,)
     assert sample_p_value(sample, LAWS[draw](scale)) > ALPHA
     for wrong in (0.7, 1.3):
         assert sample_p_value(sample, LAWS[draw](wrong * scale)) < ALPHA
@@ -45,7 +46,7 @@ def test_draws_follow_their_law_and_no_law_of_another_scale(source, draw, scale)
 def test_draws_of_one_law_are_rejected_under_the_other(source, draw):
     other = next(LAWS[name] for name in LAWS if name != draw)
     spread = {"discrete_laplace": 10 * np.sqrt(2), "discrete_gaussian": 10 / np.sqrt(2)}[draw]
-    assert sample_p_value(getattr(source, draw)(10.0, SIZE), other(spread)) < ALPHA
+    assert sample_p_value(getattr(source, draw)(10.0, 12_000), other(spread)) < ALPHA
 
 
 @pytest.mark.parametrize("draw", LAWS)
@@ -58,7 +59,7 @@ def test_every_call_draws_anew(source, draw):
 
 
 def test_chunks_drawn_in_threads_do_not_repeat_each_other(source):
-    size = 5 * room._CHUNK + 17
+    size = 2 * room._CHUNK + 1017
     sample = source.discrete_laplace(1e6, size)
     assert len(sample) == size
     chunks = [
@@ -130,14 +131,15 @@ def test_entropy_bytes_differ_and_have_their_length():
 
 
 @pytest.mark.parametrize("bits", [1, 8, 53, 62])
-def test_uniform_integers_are_the_upper_bits_of_fresh_bytes(bits):
+def test_uniform_integers_are_the_upper_bits_of_fresh_bytes(source, monkeypatch, bits):
     given = []
 
     def random_bytes(size):
         given.append(bytes((7 * i * i + 131) % 256 for i in range(size)))
         return given[-1]
 
-    drawn = room._drawn_uniformly(bits, 5, random_bytes)
+    monkeypatch.setattr(room, "secrets", SimpleNamespace(token_bytes=random_bytes))
+    drawn = source.uniform_integers(bits, 5)
     words = [int.from_bytes(given[0][8 * i : 8 * i + 8], "little") for i in range(5)]
     assert drawn.dtype == np.int64
     assert drawn.tolist() == [word >> (64 - bits) for word in words]

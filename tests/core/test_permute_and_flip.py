@@ -48,14 +48,14 @@ def test_the_mean_over_orders_is_one_of_all_heads():
         assert flip_law(scores, scale) == pytest.approx(law_of_orders(scores, scale))
 
 
-@pytest.mark.parametrize("bits", [3, 62])
 @pytest.mark.parametrize(
-    ("scale", "scores"), [(0.8, [1, 0, 2, -1]), (2.0, [3, 1, 4, 4, -900]), (1e-6, [5, 7, 6])]
+    ("bits", "scale", "scores"),
+    [(3, 0.8, [1, 0, 2, -1]), (62, 2.0, [3, 1, 4, 4, -900]), (62, 1e-6, [5, 7, 6])],
 )
 def test_choices_follow_their_law_and_no_other(monkeypatch, bits, scale, scores):
     # with few bits at first most coins need more of them
     monkeypatch.setattr(exponential, "_FLIP_BITS", bits)
-    sample = drawn(scores, scale, 2000)
+    sample = drawn(scores, scale, 1500)
     assert sample_p_value(sample, Distribution(0, flip_law(scores, scale), 0.0)) > ALPHA
     if scale > 1e-3:
         wrong = Distribution(0, flip_law(scores, 2 * scale), 0.0)
@@ -89,7 +89,7 @@ def test_one_unit_changes_no_chance_by_more_than_epsilon(relation):
     epsilon, worst, widest = 0.7, 0.0, 0.0
     moves = (0, 1) if relation == "add-remove" else (-1, 0, 1)
     scale = (1 if relation == "add-remove" else 2) / epsilon
-    for scores in itertools.product(range(4), repeat=3):
+    for scores in itertools.product((0, 1, 3), repeat=3):
         for change in itertools.product(moves, repeat=3):
             here, there = flip_law(scores, scale), flip_law(np.add(scores, change), scale)
             losses = np.log(here / there)
@@ -105,14 +105,14 @@ def test_the_mechanism_draws_so_and_is_priced_as_pure():
         assert FLIP.event(shape) == Pure(epsilon=1.0, count=1)
         scores = np.array([4, 2, 3])
         sample = np.array(
-            [int(FLIP.draw(shape, [scores], ExactNoise(), State())[0][0, 0]) for _ in range(1500)]
+            [int(FLIP.draw(shape, [scores], ExactNoise(), State())[0][0, 0]) for _ in range(400)]
         )
         assert sample_p_value(sample, Distribution(0, flip_law(scores, moved), 0.0)) > ALPHA
     assert price([FLIP.event(shape)], delta=0.0).epsilon == 1.0
 
 
 def test_it_is_never_farther_from_the_best_and_up_to_half_as_far():
-    for scores in itertools.product(range(0, 9, 2), repeat=4):
+    for scores in itertools.product(range(0, 9, 4), repeat=4):
         for scale in (0.5, 2.0, 8.0):
             short = max(scores) - np.array(scores)
             flip = float(flip_law(scores, scale) @ short)

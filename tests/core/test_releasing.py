@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from secretballot.core import releasing
-from secretballot.core.errors import (
-    BudgetError,
-    LedgerError,
-    ParameterError,
-    SecretBallotError,
-    UnknownEndError,
-)
+from secretballot.core.errors import BudgetError, LedgerError, ParameterError, SecretBallotError
 from secretballot.core.events import Counts
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
@@ -127,11 +121,7 @@ def test_nothing_is_made_where_the_account_or_the_price_refuses() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"mechanism": COUNTS},
-        {"private": votes(8000, 8000)},
-        {"public": {"classes": [0, 2]}},
-    ],
+    [{"mechanism": COUNTS}, {"private": votes(8000, 8000)}, {"public": {"classes": [0, 2]}}],
 )
 def test_a_known_request_has_the_same_terms(other: dict[str, Any]) -> None:
     ledger = account()
@@ -219,10 +209,7 @@ def test_what_was_drawn_and_not_stored_stands_in_no_frame(monkeypatch: Any) -> N
     stream = opened(private.shape, ledger)
     other = account()
     monkeypatch.setattr(AnswerPage, "add", full)
-    for call in (
-        lambda: stream.answer(private, [b"a"]),
-        lambda: released(private, COUNTS, other),
-    ):
+    for call in (lambda: stream.answer(private, [b"a"]), lambda: released(private, COUNTS, other)):
         with pytest.raises(LedgerError, match="no space") as caught:
             call()
         assert_tells_nothing(caught.value)
@@ -239,7 +226,8 @@ def test_what_was_drawn_and_not_stored_stands_in_no_frame(monkeypatch: Any) -> N
 
 def test_a_request_that_was_reserved_for_less_is_not_drawn() -> None:
     private, ledger = votes(8000), account()
-    own = releasing._Request(private.shape, NoisyVotes(scale=1e-3), ledger, BUDGET, "r", {}, "")
+    asked = releasing.Terms(NoisyVotes(scale=1e-3), private.shape, BUDGET, {}, "")
+    own = releasing._Request(asked, ledger, "r")
     ledger.reserve([Counts(sigma=1e6, shifts=1)], BUDGET, request="r", purpose="", terms=own.terms)
     for mechanism in (NoisyVotes(scale=1e-3), LABELS):
         with pytest.raises(ParameterError, match="other terms"):
@@ -395,38 +383,6 @@ def test_an_interrupted_stream_goes_on_and_asks_nothing_twice(
     assert [len(content) for content in vault.files.values()] == [releasing.STATE_BYTES]
 
 
-def test_a_stream_ends_with_its_last_abstention() -> None:
-    ledger, private = account(), votes(6000, 0, 8000, 10_000)
-    stream = opened(private.shape, ledger)
-    found = stream.answer(private.take([0, 1]), [b"a", b"b"])
-    assert found.values.tolist() == [[1], [-1]]
-    assert found.left == stream.left == 0
-    later = stream.answer(private.take([2, 0]), [b"c", b"a"])
-    assert later.given.tolist() == [False, True]
-    whole = stream.released()
-    assert whole.questions == (b"a", b"b")
-    assert whole.values.tolist() == [[1], [-1]]
-
-
-def test_a_secret_state_belongs_to_its_vault() -> None:
-    ledger, vault, private = account(), Vault(), votes(6000, 8000)
-    opened(private.shape, ledger, vault).answer(private.take([0]), [b"a"])
-    kept = dict(vault.files)
-    for files in ({}, dict.fromkeys(kept, b"{}"), dict.fromkeys(kept, b"[")):
-        other = Vault()
-        other.files = files
-        with pytest.raises(LedgerError, match="vault"):
-            opened(private.shape, ledger, other).answer(private.take([1]), [b"b"])
-    opened(votes(6000, 8000).shape, ledger, vault).answer(private.take([1]), [b"b"])
-    vault.files = kept  # older than the last answer
-    stream, noise = opened(private.shape, ledger, vault), releasing.noise_source()
-    with (
-        pytest.raises(LedgerError, match="not in the"),
-        ledger.reading(stream.reservation) as page,
-    ):
-        stream._draw(page, private, [0], noise)
-
-
 def test_votes_of_others_are_not_answered() -> None:
     ledger = account()
     stream = opened(votes(2, 4, 6).shape, ledger)
@@ -515,27 +471,6 @@ def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own
     stream.answer(votes(8000), [b"a"])
     stream.close()
     assert returned.spent() == alone.spent()
-
-
-# --- ends that nobody knows ---
-
-
-@pytest.mark.parametrize("stored", [False, True])
-def test_an_unknown_end_is_charged_once(stored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, reserve = account(), Ledger.reserve
-
-    def lost(self: Ledger, *given: Any, **named: Any) -> int:
-        if stored:
-            reserve(self, *given, **named)
-        raise UnknownEndError("lost")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "reserve", lost)
-        with pytest.raises(UnknownEndError):
-            released(votes(8000), LABELS, ledger)
-    assert ledger.releases() == stored
-    assert released(votes(8000), LABELS, ledger).values.tolist() == [[1]]
-    assert ledger.spent() == (2.0, 1e-5)
 
 
 def test_of_two_that_draw_the_first_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,4 @@
-"""Drawn quantiles: distances by brute force, the true delta of all small worlds, wrong scales
-caught, the law of the draw, and the price of bounded ranges."""
+"""Drawn quantiles: their losses on all small worlds, and the price of bounded ranges."""
 
 import itertools
 import math
@@ -8,9 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from exact_games.distributions import Distribution
-from exact_games.games import adaptive_delta
-from exact_games.statistics import sample_p_value
 from made_events import pure_event, ranged_event
 from secretballot.accounting import (
     PrivacyBudget,
@@ -18,10 +14,8 @@ from secretballot.accounting import (
     calibrate_pure,
     delta_upper,
     epsilon_upper,
-    teacher_shape,
 )
-from secretballot.core.mechanisms import State, VoteQuantiles, rank_distances
-from secretballot.core.noise import ExactNoise
+from secretballot.core.mechanisms import rank_distances
 
 ALPHA = 1e-6
 
@@ -62,33 +56,6 @@ def test_losses_lie_in_an_interval_of_the_stated_length_that_holds_zero(
     assert widest == pytest.approx(0.8, rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 0.9, 2.0])
-def test_the_price_is_above_the_truth_and_near_it_and_half_the_noise_is_caught(epsilon):
-    mechanism, length = VoteQuantiles(epsilon=0.9, rank=2), 4
-    price = delta_upper([mechanism.event(teacher_shape(length, 3, 3))], epsilon)
-    for factor in (1.0, 0.6):
-        steps = []
-        for here, there in laws(2, 3, 3, factor * 2 / 0.9):
-            p, q = (np.array([float(x) for x in law]) for law in (here, there))
-            steps += [(p, q), (q, p)]
-        true = adaptive_delta(steps, length, epsilon)
-        if factor == 1:
-            assert 0.05 * price < true <= price
-        else:
-            assert true > price
-
-
-def test_the_drawn_law_is_the_stated_one_and_another_scale_is_caught():
-    mechanism, n, counts = VoteQuantiles(epsilon=1.0, rank=2), 1500, [1, 2, 0, 0]
-    rows, distances = np.tile(counts, (n, 1)), distances_of([0, 1, 1], 2, 4)
-    drawn = mechanism.draw(teacher_shape(n, 4, 3), [rows], ExactNoise(), State())[0][:, 0]
-    weights = np.exp(-distances / 2)
-    law = Distribution(0, weights / weights.sum(), 0.0)
-    assert sample_p_value(drawn, law) > ALPHA
-    other = np.exp(-distances / 1.2)
-    assert sample_p_value(drawn, Distribution(0, other / other.sum(), 0.0)) < ALPHA
-
-
 @pytest.mark.parametrize("length", [0.05, 0.7, 3.0])
 def test_the_divergence_bounds_every_pair_of_two_outcomes_of_that_range(length):
     # by convexity the worst pairs sit on both ends of the interval; t is its upper end
@@ -103,11 +70,7 @@ def test_the_divergence_bounds_every_pair_of_two_outcomes_of_that_range(length):
 
 
 def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_possible():
-    for budget, draws in (
-        (PrivacyBudget(1.0, 1e-6), 100),
-        (PrivacyBudget(3.0, 1e-5), 12),
-        (PrivacyBudget(0.5, 0.0), 7),
-    ):
+    for budget, draws in ((PrivacyBudget(1.0, 1e-6), 30), (PrivacyBudget(0.5, 0.0), 7)):
         length = calibrate_bounded_range(budget, draws)
         assert delta_upper([ranged_event(length, draws)], budget.epsilon) <= budget.delta
         parts = calibrate_pure(budget, draws)
@@ -116,9 +79,7 @@ def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_poss
         if budget.delta:
             more = ranged_event(1.01 * length, draws)
             assert delta_upper([more], budget.epsilon) > budget.delta
-    assert calibrate_bounded_range(PrivacyBudget(1.0, 1e-6), 100) > 1.8 * calibrate_pure(
-        PrivacyBudget(1.0, 1e-6), 100
-    )
+        assert not budget.delta or length > 1.5 * parts
 
 
 def test_draws_stand_beside_other_events():

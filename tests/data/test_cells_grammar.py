@@ -87,11 +87,12 @@ def write(path: Path, cells: list[str]) -> Path:
 
 def meaning(path: Path, spec: Any) -> tuple[bytes, Any]:
     """Return the encoded first row of a file to the bit, and what it says."""
-    schema = Schema.from_json({"columns": {"a": spec}})
-    encoding = schema.encoding(read_table(path))
+    encoding = Schema.from_json({"columns": {"a": spec}}).encoding(read_table(path))
     said: Any = encoding.matrix[0]
     if 0 in encoding.odd["a"].strange:
         said = STRANGE
+    elif encoding.odd["a"].missing:
+        said = MISSING
     return encoding.matrix[0].tobytes(), said
 
 
@@ -100,43 +101,52 @@ def test_a_text_has_one_value_whatever_the_other_records_hold(
     tmp_path: Path, spec: Any, text: str, value: Any
 ) -> None:
     alone, said = meaning(write(tmp_path / "alone.csv", [text]), spec)
-    among, _ = meaning(write(tmp_path / "among.csv", [text, *HOSTILE, text]), spec)
-    assert alone == among
-    schema = Schema.from_json({"columns": {"a": spec}})
-    encoding = schema.encoding(read_table(tmp_path / "alone.csv"))
-    assert encoding.odd["a"].missing == (value == MISSING)
-    if value == STRANGE:
-        assert isinstance(said, str)
-    elif value != MISSING:
+    assert meaning(write(tmp_path / "among.csv", [text, *HOSTILE, text]), spec)[0] == alone
+    if isinstance(said, str) or value in (MISSING, STRANGE):
+        assert said == value
+    else:
         kind = spec["kind"] if isinstance(spec, dict) else "categorical"
         found = said.argmax() if kind in ("categorical", "boolean") else said[: np.size(value)]
         assert np.array_equal(np.ravel(found), np.ravel(value))
 
 
+SECRET = b"s3cr3t"
 #: Content of a file, and its cells; or what is said of one that is none.
 FILES: list[tuple[str, bytes, list[list[str]] | str]] = [
     ("plain", b"a,b\n1,x\n", [["1", "x"]]),
     ("ends of lines", b"a,b\r\n1,x\r\n2,y", [["1", "x"], ["2", "y"]]),
     ("old Macintosh", b"a,b\r1,x\r2,y\r", [["1", "x"], ["2", "y"]]),
-    ("stray carriage return", b"a,b\n1,x\ry\n", "does not end as its first line does"),
+    ("ends of two sorts", b"a,b\r\n1,x\n2,y", [["1", "x"], ["2", "y"]]),
+    ("stray carriage return", b"a,b\n1,x\ry,z\n", "does not end as its first line does"),
+    ("another one", b"a,b\r\n1,x\r2,y\r\n", "does not end as its first line does"),
+    ("stray line feed", b"a,b\r1,x\r2,y\n3,z\r", "does not end as its first line does"),
+    ("no type is guessed", b"a,b\n01234,NA\n", [["01234", "NA"]]),
     ("byte order mark", "\ufeffa,b\n1,é\n".encode(), [["1", "é"]]),
     ("spaces", b" a , b\n 1 ,\tx\n", [["1", "x"]]),
     ("quotes", b'a,b\n"1,5","say ""x"""\n', [["1,5", 'say "x"']]),
     ("quoted blank", b'a,b\n"",""\n', [["", ""]]),
     ("single quotes are cells", b"a,b\n'1',x\n", [["'1'", "x"]]),
     ("mark inside a cell", b'a,b\n1"2,x\n', [['1"2', "x"]]),
-    ("mark that opens", b'a,b\n"1,x\n2,y\n', "no well-formed CSV"),
-    ("mark that stays open", b'a,b\n1,"x\n', "no well-formed CSV"),
-    ("mark in two records", b'a,b\n1,"x\n2,y"\n', "does not end on its line"),
-    ("text after a mark", b'a,b\n"1"0,x\n', "no well-formed CSV"),
+    ("mark that opens", b'a,b\n"1,x\n' + SECRET + b",y\n", "no well-formed CSV"),
+    ("mark that stays open", b'a,b\n1,"' + SECRET + b"\n", "no well-formed CSV"),
+    ("mark alone", b'a,b\n"\n1,' + SECRET + b"\n", "no well-formed CSV"),
+    ("mark in two records", b'a,b\n1,"x\n' + SECRET + b',y"\n', r"its line \(line 2\)"),
+    ("text after a mark", b'a,b\n"' + SECRET + b'"0,x\n', "no well-formed CSV"),
     ("empty lines", b"a,b\n\n1,x\n\n\n2,y\n\n", [["1", "x"], ["2", "y"]]),
-    ("too few", b"a,b\n1\n", "another number in row 0"),
-    ("too many", b"a,b\n1,x\n2,y,z\n", "another number in row 1"),
+    ("too few", b"a,b\n" + SECRET + b"\n", "first line of 2 cells but another number in row 0"),
+    ("too many", b"a,b\n1,x\n2,y," + SECRET + b"\n", "another number in row 1"),
     ("semicolons", b"a;b\n1,5;x\n", [["1,5", "x"]]),
+    ("commas in cells", b"a,b\n1;1;1,2\n3;3;3,4\n", [["1;1;1", "2"], ["3;3;3", "4"]]),
     ("tabs", b"a\tb\n1\t\n", [["1", ""]]),
-    ("cp1252", "a,b\n1,é\n".encode("cp1252"), "cp1252"),
-    ("UTF-16", "a,b\n1,x\n".encode("utf-16"), "is in UTF-16"),
-    ("binary", b"a,b\n1,\0\n", "is binary"),
+    ("bars", b"a|b\n1|x\n", [["1", "x"]]),
+    ("nothing", b"", "is empty"),
+    ("no name", b"\n\n", "columns without a name"),
+    ("a name left out", SECRET + b",\n1,2\n", r"without a name in its header \(column number 2\)"),
+    ("a name twice", SECRET + b"," + SECRET + b"\n1,2\n", r"name twice .* \(column number 2\)"),
+    ("no rows", b"a,b\n", "has a header but no rows"),
+    ("cp1252", b"a,b\n" + SECRET + b",\xe9\n", "not in UTF-8 but probably in Windows-1252"),
+    ("UTF-16", "a,b\ns3cr3t,x\n".encode("utf-16"), "is in UTF-16"),
+    ("binary", b"a,b\n" + SECRET + b",\0\n", "is binary"),
 ]  # fmt: skip
 
 
@@ -148,9 +158,12 @@ def test_a_file_is_lines_of_cells(
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     if isinstance(cells, str):
-        for read in (read_table, lambda place: list(table_blocks(place))):
+        for read in (read_table, lambda place, role: list(table_blocks(place, role=role))):
             with pytest.raises(DataError, match=cells) as caught:
-                read(path)
+                read(path, role="private file")
+            assert "private file" in str(caught.value)
+            # no cell in the message, nor in an exception that rides along
+            assert SECRET.decode() not in str(caught.value)
             assert caught.value.__cause__ is caught.value.__context__ is None
         return
     frame = read_table(path)

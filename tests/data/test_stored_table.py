@@ -125,13 +125,6 @@ def test_a_table_is_found_again_only_whole_and_of_the_same_file(tmp_path: Path) 
     assert not (tmp_path / "table").exists()
 
 
-def test_a_table_that_was_not_finished_is_none(tmp_path: Path) -> None:
-    stored(tmp_path)
-    writer = TableWriter(tmp_path, TwoColumns(), ("no", "yes"), None)
-    writer.add(cells(), CLASSES, None)
-    assert found(tmp_path) is None
-
-
 def test_a_table_is_not_read_where_another_one_was_stored(tmp_path: Path) -> None:
     first = stored(tmp_path, serial="one")
     other = stored(tmp_path, serial="two")  # of as many rows
@@ -140,6 +133,7 @@ def test_a_table_is_not_read_where_another_one_was_stored(tmp_path: Path) -> Non
     assert sum(len(block.X) for block in other.blocks()) == N
     writer = TableWriter(tmp_path, TwoColumns(), ("no", "yes"), None)
     writer.add(cells(), CLASSES, None)
+    assert found(tmp_path) is None  # it is there once it is finished
     with (tmp_path / "table" / "rows").open("ab") as file:
         file.write(bytes(first.row_type.itemsize))
     with pytest.raises(DataError, match="Something else has written to"):

@@ -161,15 +161,6 @@ def test_what_folders_say_stands_in_no_message(tmp_path: Path) -> None:
     assert SECRET not in str(one.value) + str(two.value)
 
 
-def test_a_file_that_comes_while_a_folder_is_read_is_noticed(tmp_path: Path) -> None:
-    rows().to_parquet(tmp_path / "a.parquet")
-    blocks = table_blocks(tmp_path, rows=10)
-    next(blocks)
-    rows().to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(DataError, match="changed while it was read"):
-        list(blocks)
-
-
 def test_files_of_two_tables_are_known_by_any_name(tmp_path: Path, remote: str) -> None:
     folder = tmp_path / "all"
     folder.mkdir()
@@ -208,15 +199,20 @@ def test_what_a_file_system_raises_stays_unsaid(
             assert refused.value.__context__ is None
 
 
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
+def test_what_changes_or_comes_while_a_table_is_read_is_noticed(tmp_path: Path) -> None:
+    path, folder = tmp_path / "a.csv", tmp_path / "all"
+    folder.mkdir()
     rows().to_csv(path, index=False)
-    blocks = table_blocks(path, role="private file", rows=10)
-    next(blocks)
+    rows().to_parquet(folder / "a.parquet")
+    every = [table_blocks(place, rows=10) for place in (path, folder)]
+    for blocks in every:
+        next(blocks)
     with path.open("a") as file:
         file.write("30,1.0,north,2020-01-01\n")
-    with pytest.raises(DataError, match="changed while it was read"):
-        list(blocks)
+    rows().to_parquet(folder / "b.parquet")
+    for blocks in every:
+        with pytest.raises(DataError, match="changed while it was read"):
+            list(blocks)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "folder"])

@@ -11,7 +11,6 @@ import pytest
 from secretballot.data import reading as tables
 from secretballot.data.frames import check_columns, class_indices, frame_of_arrow, unit_ids
 from secretballot.data.reading import read_table
-from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 
 SECRET = "s3cr3t-cell"
@@ -21,34 +20,6 @@ def write(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_delimiters_are_recognised_by_the_header(tmp_path: Path, delimiter: str) -> None:
-    path = write(tmp_path, "age,state\n1,x\n2,y\n".replace(",", delimiter))
-    frame = read_table(path)
-    assert list(frame.columns) == ["age", "state"]
-    assert frame["state"].tolist() == ["x", "y"]
-
-
-def test_only_the_header_decides_on_the_delimiter(tmp_path: Path) -> None:
-    frame = read_table(write(tmp_path, "a,b\n1;1;1,2\n3;3;3,4\n"))
-    assert frame["a"].tolist() == ["1;1;1", "3;3;3"]
-
-
-def test_quoted_fields_spaces_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
-    text = '\ufeff"na""me", b\r\n"x, y", " 1 "\r\n\r\n"two lines",2\r\n'
-    frame = read_table(write(tmp_path, text))
-    assert list(frame.columns) == ['na"me', "b"]
-    assert frame['na"me'].tolist() == ["x, y", "two lines"]
-    assert frame["b"].tolist() == ["1", "2"]
-    assert list(frame.index) == [0, 1]
-
-
-def test_cells_stay_text_so_that_no_type_is_guessed(tmp_path: Path) -> None:
-    frame = read_table(write(tmp_path, "zip,when\n01234,NA\n99999,2020-01-01\n"))
-    assert frame["zip"].tolist() == ["01234", "99999"]
-    assert frame["when"].tolist() == ["NA", "2020-01-01"]
 
 
 def test_a_column_by_itself_keeps_blank_lines_as_rows(tmp_path: Path) -> None:
@@ -79,14 +50,6 @@ def test_parquet_that_claims_more_rows_than_memory_holds_is_refused_unread(
     assert len(read_table(path)) == 1_000_000
 
 
-def test_parquet_with_nested_cells_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "nested.parquet"
-    pd.DataFrame({"a": [["x"], ["y"]]}).to_parquet(path)
-    with pytest.raises(DataError, match="nested cells in column 'a'"):
-        read_table(path)
-
-
 def test_parquet_with_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "table.parquet"
@@ -112,32 +75,6 @@ def test_broken_parquet_and_parquet_without_pyarrow_are_refused(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(DataError, match=r"secretballot\[parquet\]"):
         read_table(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "is empty"),
-        ("\n\n", "columns without a name"),
-        ("a,b\n", "has a header but no rows"),
-        (f"a,b\n{SECRET}\n", "first line of 2 cells but another number in row 0"),
-        (f"a,b\n1,2\n{SECRET},2,3\n", "another number in row 1"),
-        (f'a,b\n1,2\n{SECRET},"2\n', "no well-formed CSV"),
-        (f'a,b\n"{SECRET}"x,2\n', "no well-formed CSV"),
-        (f"{SECRET},{SECRET}\n1,2\n", r"a column name twice in its header \(column number 2\)"),
-        (f"{SECRET},\n1,2\n", r"columns without a name in its header \(column number 2\)"),
-        (SECRET.encode() + b"\x00\x01", "is binary"),
-        (b"a,b\n" + SECRET.encode() + b"\xff\xfe,2\n", "not in UTF-8 but probably in Windows-1252"),
-        (f"a,b\n{SECRET},2\n".encode("utf-16"), "is in UTF-16"),
-    ],
-)
-def test_what_is_no_table_is_refused_without_a_cell(
-    tmp_path: Path, content: str | bytes, message: str
-) -> None:
-    with pytest.raises(DataError, match=message) as caught:
-        read_table(write(tmp_path, content), role="private file")
-    assert "private file" in str(caught.value)
-    assert_silent(caught.value)
 
 
 def assert_silent(error: BaseException) -> None:
@@ -167,19 +104,17 @@ def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path: Path) 
         read_table(path)
 
 
-def test_missing_columns_are_named_and_extra_ones_only_counted_then() -> None:
-    frame = pd.DataFrame({"a": ["1"], SECRET: ["2"]})
-    with pytest.raises(DataError, match=r"lacks column 'b' .*has 1 that") as caught:
-        check_columns(frame, ["a", "b"], role="private file")
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [(["39", "b"], r"lacks column 'b' .*has 1 that"), (["age", "b"], "first line is a header")],
+)
+def test_names_that_may_be_cells_are_counted_and_not_shown(
+    expected: list[str], message: str
+) -> None:
+    frame = pd.DataFrame({"39": ["1"], SECRET: ["2"]})
+    with pytest.raises(DataError, match=message) as caught:
+        check_columns(frame, expected, role="private file")
     assert_silent(caught.value)
-
-
-def test_a_file_without_a_header_does_not_show_its_first_record() -> None:
-    frame = pd.DataFrame({SECRET: ["1"], "39": ["2"]})
-    with pytest.raises(DataError, match="first line is a header") as caught:
-        check_columns(frame, ["age", "state"], role="private file")
-    assert_silent(caught.value)
-    assert "39" not in str(caught.value)
 
 
 @pytest.mark.parametrize("cells", [["0", "1"], ["0.0", "1.0"], [0, 1], [0.0, 1.0], [False, True]])
@@ -213,23 +148,3 @@ def test_unit_ids_are_texts_and_none_may_be_missing() -> None:
     frame = pd.DataFrame({"person": [7.0, None, 7.0]})
     with pytest.raises(DataError, match=r"1 rows without a unit in column 'person' \(row 1\)"):
         unit_ids(frame, "person", role="private file")
-
-
-def test_a_quotation_mark_in_one_record_swallows_no_other(tmp_path: Path) -> None:
-    lines = ["a,b", "1,x", '2,",",', '3,","', "4,x", '",5']
-    path = tmp_path / "t.csv"
-    for stray in ('"', '0,"x', '"0,x', '0,"', '0,"x\ny"'):
-        path.write_text("\n".join(["a,b", stray, "1,x", '2,","', '3,","', "4,x"]) + "\n")
-        with pytest.raises(DataError) as caught:
-            read_table(path)
-        assert caught.value.__context__ is None
-    path.write_text("\n".join(["a,b", '0,"x', *lines[1:]]) + "\n")
-    with pytest.raises(DataError, match=r"does not end on its line \(line 2\)"):
-        read_table(path)
-
-
-def test_a_schema_nested_beyond_reading_is_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "schema.json"
-    path.write_text("[" * 100_000)
-    with pytest.raises(DataError, match="no JSON text"):
-        Schema.read(path)

@@ -43,7 +43,9 @@ def opened(counts):
 def test_counts_and_votes_are_read_from_every_format(write, suffix, cells, monkeypatch):
     monkeypatch.setattr(tally, "_BLOCK_CELLS", cells)
     assert opened(read_votes(write(COUNTS.astype(float), suffix))) == COUNTS.tolist()
-    assert opened(read_votes(write(VOTES, suffix), classes=[0, 1])) == COUNTS.tolist()
+    # the order of columns in memory does not matter
+    for votes in (VOTES, np.asfortranarray(VOTES)):
+        assert opened(read_votes(write(votes, suffix), classes=[0, 1])) == COUNTS.tolist()
     counts = read_votes(write(WORDS, suffix), classes=("NA", "yes"))
     assert opened(counts) == COUNTS.tolist()
     assert (counts.shape.n_teachers, counts.classes) == (5, ("NA", "yes"))
@@ -58,23 +60,6 @@ def test_csv_with_a_row_index_is_refused(tmp_path):
     pd.DataFrame(COUNTS).to_csv(tmp_path / "indexed.csv")
     with pytest.raises(DataError, match="without its row index"):
         read_votes(tmp_path / "indexed.csv")
-
-
-def test_large_memory_map_is_counted_in_blocks(tmp_path):
-    path = tmp_path / "votes.npy"
-    votes = np.lib.format.open_memmap(path, mode="w+", dtype=np.int16, shape=(60_000, 250))
-    votes[:, ::3] = 1
-    votes.flush()
-    counts = read_votes(path, classes=[0, 1])
-    assert (counts.shape.n_queries, counts.shape.n_teachers) == (60_000, 250)
-    assert opened(counts.take([0, 59_999])) == [[166, 84]] * 2
-
-
-def test_column_order_in_memory_does_not_matter(write):
-    assert (
-        opened(read_votes(write(np.asfortranarray(VOTES), ".npy"), classes=[0, 1]))
-        == COUNTS.tolist()
-    )
 
 
 # The kind is told from public numbers alone: neighbouring files must never be read as different
@@ -195,17 +180,13 @@ def test_named_columns_of_counts_go_to_their_classes(tmp_path, suffix):
     frame = pd.DataFrame({"yes": [2, 30, 5], "no": [48, 20, 45]})
     path = tmp_path / f"counts{suffix}"
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
-    counts = read_votes(path, kind="counts", classes=["no", "yes"])
-    assert counts._unseal()[0].tolist() == [[48, 2], [20, 30], [45, 5]]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_columns_named_for_other_classes_are_refused(tmp_path, suffix):
-    frame = pd.DataFrame({"ill": [2, 30], "well": [48, 20]})
-    path = tmp_path / f"counts{suffix}"
-    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
+    assert opened(read_votes(path, kind="counts", classes=["no", "yes"])) == [
+        [48, 2],
+        [20, 30],
+        [45, 5],
+    ]
     with pytest.raises(DataError, match="name each column by its class"):
-        read_votes(path, kind="counts", classes=["no", "yes"])
+        read_votes(path, kind="counts", classes=["ill", "well"])
 
 
 EDITS = [
@@ -235,9 +216,17 @@ def reading(path, edited, **options):
 
 # A row less its edited cell cannot be told from counts alone, so the row itself is left out and all
 # others compared.
-@pytest.mark.parametrize("classes", [[0, 1], ["a", "b"]])
-@pytest.mark.parametrize("header", [True, False])
-@pytest.mark.parametrize(("teachers", "said"), [(1, True), (2, False), (2, True)])
+@pytest.mark.parametrize(
+    ("classes", "header", "teachers", "said"),
+    [
+        ([0, 1], True, 1, True),
+        (["a", "b"], False, 1, True),
+        ([0, 1], False, 2, False),
+        (["a", "b"], True, 2, False),
+        (["a", "b"], False, 2, False),
+        ([0, 1], True, 2, True),
+    ],
+)
 def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, teachers, said):
     votes = [
         [str(classes[(row * teacher) % 2]) for teacher in range(1, teachers + 1)]
@@ -269,8 +258,7 @@ def test_one_column_of_votes_needs_to_be_told_of_its_header(tmp_path):
         read_votes(path, classes=[0, 1], kind="votes")
 
 
-@pytest.mark.parametrize("header", [True, False])
-@pytest.mark.parametrize("classes", [None, ["no", "yes"]])
+@pytest.mark.parametrize(("header", "classes"), [(True, ["no", "yes"]), (False, None)])
 def test_one_cell_of_counts_changes_no_other_reading(tmp_path, header, classes):
     path = tmp_path / "counts.csv"
     for row, column, cell in itertools.product((0, 2), range(2), EDITS):

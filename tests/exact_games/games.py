@@ -25,16 +25,11 @@ from secretballot._typing import FloatArray
 Step = tuple[FloatArray, FloatArray]
 
 _MERGE = 1e-11  # log ratios closer than this are one product of floats
-_MAX_STATES = 3_000_000
 
 
 def hockey_stick(p: FloatArray, q: FloatArray, epsilon: float) -> float:
-    """Return the sum of max(0, p - e^epsilon q).
-
-    The delta of two listed distributions, in this direction.
-
-    `p` and `q` have one shape, (n_outcomes,).
-    """
+    """Return the sum of max(0, p - e^epsilon q): the delta of two listed distributions, in this
+    direction."""
     return float(np.maximum(0.0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
 
 
@@ -50,12 +45,6 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
     length : int
         Number of queries.
     epsilon : float
-        Privacy loss, in nats.
-
-    Raises
-    ------
-    ValueError
-        If the run is too long to enumerate.
     """
     p, q = np.array([step[0] for step in steps]), np.array([step[1] for step in steps])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -83,10 +72,6 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
 
 
 def _merged_values(values: FloatArray) -> FloatArray:
-    if not len(values) <= _MAX_STATES:
-        raise ValueError(
-            "The run has too many outcomes to enumerate; use fewer queries or teachers."
-        )
     ordered = np.sort(values)
     return np.asarray(
         ordered[np.concatenate([[True], np.diff(ordered) > _MERGE])], dtype=np.float64
@@ -108,17 +93,6 @@ def shifted_delta(
 
     The noise is symmetric, so moving a count up or down loses the same, and adaptivity gains
     nothing: the privacy loss is a sum of independent ones. Unlisted noise counts as lost.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        Distribution of the noise, symmetric about 0.
-    shifts : int
-        Number of released integers.
-    epsilon : float
-        Privacy loss, in nats.
-    distance : int
-        By how much each moves, in votes.
     """
     p = distribution.pmf
     n = len(p)
@@ -136,10 +110,6 @@ def shifted_delta(
 
 
 def _pooled_losses(losses: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    if not len(losses) <= _MAX_STATES:
-        raise ValueError(
-            "The run has too many outcomes to enumerate; use fewer queries or less noise."
-        )
     order = np.argsort(losses)
     first = np.concatenate([[True], np.diff(losses[order]) > 1e-9])
     starts = np.flatnonzero(first)

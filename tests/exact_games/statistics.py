@@ -22,34 +22,14 @@ _QUANTILES = (0.001, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.999)
 
 
 def frequency_p_value(successes: int, trials: int, probability: float) -> float:
-    """Return the two-sided p-value of a number of successes under a known probability.
-
-    Raises
-    ------
-    ValueError
-        If the numbers do not fit together.
-    """
-    n = trials
-    k = successes
-    if not k <= n or not 0 <= probability <= 1:
-        raise ValueError(
-            f"{k} successes in {n} trials at probability {probability!r} do not fit together; "
-            "give at most as many successes as trials and a probability."
-        )
-    return min(1.0, 2 * float(min(binom.cdf(k, n, probability), binom.sf(k - 1, n, probability))))
+    """Return the two-sided p-value of a number of successes under a known probability."""
+    below = binom.cdf(successes, trials, probability)
+    return min(1.0, 2 * float(min(below, binom.sf(successes - 1, trials, probability))))
 
 
 def sample_p_value(sample: IntArray, distribution: Distribution) -> float:
-    """Return the p-value of independent draws under a distribution.
-
-    Too many or too few up to any of several quantiles.
-
-    Parameters
-    ----------
-    sample : ndarray of int64, shape (n_draws,)
-    distribution : Distribution
-        What the draws should follow.
-    """
+    """Return the p-value of independent draws under a distribution: too many or too few up to any
+    of several quantiles."""
     draws = np.asarray(sample)
     below = np.cumsum(distribution.pmf)
     cuts = np.unique(distribution.low + np.searchsorted(below, _QUANTILES))
@@ -75,17 +55,8 @@ def sample_p_value(sample: IntArray, distribution: Distribution) -> float:
 
 
 def outcomes_p_value(outcomes: Sequence[Outcome], distribution: Mapping[Outcome, float]) -> float:
-    """Return the p-value of independent outcomes under their exact probabilities.
-
-    0 if one has none.
-
-    Parameters
-    ----------
-    outcomes : sequence
-        Hashable outcomes.
-    distribution : mapping
-        Outcome to probability.
-    """
+    """Return the p-value of independent outcomes under their exact probabilities; 0 if one has
+    none."""
     if not set(outcomes) <= set(distribution):
         return 0.0
     values = [
@@ -105,31 +76,10 @@ def delta_lower(
     Half of the runs choose the set of outputs that distinguishes the two best; the other half
     measure it.
 
-    Parameters
-    ----------
-    outputs, neighbour_outputs : ndarray, shape (n_runs,)
-        One hashable output per independent run, on each side.
-    epsilon : float
-        Privacy loss at which to attack, in nats.
-    alpha : float
-        Probability that the bound is above the truth.
-
-    Returns
-    -------
-    float
-        At least 0. Above the promised delta, the promise is broken (with confidence 1 - alpha).
-
-    Raises
-    ------
-    ValueError
-        If the two sides have fewer than two runs or differ in number.
+    `outputs` and `neighbour_outputs` are of as many independent runs each. The bound is above the
+    truth with probability `alpha`: above the promised delta, the promise is broken.
     """
     n = len(outputs)
-    if n < 2 or len(neighbour_outputs) != n:
-        raise ValueError(
-            f"{n} and {len(neighbour_outputs)} runs were given; give two or more, as many on each"
-            " side."
-        )
     factor = np.exp(epsilon)
     half, level = n // 2, alpha / 2
     values, codes = np.unique(np.concatenate([outputs, neighbour_outputs]), return_inverse=True)

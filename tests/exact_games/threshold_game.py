@@ -19,15 +19,11 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.accounting import SparseStream
 from secretballot.core.mechanisms import plurality, stability
 
-_MAX_STATES = 2_000_000
-
 
 @dataclass(frozen=True)
 class StreamQuery:
-    """One query on both sides.
-
-    Its distances, and whether the label that an answer would show differs.
-    """
+    """One query on both sides: its distances, and whether the label that an answer would show
+    differs."""
 
     distance: int
     neighbour_distance: int
@@ -38,16 +34,7 @@ def stream_queries(
     n_teachers: int, n_classes: int = 2, distance: Callable[[IntArray], IntArray] = stability
 ) -> list[StreamQuery]:
     """Return the distinct queries that one teacher's change can turn into one another, both
-    directions.
-
-    Parameters
-    ----------
-    n_teachers, n_classes : int
-        The small world.
-    distance : callable
-        From counts, of shape (n, n_classes), to distances, of shape (n,); another one than
-        `stability` shows what it would cost.
-    """
+    directions. `distance` is of counts; another one than `stability` shows what it would cost."""
     counts, neighbours = neighbouring_counts(n_teachers, n_classes)
     here, there = distance(counts).tolist(), distance(neighbours).tolist()
     differs = (plurality(counts) != plurality(neighbours)).tolist()
@@ -106,20 +93,8 @@ class ThresholdGame:
         self._missing_query = noise.missing
 
     def delta(self, length: int, epsilon: float) -> float:
-        """Return the exact delta(epsilon) of adaptive streams, unlisted noise counted as lost.
-
-        Parameters
-        ----------
-        length : int
-            Most queries asked.
-        epsilon : float
-            Privacy loss, in nats.
-
-        Raises
-        ------
-        ValueError
-            If the streams are too many to enumerate.
-        """
+        """Return the exact delta(epsilon) of adaptive streams of at most `length` queries, unlisted
+        noise counted as lost."""
         self._factor = math.exp(epsilon)
         self._known: dict[tuple[object, ...], float] = {}
         start = self._hidden.pmf
@@ -136,20 +111,14 @@ class ThresholdGame:
         below: int,
         left: int,
     ) -> float:
-        """Return the value of a state.
-
-        q carries e^epsilon. `epoch` lists the queries answered since the threshold was drawn.
-        """
+        """Return the value of a state, in which q carries e^epsilon. `epoch` lists the queries
+        answered since the threshold was drawn."""
         if left == 0 or below == self.max_below:
             return max(0.0, float(p.sum() - q.sum()))
         # states whose likelihoods are proportional have proportional values, so one of them is
         # computed
         key = (epoch, round(log_ratio, 10), below, left)
         if key not in self._known:
-            if len(self._known) >= _MAX_STATES:
-                raise ValueError(
-                    "The streams are too many to enumerate; use fewer queries or teachers."
-                )
             total = float(p.sum())
             if not total > 0:
                 return 0.0
@@ -180,13 +149,7 @@ class ThresholdGame:
             best = max(best, value)
         return best
 
-    def _after_below(
-        self,
-        p: FloatArray,
-        q: FloatArray,
-        below: int,
-        left: int,
-    ) -> float:
+    def _after_below(self, p: FloatArray, q: FloatArray, below: int, left: int) -> float:
         # fresh threshold noise: of the epoch only the two probabilities are left
         p_mass, q_mass = float(p.sum()), float(q.sum())
         if not q_mass > 0:
@@ -198,15 +161,7 @@ class ThresholdGame:
 
 def stream_law(stream: SparseStream, values: IntArray) -> dict[tuple[bool, ...], float]:
     """Return the exact probability of every pattern of above (true) and below that a fixed stream
-    can show.
-
-    Parameters
-    ----------
-    stream : SparseStream
-        Its patterns end at the T-th below.
-    values : ndarray of int64, shape (n_queries,)
-        Values of the queries, in order; a dozen at most, as the patterns double with each.
-    """
+    can show, for queries of these values, in order; a pattern ends at the T-th below."""
     hidden, noise = (
         discrete_laplace_distribution(stream.threshold_scale),
         discrete_laplace_distribution(stream.query_scale),

@@ -5,6 +5,7 @@ The distribution is read off the mechanism's own code: it runs once on every val
 take.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,45 +17,24 @@ from secretballot.accounting import teacher_shape
 from secretballot.core.mechanisms import Mechanism, State
 from secretballot.core.types import Noise
 
-_MAX_RUNS = 20_000_000
-
 
 @dataclass
 class ScriptedNoise:
-    """Hand out noise from a list, in order: for audits and tests, never for a release.
-
-    Parameters
-    ----------
-    values : sequence of int
-        What the next draws return, whatever scale they ask for.
-    """
+    """Hand out noise from a list, in order, whatever scale is asked for."""
 
     values: Sequence[int] | IntArray
     exact: bool = False
-    description: str = "scripted for an audit; not noise"
+    description: str = "scripted for a test; not noise"
 
     def __post_init__(self) -> None:
         self._left = np.asarray(self.values, dtype=np.int64)
 
-    def discrete_laplace(self, scale: float, size: int) -> IntArray:
-        """Return the next `size` values."""
-        return self._next_draws(size)
-
-    def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
-        """Return the next `size` values."""
-        return self._next_draws(size)
-
-    def uniform_integers(self, bits: int, size: int) -> IntArray:
-        """Return the next `size` values."""
-        return self._next_draws(size)
-
-    def _next_draws(self, size: int) -> IntArray:
-        if size > len(self._left):
-            raise ValueError(
-                f"The script has {len(self._left)} values left; {size} were asked for."
-            )
+    def _next_draws(self, _: float, size: int) -> IntArray:
+        assert size <= len(self._left), "the script is at its end"
         taken, self._left = self._left[:size], self._left[size:]
         return taken
+
+    discrete_laplace = discrete_gaussian = uniform_integers = _next_draws
 
 
 def all_counts(n_teachers: int, n_classes: int) -> IntArray:
@@ -73,23 +53,17 @@ def _compositions_of(total: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 def neighbouring_counts(n_teachers: int, n_classes: int) -> tuple[IntArray, IntArray]:
-    """Return all ordered pairs of vote counts that differ by one teacher's vote.
-
-    Returns
-    -------
-    counts, relation : ndarray of int64, shape (n_pairs, n_classes)
-    """
-    counts = all_counts(n_teachers, n_classes)
+    """Return all ordered pairs of vote counts that differ by one teacher's vote, as two tables of
+    shape (n_pairs, n_classes)."""
     pairs = []
-    for row in counts:
-        for source in np.flatnonzero(row):
-            for target in range(n_classes):
-                if target != source:
-                    moved = row.copy()
-                    moved[source] -= 1
-                    moved[target] += 1
-                    pairs.append((row, moved))
-    return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+    for row in all_counts(n_teachers, n_classes):
+        for source, target in itertools.permutations(range(n_classes), 2):
+            if row[source]:
+                moved = row.copy()
+                moved[[source, target]] += -1, 1
+                pairs.append((row, moved))
+    counts, neighbours = zip(*pairs, strict=True)
+    return np.array(counts), np.array(neighbours)
 
 
 def drawn_labels(
@@ -117,29 +91,10 @@ def output_distribution(
     """Return the exact distribution of one query's outcome, shape (n_outcomes,), by running
     `release` on all noise values.
 
-    Parameters
-    ----------
-    release : callable
-        Takes values or counts, one row per query, and a noise source; returns one integer
-        below `n_outcomes` (or a truth value) per query. Outcome -1 counts as the last.
-    query : int or sequence of int
-        The value, or the row of counts, of the one query.
-    distribution : Distribution
-        Distribution of every draw.
-    draws : int
-        Noise values drawn per query, adjacent to each other.
-    n_outcomes : int
-
-    Raises
-    ------
-    ValueError
-        If the noise has too many combinations of values.
+    `query` is the row of counts of one query, for which `draws` adjacent values of the noise are
+    drawn. `release` takes many such rows and a noise source, and returns one integer below
+    `n_outcomes` (or a truth value) for each; outcome -1 counts as the last.
     """
-    if not len(distribution.pmf) ** draws <= _MAX_RUNS:
-        raise ValueError(
-            f"{draws} draws of {len(distribution.pmf)} values are too many to enumerate; use less"
-            " noise."
-        )
     # every combination of draws runs once through the mechanism's own code, all of them as one
     # batch
     grid = np.stack(np.meshgrid(*[distribution.support] * draws, indexing="ij"), axis=-1).reshape(

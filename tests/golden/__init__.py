@@ -2,5 +2,6 @@
 
 Everything is stated neutrally, as kinds and parameters, so that it outlives classes and formats:
 `adapters` and `seam` alone know the library's present classes. `python -m golden` compares,
-`python -m golden.regenerate` records (both with `tests` on the path; see `make golden`).
+`python -m golden.regenerate` records (both with `tests` and `benchmarks` on the path; see
+`make golden`).
 """

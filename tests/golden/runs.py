@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+import public_data
 import secretballot as sb
 from golden import data
 from golden.seam import GoldenNoise, fixed_bytes, golden, whole
@@ -436,13 +437,12 @@ def table_on_disk(
 
 @method
 def adult(table: dict[str, Any], learner: str, epsilon: float) -> Released:
-    from secretballot import data
     from secretballot.data.schema import Schema
 
-    rows = data.adult().train.iloc[:700]
-    X, y = rows.drop(columns=[data.ADULT_TARGET]), rows[data.ADULT_TARGET]
+    rows = public_data.adult().train.iloc[:700]
+    X, y = rows.drop(columns=[public_data.ADULT_TARGET]), rows[public_data.ADULT_TARGET]
     schema = Schema.infer(X.iloc[600:])
-    names = {value: place for place, value in enumerate(data.ADULT_CLASSES)}
+    names = {value: place for place, value in enumerate(public_data.ADULT_CLASSES)}
     labels = np.array(["no", "yes"])[y.iloc[:600].map(names).to_numpy()]
     private, public = schema.encode(X.iloc[:600]), schema.encode(X.iloc[600:])
     return of_table(learner, epsilon, private, labels, public)
@@ -499,7 +499,7 @@ def is_possible(name: str) -> bool:
     if RUNS[name]["method"] != "adult":
         return True
     try:
-        return sb.data.adult() is not None
+        return public_data.adult() is not None
     except DataError:
         return False
 

@@ -151,7 +151,6 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
     from secretballot.core import private, releasing
     from secretballot.core.ledger import Ledger
     from secretballot.learners.labelers import relabel
-    from secretballot.learners.selection import hold_out
     from secretballot.learners.training import shards
 
     for module, name in (
@@ -159,7 +158,7 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
         (relabel, "noise_source"),
     ):
         patch.setattr(module, name, lambda: noise)
-    for module in (shards, relabel, hold_out):
+    for module in (shards, relabel):
         patch.setattr(module, "entropy_bytes", fixed_bytes)
     for kind in (private.Votes, private.RecordSums, private.Scores):
         patch.setattr(kind, "_unseal", trace.watch(private.Sealed._unseal))

@@ -125,18 +125,6 @@ def test_version_space_is_the_definition_after_several_restricts(family, d, dire
     check()
 
 
-@given(samples(2, at_least=2), st.sampled_from([0.0, 1.0]))
-@settings(max_examples=20, deadline=None)
-def test_members_stay_inside_when_restricted_again(sample, slack):
-    X, y, weights = sample
-    first = DecisionStumps(2).version_space().restrict(X, y, slack, weights)
-    second = first.restrict(X[::-1], 1 - y, slack)
-    assert not (second.disagreement_region(X) & ~first.disagreement_region(X)).any()
-    chosen = second.hypothesis()
-    best = mistakes(DecisionStumps(2).erm(X, y, weights), X, y, weights)
-    assert mistakes(chosen, X, y, weights) <= best + slack
-
-
 def test_numbers_of_labellings_in_general_position():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((9, 1))
@@ -151,17 +139,8 @@ def test_numbers_of_labellings_in_general_position():
 
 def test_vc_dimensions():
     assert [Thresholds(way).vc_dimension for way in DIRECTIONS] == [1, 1, 2]
-    assert [DecisionStumps(d).vc_dimension for d in (1, 2, 4, 5, 9, 10, 17, 18, 1000)] == [
-        2,
-        3,
-        4,
-        5,
-        5,
-        6,
-        6,
-        7,
-        13,
-    ]
+    found = [DecisionStumps(d).vc_dimension for d in (1, 2, 4, 5, 9, 10, 17, 18, 1000)]
+    assert found == [2, 3, 4, 5, 5, 6, 6, 7, 13]
 
 
 @pytest.mark.parametrize(
@@ -234,10 +213,5 @@ def test_weights_that_floats_cannot_add_exactly_drop_nothing(monkeypatch):
 
 def test_an_unbounded_slack_keeps_everything():
     for slack in (math.inf, 10**400):
-        assert (
-            Thresholds()
-            .version_space()
-            .restrict([1.0, 2.0], [1, 1], slack)
-            .disagreement_region([1.0, 2.0])
-            .all()
-        )
+        space = Thresholds().version_space().restrict([1.0, 2.0], [1, 1], slack)
+        assert space.disagreement_region([1.0, 2.0]).all()

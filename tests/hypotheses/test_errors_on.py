@@ -45,20 +45,6 @@ def test_errors_on_other_points_are_those_of_the_representatives(family, n_featu
     np.testing.assert_array_equal(dichotomies.errors_on(X, y), tried(dichotomies, X, y))
 
 
-@given(worlds(1))
-@settings(max_examples=30, deadline=None)
-def test_prefix_mistakes_on_other_points_are_those_of_every_interval(world):
-    public, X, y = world
-    dichotomies = Intervals().dichotomies(public)
-    base_mistakes, starts, ends = dichotomies.prefix_mistakes_on(X, y)
-    assert base_mistakes == y.sum()
-    m = len(np.unique(public))
-    for i in range(m):
-        for j in range(i, m):
-            found = dichotomies.hypothesis(dichotomies.index(i, j))
-            assert base_mistakes + ends[j] - starts[i] == (found.predict(X) != y).sum()
-
-
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=9))
 @settings(max_examples=40, deadline=None)
 def test_thresholds_and_ends_are_the_same_all_at_once(numbers):

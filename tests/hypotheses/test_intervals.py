@@ -67,11 +67,11 @@ def test_dichotomies_are_the_distinct_labellings_once_each(sample):
     }
     errors = dichotomies.errors(y)
     np.testing.assert_array_equal(errors, [(np.array(labels) != y).sum() for labels in listed])
-    base, gained = dichotomies.prefix_mistakes(y)
+    base, starts, ends = dichotomies.prefix_mistakes_on(X, y)
     for index in range(1, len(dichotomies)):
         first, last = dichotomies.ends(index)
         assert dichotomies.index(first, last) == index
-        assert base + gained[last + 1] - gained[first] == errors[index]
+        assert base + ends[last] - starts[first] == errors[index]
 
 
 @given(st.lists(st.tuples(samples(), st.sampled_from([0.0, 0.5, 1.0, 2.0, math.inf])), max_size=4))

@@ -38,11 +38,8 @@ def test_labels_weights_slack_and_index():
     assert check_labels([True, False], 2).tolist() == [1, 0]
     assert check_labels(np.array([1.0, 0.0]), 2).dtype == np.int64
     assert check_weights(None, 3).tolist() == [1.0, 1.0, 1.0]
-    assert [check_slack(s) for s in (0, np.int64(2), np.float32(0.5), math.inf, 10**400)] == [
-        0,
-        2,
-        0.5,
-    ] + [math.inf] * 2
+    slacks = 0, np.int64(2), np.float32(0.5), math.inf, 10**400
+    assert list(map(check_slack, slacks)) == [0, 2, 0.5, math.inf, math.inf]
     assert check_index(np.int64(3), 4) == 3
 
 

@@ -1,18 +1,17 @@
-"""Sessions that die; run as `python session_victim.py VERB FOLDER PLAN [NUMBER]`.
+"""Sessions that die.
 
 A session is asked in a child, and the child is killed with signal 9; then the next one goes on.
 What a child got back it writes down only after it was returned. What the books say in the end is
-printed as JSON; the tests beside judge it.
+returned; the tests beside judge it.
 """
 
 import json
 import os
 import signal
 import sqlite3
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +170,8 @@ def closed(
     ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
     row_of = {digest: row for row, digest in enumerate(question_digests(pool))}
     session = sb.LabelingSession.reopen(folder / "vault")
-    done = session._stream.stream.released()
-    labels, counts = labels_in(plan, session._stream.shape, done.values)
+    done = session.stream.released()
+    labels, counts = labels_in(plan, session.shape, done.values)
     noisy = [None] * len(labels) if counts is None else counts.tolist()
     said = [list(pair) for pair in zip(labels.tolist(), noisy, strict=True)]
     parts = [(row_of[question], one) for question, one in zip(done.questions, said, strict=True)]
@@ -266,11 +265,3 @@ def statements(folder: Path, kind: str, n_events: int) -> Books:
         books.kills += ended == -9
         number, steps = (number, steps + 1) if ended else (number + 1, 0)
     return closed(books, folder, events, points, logged(path), plan_of(kind, queries)[0])
-
-
-VERBS = (random_moments, statements)
-
-if __name__ == "__main__":
-    verb, place, kind, *number = sys.argv[1:]
-    chosen = {v.__name__: v for v in VERBS}[verb]
-    print(json.dumps(asdict(chosen(Path(place), kind, int(number[0]) if number else 0))))

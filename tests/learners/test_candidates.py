@@ -217,7 +217,6 @@ def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(
         {"y": [0, 1, 1, 2]},
         {"X": pd.DataFrame({"a": [0.0, 1, 2, 3]})},
         {"X_public": np.zeros((3, 2))},
-        {"units": [1, 2, 3]},
         {"units": [1, 2, 3, None]},
         {"units": [1, 2, 3, 4], "relation": "replace-one"},
         {"relation": "replace-one"},
@@ -273,15 +272,8 @@ def _fit(task: dict[str, Any], ledger: sb.Ledger, rows: Any, **settings: Any) ->
 def _chosen(task: dict[str, Any], ledger: sb.Ledger, **settings: Any) -> Any:
     taught, held = sb.hold_out(3000, 0.1)
     fits = [(f"K={k}", _fit(task, ledger, taught, n_teachers=k)) for k in (50, 20)]
-    return sb.choose_candidate(
-        fits,
-        task["X"][held],
-        task["y"][held],
-        classes=[0, 1],
-        epsilon=0.2,
-        ledger=ledger,
-        **settings,
-    )
+    about = {"classes": [0, 1], "epsilon": 0.2, "ledger": ledger, **settings}
+    return sb.choose_candidate(fits, task["X"][held], task["y"][held], **about)
 
 
 def test_the_certificate_counts_the_choice_and_what_was_not_chosen(

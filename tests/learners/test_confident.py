@@ -14,7 +14,7 @@ from noisy_plans import confident, priced, released
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.training.label_stream import LabelStream
+from secretballot.learners.training.session import LabelStream
 from secretballot.students.confirmed import StudentInRounds, with_confirmations
 from sessions import in_rounds, session_of, stream_of
 
@@ -120,16 +120,6 @@ def test_a_stream_tells_the_student_apart_by_question(monkeypatch: pytest.Monkey
         opened.answer(votes([90]), [b"c"], predictions)
 
 
-def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
-    whole = sb.PrivacyBudget(CORRECTS.budget.epsilon, 1e-5)
-    ledger = account(whole)
-    opened = stream(CORRECTS, ledger)
-    assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
-    assert not opened.stream.returns
-    with pytest.raises(sb.BudgetError):
-        released(votes([90] * 30), CORRECTS, ledger, request="second")
-
-
 # --- sessions
 
 
@@ -231,6 +221,3 @@ def test_what_is_confirmed_has_the_stated_confidence() -> None:
     shares = np.array([[0.1, 0.9], [0.75, 0.25], [0.8, 0.2], [0.05, 0.95]])
     student.tell(np.arange(4), np.array([-1, -1, -1, 0]), shares)
     assert student.labels.tolist() == [1, -1, 0, 0]
-
-
-# --- what is published

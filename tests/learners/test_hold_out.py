@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.learners.selection import hold_out as room
+from secretballot.learners.training import shards as room
 
 
 def test_the_sides_are_disjoint_and_together_everything() -> None:
@@ -28,15 +28,6 @@ def test_a_unit_stays_where_it_is_when_another_comes_or_goes(
         found = np.zeros(int(stays.sum()), dtype=bool)
         found[sb.hold_out(int(stays.sum()), 0.3, units=units[stays])[1]] = True
         assert np.array_equal(found, side[stays])
-
-
-def test_an_even_random_split_moves_others_when_one_comes() -> None:
-    """What a split of exactly the share does, and this one does not."""
-
-    def even(n: int) -> set[int]:
-        return set(np.random.default_rng(0).permutation(n)[: n // 5].tolist())
-
-    assert len(even(1000) ^ even(1001)) > 20
 
 
 def test_records_without_ids_are_drawn_independently_and_anew() -> None:

@@ -21,8 +21,8 @@ from secretballot.cli.outcome import failure_of
 from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
-from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.labelers.universal import PrivateRecords, QueriedPoints, UniversalTerms
+from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.runs.folder import RunFolder
 from secretballot.vault import VaultFiles
@@ -33,36 +33,12 @@ DEEP: list[Any] = []
 for _ in range(200):
     DEEP = [DEEP]
 VALUES = (
-    None,
-    True,
-    -1,
-    0,
-    10**30,
-    1.5,
-    "",
-    MARK,
-    MARK * 1000,
-    [],
-    {},
-    [MARK],
-    {MARK: {MARK: MARK}},
-    DEEP,
+    *(None, True, -1, 0, 10**30, 1.5, "", MARK, MARK * 1000, [], {}, [MARK]),
+    *({MARK: {MARK: MARK}}, DEEP),
 )
 RAW = (
-    *(
-        b"",
-        b"{",
-        b"null",
-        b"7",
-        b"[]",
-        b"{}",
-        b"\xff\xfe",
-        b"[" * 200_000,
-        b'{"a":' * 200_000,
-        b"NaN",
-        b"9" * 100_000,
-    ),
-    *(b'"' + MARK.encode() * 10 + b'"', b"\x00" * 100, b" " * 1000),
+    *(b"", b"{", b"null", b"7", b"[]", b"{}", b"\xff\xfe", b"[" * 200_000, b'{"a":' * 200_000),
+    *(b"NaN", b"9" * 100_000, b'"' + MARK.encode() * 10 + b'"', b"\x00" * 100, b" " * 1000),
 )
 SETTINGS = {
     "verb": "learn",

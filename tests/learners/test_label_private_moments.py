@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 import secretballot_verify as second
 from exact_games.worlds import ScriptedNoise
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from reference_data import reference
 from secretballot.core import releasing
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.terms import stated

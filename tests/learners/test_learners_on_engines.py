@@ -36,59 +36,31 @@ def active(engine: Any) -> Any:
 
 
 def label_private(engine: Any) -> Any:
-    model = sb.PATEClassifier(
-        DecisionTreeClassifier(),
-        n_teachers=20,
-        epsilon=BUDGET.epsilon,
-        delta=BUDGET.delta,
-    )
+    model = sb.PATEClassifier(DecisionTreeClassifier(), n_teachers=20, **BUDGET.to_json())
     where = {"executor": engine, "request": "one"}
     return model.fit(X, Y, classes=[0, 1], public_features=True, **where)
 
 
 def trained(engine: Any, vault: Path | None = None) -> Any:
-    return sb.train_teachers(
-        *("tree", X, Y),
-        classes=[0, 1],
-        n_teachers=20,
-        relation="replace-one",
-        vault=vault,
-        executor=engine,
-    )
+    about = {"classes": [0, 1], "n_teachers": 20, "relation": "replace-one"}
+    return sb.train_teachers("tree", X, Y, vault=vault, executor=engine, **about)
 
 
 def stability(engine: Any) -> Any:
-    labeler = sb.Labeler(
-        "stability:max_abstentions=1",
-        epsilon=BUDGET.epsilon,
-        delta=BUDGET.delta,
-        n_queries=5,
-        n_teachers=40,
-    )
+    terms = {**BUDGET.to_json(), "n_queries": 5, "n_teachers": 40}
+    labeler = sb.Labeler("stability:max_abstentions=1", **terms)
     return labeler.fit(X, Y, classes=[0, 1], executor=engine)
 
 
 def agnostic(engine: Any) -> Any:
-    labeler = sb.Labeler(
-        "agnostic:max_abstentions=1",
-        THRESHOLDS,
-        epsilon=BUDGET.epsilon,
-        delta=BUDGET.delta,
-        n_queries=20,
-        n_teachers=200,
-        relation="replace-one",
-    )
+    terms = {**BUDGET.to_json(), "n_queries": 20, "n_teachers": 200, "relation": "replace-one"}
+    labeler = sb.Labeler("agnostic:max_abstentions=1", THRESHOLDS, **terms)
     return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True], executor=engine)
 
 
 def universal(engine: Any) -> Any:
-    labeler = sb.Labeler(
-        "universal:n_first=1,n_cover=40,max_abstentions=1",
-        THRESHOLDS,
-        epsilon=1.0,
-        delta=1e-6,
-        n_teachers=100,
-    )
+    own = "universal:n_first=1,n_cover=40,max_abstentions=1"
+    labeler = sb.Labeler(own, THRESHOLDS, epsilon=1.0, delta=1e-6, n_teachers=100)
     return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True], executor=engine)
 
 

@@ -58,7 +58,6 @@ def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
     "settings",
     [
         {},
-        pytest.param({"student": DecisionTreeClassifier(max_depth=3)}, marks=pytest.mark.slow),
         {
             "mechanism": "sparse-vector:max_abstentions=1",
             "student": LogisticRegression(),
@@ -75,11 +74,9 @@ def test_learns_what_the_private_labels_know(
 ) -> None:
     model = _fit(data, **settings)
     # the Bayes error is 0.1 %; what is lost beyond it is the price of privacy. 0.977 at least in
-    # each of 150 trial runs, 25 of each setting; the means are 16 standard deviations above. A tree
-    # follows wrong labels: in 250 runs .995 in the mean and .88 once; one in 25 is below .96, and
-    # of those one in e is .028 lower again. Labels that tell nothing leave .5.
-    least = 0.65 if "student" in settings and "mechanism" not in settings else 0.9
-    assert model.score(data["X_test"], data["y_test"]) > least
+    # each of 150 trial runs, 25 of each setting; the means are 16 standard deviations above. Labels
+    # that tell nothing leave .5.
+    assert model.score(data["X_test"], data["y_test"]) > 0.9
     assert sb.verify_certificate(model.certificate_).ok
     assert (model.certificate_["epsilon"], model.certificate_["delta"]) == (1.0, 1e-6)
 
@@ -138,10 +135,7 @@ def test_no_two_releases_share_a_random_partition(data: dict[str, Any], tmp_path
 
 def test_a_private_sample_of_one_class_is_no_error(data: dict[str, Any]) -> None:
     ones = np.ones(len(data["X"]), dtype=int)
-    model = sb.PATEClassifier(
-        n_teachers=100, epsilon=BUDGET.epsilon, delta=BUDGET.delta, random_state=0
-    )
-    model.fit(data["X"], ones, X_public=data["X_public"], classes=[0, 1])
+    model = _fit({**data, "y": ones})
     assert set(np.unique(model.predict(data["X_test"]))) <= {0, 1}
 
 
@@ -160,14 +154,8 @@ def test_private_values_choose_no_column_type(data: dict[str, Any]) -> None:
     public["ward"] = pd.Categorical(["north", "south"] * 300)
     frame = pd.DataFrame(data["X"], columns=list("abcd"))
     frame["ward"] = pd.Categorical(["north", "south", "secret", "north"] * 1000)
-    model = sb.PATEClassifier(
-        Spy(),
-        DummyClassifier(),
-        n_teachers=20,
-        epsilon=BUDGET.epsilon,
-        delta=BUDGET.delta,
-        random_state=0,
-    )
+    terms = {**BUDGET.to_json(), "n_teachers": 20, "random_state": 0}
+    model = sb.PATEClassifier(Spy(), DummyClassifier(), **terms)
     model.fit(frame, data["y"], X_public=public, classes=[0, 1])
     assert set(seen) == {("float64",) * 4 + ("category",)}
     bad = frame.assign(a=["secret-word"] * 4000)
@@ -290,16 +278,9 @@ def test_nonsense_is_refused_before_anything_is_spent(
     model = sb.PATEClassifier(
         **{"n_teachers": 100, **BUDGET.to_json(), "ledger": ledger, "random_state": 0, **settings}
     )
-    given = {
-        "X": data["X"],
-        "y": data["y"],
-        "X_public": data["X_public"],
-        "classes": [0, 1],
-        **change,
-    }
-    X, y = given.pop("X"), given.pop("y")
+    given = {name: data[name] for name in ("X", "y", "X_public")} | {"classes": [0, 1], **change}
     with pytest.raises(sb.SecretBallotError, match=word):
-        model.fit(X, y, **given)
+        model.fit(**given)
     assert ledger.history() == []
 
 
@@ -327,10 +308,7 @@ def test_cloned_and_pickled_models_carry_no_private_byte(
     assert again.ledger.spent() == ledger.spent()
     assert clone(model).ledger.path == ledger.path
     stored = pickle.dumps(model) + pickle.dumps(model.student_)
-    for row in data["X"][:200]:
-        assert row.tobytes() not in stored
-        for value in row:
-            assert value.tobytes() not in stored
+    assert not any(value.tobytes() in stored for value in data["X"][:40].ravel())
 
 
 def test_noise_is_never_seeded(data: dict[str, Any]) -> None:

@@ -12,9 +12,9 @@ from sklearn.metrics import log_loss
 
 import secretballot as sb
 import secretballot_verify as second
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from reference_data import reference
 from secretballot.bases.integer_model import IntegerModel, model_of_stages
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.terms import stated
 from sessions import of_fit

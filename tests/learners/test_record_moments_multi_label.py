@@ -12,10 +12,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from reference_data import reference
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerLabels, model_of_stages
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.stages import MomentTarget
 from secretballot.report.certificate.build import certificate_digest

@@ -14,10 +14,10 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 import secretballot as sb
+from public_data import adult
 from reference_data import reference
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT
-from secretballot.data import adult
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.stages import MomentTarget
 from secretballot.report.certificate.terms import stated

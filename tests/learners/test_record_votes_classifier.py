@@ -29,13 +29,11 @@ from test_one_record_one_teacher import (
 import secretballot as sb
 from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import hockey_stick
-from exact_games.statistics import delta_lower
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from reference_data import reference
-from secretballot.accounting import delta_upper, noisy_votes
-from secretballot.core.mechanisms import NoisyVotes, State
-from secretballot.core.noise import ExactNoise
+from secretballot.accounting import noisy_votes
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import VoteShape
-from secretballot.data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.learners.record_votes import classifier as room
 from secretballot.learners.record_votes.classifier import default_votes
 from secretballot.learners.training import shards
@@ -141,13 +139,6 @@ def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(
     assert too_little > budget.delta
 
 
-def test_a_replaced_record_at_the_price_of_one_that_comes_is_caught(unnoised: None) -> None:
-    budget = sb.PrivacyBudget(1.5, 0.02)
-    sigma = priced(budget, 3, 1)[0].scale
-    moved = true_counts([(0, 0)], 1, "replace-one") - true_counts([(3, 1)], 1, "replace-one")
-    assert exact_delta(moved, sigma, budget.epsilon) > 2 * budget.delta
-
-
 def test_the_price_agrees_with_dp_accounting() -> None:
     from dp_accounting.pld import privacy_loss_distribution
 
@@ -161,25 +152,6 @@ def test_the_price_agrees_with_dp_accounting() -> None:
             assert theirs == pytest.approx(1e-5, rel=0.005)
 
 
-@pytest.mark.parametrize(("factor", "broken"), [(1.0, False), (0.6, True)])
-def test_drawn_tables_keep_the_promise_and_too_little_noise_is_found(
-    factor: float, broken: bool
-) -> None:
-    # a sound program fails with probability 1e-6
-    budget, k, n = sb.PrivacyBudget(0.3, 0.05), 3, 20_000
-    sound, shape = priced(budget, k * n, k)
-    assert delta_upper([sound.event(shape)], budget.epsilon) <= budget.delta
-    drawn = sound.changed(scale=factor * sound.scale)
-    sides = [
-        drawn.draw(shape, [np.full((k * n, 2), count)], ExactNoise(), State())[0][:, 1]
-        for count in (1, 0)
-    ]
-    # the sum over the points that a record voted for tells all that there is
-    outputs = [side.reshape(n, k).sum(axis=1) for side in sides]
-    found = delta_lower(*outputs, budget.epsilon)
-    assert (found > budget.delta) == broken
-
-
 # -- a record and the others
 
 
@@ -189,11 +161,10 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("basis", [None, Cells()], ids=["table basis", "cells"])
-def test_no_record_moves_the_votes_of_others(basis: Any, unnoised: None) -> None:
+def test_no_record_moves_the_votes_of_others(unnoised: None) -> None:
     rng = np.random.default_rng(0)
     pool, X, y = rng.normal(size=(90, 3)) * 9, rng.normal(size=(40, 3)) * 9, np.arange(40) % 2
-    settings = {"basis": basis, "votes_per_record": 4}
+    settings = {"basis": Cells(), "votes_per_record": 4}
     others, apart = counts_apart(X[1:], y[1:], pool, **settings)
     for cell in ODD:
         for place in range(3):
@@ -214,9 +185,11 @@ def objects_alike(found: Any, others: Any, k: int) -> bool:
     return bool(came.min() == 0 and came.max(initial=0) <= 1 and came.sum() in (0, k))
 
 
-# texts of numbers are levels, too rare for a basis; the blocks take an even number of rows
+# what other tables are made of is read as by teachers, who meet all kinds
 @WHOLE
-@pytest.mark.parametrize("name", sorted({*ALL} - {"array of texts", "blocks"}))
+@pytest.mark.parametrize(
+    "name", ["list", "object array", "array", "frame", "nullable frame", "categories", "coo"]
+)
 def test_a_record_of_any_kind_moves_no_other_record_s_votes(
     name: str, whole: bool, unnoised: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,7 +291,7 @@ def test_a_record_that_the_basis_cannot_place_is_uncovered_without_a_word(
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("container", [list, np.array, pd.DataFrame])
+@pytest.mark.parametrize("container", [list, pd.DataFrame])
 def test_texts_and_missing_cells_have_a_fixed_rule(container: Any, unnoised: None) -> None:
     rows = [[f"t{row % 3}", "x" if row % 2 else "y"] for row in range(40)]
     pool = container(rows)
@@ -390,17 +363,6 @@ def test_settings_out_of_range_are_refused_before_anything_is_paid(
     with pytest.raises(sb.ParameterError, match=words):
         fitted(X, np.arange(100) % 2, X, ledger=ledger, **settings)
     assert not ledger.history()
-
-
-def test_labels_that_are_no_class_are_named_by_place() -> None:
-    X = np.arange(10)[:, None]
-    with pytest.raises(sb.DataError, match=r"1 labels in y .* rows 7") as caught:
-        fitted(X, [0] * 7 + ["4711"] + [1] * 2, X)
-    assert "4711" not in str(caught.value)
-    with pytest.raises(sb.DataError, match="X has 1 columns and X_public 2"):
-        fitted(X, [0] * 10, np.zeros((5, 2)))
-    with pytest.raises(sb.DataError, match="X_public is missing"):
-        fitted(X, [0] * 10, None)
 
 
 # -- stored releases, copies

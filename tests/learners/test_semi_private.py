@@ -134,6 +134,9 @@ def test_the_loss_of_the_whole_fit_is_epsilon_and_no_more(monkeypatch, world, re
     assert worst <= EPSILON
     # three records leave some weight on the worse candidates; more come nearer (next test)
     assert worst >= 0.93 * EPSILON
+    if (world, relation) == ("thresholds", "add-remove"):
+        # the half forgotten where records are replaced is caught
+        assert worst_loss(laws, "replace-one") > 1.9 * EPSILON
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -165,45 +168,6 @@ def test_with_six_records_the_loss_comes_within_a_hundredth_of_epsilon(family, r
     assert 0.99 * EPSILON <= worst <= EPSILON * (1 + 1e-12)
 
 
-def test_the_half_forgotten_where_records_are_replaced_is_caught(monkeypatch):
-    laws = {
-        d: law_of_fit(monkeypatch, d, hypotheses=Thresholds(), relation="add-remove")
-        for d in datasets(3)
-    }
-    assert worst_loss(laws, "replace-one") > 1.9 * EPSILON
-
-
-def test_a_representative_looked_up_with_private_records_is_caught(monkeypatch):
-    # the printed "arbitrary h": here the cut of a gap that errs least on private records
-    dichotomies = Thresholds().dichotomies(PUBLIC)
-
-    def law(dataset: Dataset) -> dict[Any, float]:
-        scores = law_of_fit(monkeypatch, dataset, hypotheses=Thresholds())
-        X, y = np.array([[x] for x, _ in dataset]), [label for _, label in dataset]
-        outcomes = {}
-        for number, weight in scores.items():
-            cut = dichotomies.hypothesis(number).threshold
-            near = [cut] if math.isinf(cut) else [cut, cut - 0.3, cut + 0.3]
-            best = min(near, key=lambda t: int(((X[:, 0] >= t) != y).sum()))
-            outcomes[best] = weight
-        return outcomes
-
-    assert worst_loss({dataset: law(dataset) for dataset in datasets(2)}, "add-remove") == math.inf
-
-
-def test_rates_in_place_of_counts_are_caught_where_records_come_and_go():
-    dichotomies = Thresholds().dichotomies(PUBLIC)
-
-    def law(dataset: Dataset) -> dict[Any, float]:
-        X, y = np.array([[x] for x, _ in dataset]), np.array([label for _, label in dataset])
-        rates = dichotomies.errors_on(X, y) / len(dataset)
-        return normalised({number: -EPSILON * 3 * rate for number, rate in enumerate(rates)})
-
-    assert (
-        worst_loss({dataset: law(dataset) for dataset in datasets(3)}, "add-remove") > 1.2 * EPSILON
-    )
-
-
 # -- units
 
 
@@ -219,36 +183,14 @@ def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
         assert left.tolist() == [row for row in kept.tolist() if units[row] != leaving]
 
 
-def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_accounts_of_records_refuse() -> (
-    None
-):
-    dichotomies = Thresholds().dichotomies([[0.5]])  # two labellings
-
-    def law(labels: list[int]) -> Any:
-        # many records of other users speak for one labelling; of this user's, each is taken with
-        # equal probability
-        X, each = np.full((31, 1), 0.5), []
-        for label in labels:
-            scores = -dichotomies.errors_on(X, np.array([0] * 30 + [label]))
-            each.append(
-                np.exp(EPSILON * (scores - scores.max()))
-                / np.exp(EPSILON * (scores - scores.max())).sum()
-            )
-        return np.mean(each, axis=0)
-
-    loss = np.abs(np.log(law([0, 1]) / law([0]))).max()
-    assert EPSILON * 1.01 < loss <= math.log((1 + math.exp(2 * EPSILON)) / 2)
+def test_accounts_of_records_take_no_choice_by_user() -> None:
+    # one more record of a user can lose more than epsilon: another one may be taken in its place
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
-    model = sb.SemiPrivateClassifier(Thresholds(), epsilon=0.5, ledger=ledger)
-    candidates = sb.SemiPrivateClassifier(
-        hypotheses=[
-            DummyClassifier(strategy="constant", constant=k).fit([[0.0], [1.0]], [0, 1])
-            for k in (0, 1)
-        ],
-        epsilon=0.5,
-        ledger=ledger,
-    )
-    for learner in (model, candidates):
+    constant = [
+        DummyClassifier(strategy="constant", constant=k).fit([[0.0], [1.0]], [0, 1]) for k in (0, 1)
+    ]
+    for hypotheses in (Thresholds(), constant):
+        learner = sb.SemiPrivateClassifier(hypotheses, epsilon=0.5, ledger=ledger)
         with pytest.raises(sb.LedgerError, match="does not add to that"):
             learner.fit([[0.1], [0.9]], [0, 1], X_public=[[0.5]], classes=[0, 1], units=[1, 1])
     assert ledger.spent().epsilon == 0
@@ -399,13 +341,6 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
     with pytest.raises((sb.ParameterError, sb.DataError), match=words):
         sb.SemiPrivateClassifier(**given).fit(X, y, **call)
     assert ledger.history() == []
-
-
-def test_equal_public_points_are_one():
-    X, y = _line(300, 3)
-    model = sb.SemiPrivateClassifier(Intervals(), epsilon=PROMISE.epsilon)
-    model.fit(X, y, X_public=np.tile(_points(10), (5, 1)), classes=[0, 1])
-    assert model.n_candidates_ == 10 * 11 // 2 + 1
 
 
 # -- sizes

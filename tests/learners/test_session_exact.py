@@ -28,7 +28,7 @@ from secretballot.accounting import delta_upper
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
 from secretballot.core.releasing import AnswerStream
-from secretballot.learners.labelers import session as session_room
+from secretballot.learners.training import session as session_room
 from sessions import session as begun_session
 from sessions import sparse
 
@@ -102,7 +102,7 @@ class World:
         votes: Any = _Votes(ones, n_teachers)
         teachers = sb.TrainedTeachers(votes, (0, 1), declared, np.empty((0, 1)))
         self.session = begun_session(teachers, plan.mechanism, ledger, plan.queries, delta=0.2)
-        self.stream: AnswerStream = self.session._stream.stream
+        self.stream: AnswerStream = self.session.stream
 
     def keep(self) -> tuple[Any, ...]:
         book, memory = self._book()
@@ -415,7 +415,7 @@ def check_sparse(mechanism: SparseVector, tape: _Tape, tail: float) -> None:
 @DEPTHS
 @pytest.mark.usefixtures("depth")
 def test_a_short_sparse_stream_keeps_its_promise(tape: _Tape) -> None:
-    check_sparse(sparse(0.5, 6, 2), tape, 1e-3)
+    check_sparse(sparse(0.5, 6, 2), tape, 5e-3)
 
 
 @pytest.mark.slow
@@ -438,7 +438,8 @@ def _threshold_drawn_anew(mechanism: SparseVector) -> Callable[..., int | None]:
     return load
 
 
-@pytest.mark.parametrize("broken", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", [False, True])
 def test_a_threshold_drawn_anew_at_every_restart_is_caught(
     tape: _Tape, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:

@@ -13,7 +13,6 @@ from secretballot.data import stored as stored_table
 from secretballot.data.schema import Schema
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.moments import estimators
 from secretballot.learners.training import shards as shards_module
 from secretballot.runs.stored_records import store_table
 from secretballot.teachers.ensemble import TeacherEnsemble
@@ -67,20 +66,41 @@ def account(unit: str | None) -> sb.Ledger:
     )
 
 
-def sums_of(monkeypatch: pytest.MonkeyPatch, unit: str | None, **data: Any) -> np.ndarray:
-    """Return the exact sums of the first stage, which only the release may have."""
-    seen: list[np.ndarray] = []
+def made_by(where: str, read: Any, model: Any, **data: Any) -> Any:
+    """Return what is read of what a fit would release from, which only the release may have."""
+    seen: list[Any] = []
 
-    def look(sums: Any, stages: Any, *args: Any, **more: Any) -> None:
-        seen.append(sums(stages.asked_after([]))._unseal()[0])
+    def look(first: Any, second: Any, *args: Any, **more: Any) -> None:
+        seen.append(read(first, second))
         raise InterruptedError
 
-    monkeypatch.setattr(estimators, "release_moments", look)
-    model = sb.RecordMomentsClassifier(epsilon=1, delta=1e-6, ledger=account(unit))
-    with pytest.raises(InterruptedError):
-        model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"secretballot.learners.{where}", look)
+        with pytest.raises(InterruptedError):
+            model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
     return seen[0]
+
+
+def sums_of(unit: str | None, **data: Any) -> tuple[Any, np.ndarray]:
+    """Return the first stage of record moments and its exact sums."""
+    model = sb.RecordMomentsClassifier(epsilon=1, delta=1e-6, ledger=account(unit))
+
+    def read(sums: Any, stages: Any) -> tuple[Any, np.ndarray]:
+        stage = stages.asked_after([])
+        return stage, sums(stage)._unseal()[0]
+
+    found: tuple[Any, np.ndarray] = made_by(
+        "moments.estimators.release_moments", read, model, **data
+    )
+    return found
+
+
+def votes_of(unit: str | None, **data: Any) -> np.ndarray:
+    """Return the exact votes of records."""
+    terms = {"epsilon": 1, "delta": 1e-6, "votes_per_record": 3}
+    model = sb.RecordVotesClassifier(**terms, ledger=account(unit))
+    read = lambda _, cast: cast()._unseal()[0]  # noqa: E731
+    return np.asarray(made_by("record_votes.classifier.release_labels", read, model, **data))
 
 
 @pytest.mark.parametrize("rows_together", [9, 10_000])
@@ -88,44 +108,28 @@ def test_moments_of_a_table_on_disk_are_those_in_memory(
     tmp_path: Path, unit: str | None, rows_together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = kept(tmp_path, unit)
-    known = sums_of(monkeypatch, unit, **in_memory(unit))
+    _, known = sums_of(unit, **in_memory(unit))
     monkeypatch.setattr(stored_table, "_BLOCK_ENTRIES", rows_together * table.n_columns)
     monkeypatch.setattr(shards_module, "ROWS_TOGETHER", rows_together)
-    assert sums_of(monkeypatch, unit, X=table, y=None).tolist() == known.tolist()
+    assert sums_of(unit, X=table, y=None)[1].tolist() == known.tolist()
     assert [path.name for path in table.vault.iterdir() if path.name.startswith("persons-")] == []
 
 
-def test_a_person_with_many_records_is_bounded_once_on_disk_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_person_with_many_records_is_bounded_once_on_disk_too(tmp_path: Path) -> None:
     """Without one person the sum changes by no more than the bound, whatever the records are."""
-    table = rows()
+    table, found = rows(), []
     table.loc[: N // 2, "person"] = "p0"
-    sums = []
+    about: dict[str, Any] = {"schema": SCHEMA, "target": "ill", "classes": CLASSES}
     for place, part in (("all", table), ("less", table[table["person"] != "p0"])):
         folder = tmp_path / place
         folder.mkdir()
         part.to_parquet(folder / "private.parquet", index=False)
-        sums.append(folder)
-    stage: list[Any] = []
-    found = []
-    for folder in sums:
-        stored = store_table(
-            folder / "private.parquet", folder / "vault", schema=SCHEMA, target="ill",
-            classes=CLASSES, unit="person",
-        )  # fmt: skip
-
-        def look(sums: Any, stages: Any, *args: Any, **more: Any) -> None:
-            stage.append(stages.asked_after([]))
-            found.append(sums(stage[0])._unseal()[0])
-            raise InterruptedError
-
-        monkeypatch.setattr(estimators, "release_moments", look)
-        model = sb.RecordMomentsClassifier(epsilon=1, delta=1e-6, ledger=account("person"))
-        with pytest.raises(InterruptedError):
-            model.fit(stored, None, X_public=X_PUBLIC, classes=CLASSES)
+        private = folder / "private.parquet"
+        stored = store_table(private, folder / "vault", unit="person", **about)
+        stage, sums = sums_of("person", X=stored, y=None)
+        found.append(sums)
     moved = np.linalg.norm((found[0] - found[1]).astype(float))
-    assert 0.5 * stage[0].bound < moved <= stage[0].bound
+    assert 0.5 * stage.bound < moved <= stage.bound
 
 
 def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(
@@ -162,20 +166,8 @@ def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(
 def test_votes_of_records_on_disk_are_those_in_memory(
     tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts: list[Any] = []
-
-    def look(terms: Any, cast: Any, *args: Any, **more: Any) -> None:
-        counts.append(cast()._unseal()[0])
-        raise InterruptedError
-
-    monkeypatch.setattr("secretballot.learners.record_votes.classifier.release_labels", look)
     monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
-    for data in ({"X": kept(tmp_path, unit), "y": None}, in_memory(unit)):
-        model = sb.RecordVotesClassifier(
-            epsilon=1, delta=1e-6, votes_per_record=3, ledger=account(unit)
-        )
-        with pytest.raises(InterruptedError):
-            model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
+    counts = [votes_of(unit, X=kept(tmp_path, unit), y=None), votes_of(unit, **in_memory(unit))]
     if unit is None:
         assert counts[0].tolist() == counts[1].tolist()
     # of a person one record votes, whichever is drawn
@@ -185,22 +177,11 @@ def test_votes_of_records_on_disk_are_those_in_memory(
 def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts: list[Any] = []
-
-    def look(terms: Any, cast: Any, *args: Any, **more: Any) -> None:
-        counts.append(cast()._unseal()[0].tolist())
-        raise InterruptedError
-
-    monkeypatch.setattr("secretballot.learners.record_votes.classifier.release_labels", look)
     monkeypatch.setattr("secretballot.learners.training.table.fresh_key", lambda: bytes(32))
-    table = kept(tmp_path, "person")
+    table, counts = kept(tmp_path, "person"), []
     for rows_together in (10, 100, 10_000):  # how many stand together follows from their number
         monkeypatch.setattr(shards_module, "ROWS_TOGETHER", rows_together)
-        model = sb.RecordVotesClassifier(
-            epsilon=1, delta=1e-6, votes_per_record=3, ledger=account("person")
-        )
-        with pytest.raises(InterruptedError):
-            model.fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
+        counts.append(votes_of("person", X=table, y=None).tolist())
     assert counts[0] == counts[1] == counts[2]
 
 
@@ -208,27 +189,20 @@ def test_a_choice_on_disk_counts_as_in_memory(
     tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = rows(400, 5)
+    encoded = SCHEMA.encode(table[["age", "ward"]])
     models = [
-        DecisionTreeClassifier(max_depth=depth, random_state=0).fit(
-            SCHEMA.encode(table[["age", "ward"]]), table["ill"]
-        )
+        DecisionTreeClassifier(max_depth=depth, random_state=0).fit(encoded, table["ill"])
         for depth in (1, 3)
     ]
-    scores: list[Any] = []
-
-    def look(found: Any, *args: Any, **more: Any) -> None:
-        made = found()
-        scores.append((made._unseal()[0].tolist(), made.shape))
-        raise InterruptedError
-
-    monkeypatch.setattr("secretballot.learners.selection.candidates.choose_by_scores", look)
     monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
+    found = []
     for data in ({"X": kept(tmp_path, unit, 150), "y": None}, in_memory(unit, 150)):
         model = sb.SemiPrivateClassifier(models, epsilon=1, ledger=account(unit))
-        with pytest.raises(InterruptedError):
-            model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
-    assert scores[0] == scores[1]
-    assert scores[0][1].guarantee.unit == ("record" if unit is None else "user")
+        read = lambda scores, _: scores()  # noqa: E731
+        found.append(made_by("selection.candidates.choose_by_scores", read, model, **data))
+    assert found[0]._unseal()[0].tolist() == found[1]._unseal()[0].tolist()
+    assert found[0].shape == found[1].shape
+    assert found[0].shape.guarantee.unit == ("record" if unit is None else "user")
 
 
 @pytest.mark.parametrize("n_points", [N, 300])

@@ -45,8 +45,10 @@ def fit(model: Any, **more: Any) -> Any:
     return model.fit(X, Y, classes=NAMES.tolist(), **points, **more)
 
 
-@pytest.mark.parametrize(("learner", "settings"), LEARNERS)
-@pytest.mark.parametrize("student", [NeverLearns(), LearnsAndNeverPredicts()])
+@pytest.mark.parametrize(
+    ("learner", "settings", "student"),
+    [*((*one, NeverLearns()) for one in LEARNERS), (*LEARNERS[0], LearnsAndNeverPredicts())],
+)
 def test_a_student_that_cannot_work_costs_nothing(
     learner: Any, settings: dict[str, Any], student: Any
 ) -> None:
@@ -61,12 +63,8 @@ def test_a_student_that_cannot_work_costs_nothing(
 
 def test_a_student_of_counts_costs_nothing_where_labels_are_released() -> None:
     ledger = ledger_of(sb.RecordMomentsClassifier)
-    model = sb.RecordMomentsClassifier(
-        student=sb.NoisyCountsClassifier(),
-        epsilon=BUDGET.epsilon,
-        delta=BUDGET.delta,
-        ledger=ledger,
-    )
+    student = sb.NoisyCountsClassifier()
+    model = sb.RecordMomentsClassifier(student=student, **BUDGET.to_json(), ledger=ledger)
     with pytest.raises(sb.ParameterError, match="counts"):
         fit(model)
     assert ledger.history() == []
@@ -75,16 +73,10 @@ def test_a_student_of_counts_costs_nothing_where_labels_are_released() -> None:
 def test_a_release_that_is_stored_is_not_tried_again() -> None:
     ledger = ledger_of(sb.PATEClassifier)
     settings = {**TEACHERS, "mechanism": "counts", "n_queries": 100}
-    model = sb.PATEClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger, **settings)
+    model = sb.PATEClassifier(**BUDGET.to_json(), ledger=ledger, **settings)
     fit(model, request="one")
     # it is about labels that were paid for long ago, so the release's own sentence is the right one
-    other = sb.PATEClassifier(
-        student=NeverLearns(),
-        epsilon=BUDGET.epsilon,
-        delta=BUDGET.delta,
-        ledger=ledger,
-        **settings,
-    )
+    other = model.set_params(student=NeverLearns())
     with pytest.raises(sb.DataError, match="stays paid for"):
         fit(other, request="one")
 

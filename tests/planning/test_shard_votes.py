@@ -4,7 +4,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.data import synthetic_two_class
+from samples import synthetic_two_class
 from secretballot.planning.simulation.shard_votes import (
     Stock,
     _simulated_shards,

@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from noisy_plans import confident, noisy, priced
+from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes, plurality
-from secretballot.data import synthetic_two_class
 from secretballot.exceptions import DataError
 from secretballot.planning import Setting
 from secretballot.planning.simulation import simulated_run

@@ -1,7 +1,5 @@
 """Small releases made by releases."""
 
-import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +9,10 @@ import pytest
 
 import secretballot as sb
 import secretballot_verify as second
+from made_certificates import files_in, reseal
 from noisy_plans import noisy, released
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import certificate_digest
 
 N_POINTS = 60
 
@@ -47,18 +45,12 @@ def refused_by_both(tmp_path: Path) -> Callable[..., None]:
     def refuse(released: Any, forge: Callable[[Path, dict[str, Any]], object]) -> None:
         folder = write_release(tmp_path / "release", released, without=["report"]).path
         assert second.exit_code(second.check_release(str(folder))) == 0
-        document = json.loads((folder / "certificate.json").read_text())
-        forge(folder, document)
-        document["files"] = {
-            path.name: {
-                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                "bytes": path.stat().st_size,
-            }
-            for path in folder.iterdir()
-            if path.name != "certificate.json"
-        }
-        document["digest"] = certificate_digest(document)
-        (folder / "certificate.json").write_text(json.dumps(document))
+
+        def change(document: dict[str, Any]) -> None:
+            forge(folder, document)
+            document["files"] = files_in(folder)
+
+        reseal(folder, change)
         assert not sb.verify_certificate(folder).ok
         assert second.exit_code(second.check_release(str(folder))) == 4
 

@@ -51,11 +51,7 @@ def test_a_release_verifies_and_is_all_there_is(tmp_path: Path, make_released: M
 
 @pytest.mark.parametrize(
     "student",
-    [
-        "auto",
-        "sklearn.naive_bayes:GaussianNB",
-        DecisionTreeClassifier(),
-    ],
+    ["auto", "sklearn.naive_bayes:GaussianNB", DecisionTreeClassifier()],
     ids=["auto", "GaussianNB", "unseeded"],
 )
 def test_a_student_is_fitted_by_name_or_unfitted(

@@ -1,6 +1,7 @@
 """Release folders of numbers, and of several labels, that teachers voted for."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def confirmed(folder: Path) -> bool:
     return True
 
 
-@pytest.mark.parametrize("settings", [{}, {"mechanism": "quantile"}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"mechanism": "quantile", "n_queries": 5}], ids=str)
 def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[str, Any]) -> None:
     model = number(**settings)
     made = sb.write_release(tmp_path / "release", model.released_, student="auto", X_public=POINTS)
@@ -76,11 +77,7 @@ def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[st
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"mechanism": "sets:release=labels"},
-        {"mechanism": "auto:most_named=1"},
-    ],
+    [{}, {"mechanism": "sets:release=labels"}, {"mechanism": "auto:most_named=1"}],
     ids=str,
 )
 def test_several_labels_are_released_with_their_students(
@@ -115,37 +112,33 @@ def test_several_labels_are_released_with_their_students(
     assert "for formulas (=c)" in " ".join((made.path / "README.txt").read_text().split())
 
 
-Forgery = Callable[[Path, dict[str, Any]], None]
+Forgery = Callable[[Path, dict[str, Any]], object]
 
 
-def _other_value(folder: Path, _: dict[str, Any]) -> None:
-    lines = (folder / "answers.csv").read_text().splitlines()
-    lines[1] = f"{lines[1].split(',')[0]},1.25"
-    (folder / "answers.csv").write_text("\n".join(lines) + "\n")
+def _changed_answers(pattern: bytes, other: bytes) -> Forgery:
+    """Return what changes the first place in answers.csv that looks so."""
+
+    def change(folder: Path, _: dict[str, Any]) -> None:
+        path = folder / "answers.csv"
+        path.write_bytes(re.sub(pattern, other, path.read_bytes(), count=1))
+
+    return change
 
 
-def _other_spelling(folder: Path, _: dict[str, Any]) -> None:
-    content = (folder / "answers.csv").read_bytes()
-    (folder / "answers.csv").write_bytes(content.replace(b"\n", b"\r\n"))
-
-
-def _labels_beside(folder: Path, _: dict[str, Any]) -> None:
+def _labels(folder: Path, _: dict[str, Any]) -> None:
     (folder / "labels.csv").write_text("query,label,abstained\n")
 
 
-def _labels_instead(folder: Path, _: dict[str, Any]) -> None:
-    _labels_beside(folder, _)
-    (folder / "answers.csv").unlink()
+FORGERIES: dict[str, Callable[[Path, dict[str, Any]], object]] = {
+    "another value": _changed_answers(rb",[-\d.e]+\n", b",1.25\n"),
+    "another spelling": _changed_answers(rb"\n", b"\r\n"),
+    "labels beside": _labels,
+    "labels instead": lambda *given: (_labels(*given), (given[0] / "answers.csv").unlink()),
+    "fewer answers": lambda _, d: [d["released"][name].pop() for name in ("values", "rows")],
+}
 
 
-def _fewer_answers(_: Path, document: dict[str, Any]) -> None:
-    document["released"]["values"].pop()
-    document["released"]["rows"].pop()
-
-
-@pytest.mark.parametrize(
-    "forge", [_other_value, _other_spelling, _labels_beside, _labels_instead, _fewer_answers]
-)
+@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
 def test_both_verifiers_refuse_other_answers(
     refused_by_both: Callable[..., None], means: sb.PATERegressor, forge: Forgery
 ) -> None:

@@ -1,5 +1,5 @@
-"""Write releases of every kind in a process with a heap, a private table and global states of
-its own; see its test."""
+"""Write releases of every kind; run, in a process with a heap, a private table and global states of
+its own."""
 
 import gc
 import json
@@ -27,14 +27,8 @@ from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 KINDS = {"number": ReleasedTable, "several": ReleasedTable, "sums": ReleasedSums}
 
 
-def main() -> None:
-    """Write to argv[2] the releases whose released values and public points lie in argv[1];
-    argv[3] is private."""
-    given, out, private = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-    junk = [bytes(1000 * (private % 7) + 17 * index) for index in range(50 * private)]
-    random.seed(private)
-    np.random.seed(private)  # noqa: NPY002
-    os.umask([0o022, 0o077][private % 2])
+def write(given: Path, out: Path, private: int) -> None:
+    """Write the releases whose released values and public points are given; a number is private."""
     documents = {path.stem: json.loads(path.read_text()) for path in given.glob("*.json")}
     released = {
         name: KINDS.get(name, ReleasedLabels).from_json(document)
@@ -43,37 +37,18 @@ def main() -> None:
     points = np.load(given / "points.npy")
     if private % 2:  # the same values, lying otherwise in memory
         points = np.asfortranarray(points)
-    del junk[::2]
-    gc.collect()
-
     schema = {"columns": [{"name": name} for name in "abc"]}
-    rows = np.arange(len(points))
-    jobs = {
-        "counts": ReleaseJob(
-            released["counts"], NamedStudent("auto"), points, schema, without=("report",)
-        ),
-        "labels": ReleaseJob(
-            released["labels"], NamedStudent("forest"), points, schema, seed=3, without=("report",)
-        ),
-        "rounds": ReleaseJob(
-            released["rounds"],
-            NamedStudent("logistic"),
-            points,
-            schema,
-            AskedInRounds("margin", rows, 5),
-        ),
-        "chosen": ReleaseJob(
-            released["chosen"], ChosenHypothesis("stumps"), points, schema, without=("report",)
-        ),
-        "moments": ReleaseJob(released["moments"], ReleasedWeights(), points, schema),
-        "sums": ReleaseJob(released["sums"], ReleasedWeights(), points, schema),
-        "number": ReleaseJob(released["number"], NamedStudent("tree"), points, schema, seed=3),
-        "several": ReleaseJob(
-            released["several"], NamedStudent("auto"), points, schema, without=("report",)
-        ),
-    }
-    for name, job in jobs.items():
-        publish(out / name, job)
+    walk = AskedInRounds("margin", np.arange(len(points)), 5)
+    for name, student, more in (
+        ("counts", NamedStudent("auto"), {"without": ("report",)}),
+        ("rounds", NamedStudent("logistic"), {"asked": walk}),
+        ("chosen", ChosenHypothesis("stumps"), {"without": ("report",)}),
+        ("moments", ReleasedWeights(), {}),
+        ("sums", ReleasedWeights(), {"without": ("report",)}),
+        ("number", NamedStudent("tree"), {"seed": 3, "without": ("report",)}),
+        ("several", NamedStudent("auto"), {"without": ("report",)}),
+    ):
+        publish(out / name, ReleaseJob(released[name], student, points, schema, **more))
     unseeded = RandomForestClassifier(4)
     write_release(
         out / "python", released["labels"], student=unseeded, X_public=points, without=["report"]
@@ -91,11 +66,7 @@ def main() -> None:
     about = {"X_public": points, "classes": ["no", "yes"], "request": "once"}
     model.fit(X, y, **about)  # which finds its answers in the ledger
     write_release(
-        out / "fitted",
-        model.released_,
-        student=model.student_,
-        X_public=points,
-        without=["report"],
+        out / "fitted", model.released_, student=model.student_, X_public=points, without=["report"]
     )
 
 
@@ -104,6 +75,18 @@ def _private_records(private: int) -> tuple[np.ndarray, np.ndarray]:
     X = np.random.default_rng(private).normal(size=(300 + private, 3))
     y = np.where(X[:, 0] > 0, "yes", "no").astype(object if private % 2 else "U3")
     return X.astype(np.float32 if private % 2 else np.float64), y
+
+
+def main() -> None:
+    """Write releases in a process whose memory, global states and mask follow from argv[3]."""
+    private = int(sys.argv[3])
+    junk = [bytes(1000 * (private % 7) + 17 * index) for index in range(50 * private)]
+    random.seed(private)
+    np.random.seed(private)  # noqa: NPY002
+    os.umask(0o077)
+    del junk[::2]
+    gc.collect()
+    write(Path(sys.argv[1]), Path(sys.argv[2]), private)
 
 
 if __name__ == "__main__":

@@ -56,14 +56,6 @@ def test_proposals_that_cannot_be_asked_are_refused(rows, asked, mend):
         selector.propose(3)
 
 
-def test_the_guard_remembers_what_was_proposed():
-    selector = CheckedSelector(Scripted([1, 2], [3], [2]), POOL)
-    assert selector.propose(2).tolist() == [1, 2]
-    assert selector.propose(2).tolist() == [3]
-    with pytest.raises(DataError, match="row 2 twice"):
-        selector.propose(2)
-
-
 def test_passive_rows_do_not_depend_on_the_rounds_and_follow_the_coins():
     one = PassiveSampling().start(POOL).propose(10).tolist()
     selector = PassiveSampling().start(POOL)

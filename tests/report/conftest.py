@@ -1,6 +1,5 @@
 """Releases to report on, priced for real and small enough to be quick."""
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,20 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_certificates import build_certificate
-from secretballot.accounting import PrivacyBudget, price
+from made_certificates import ACCOUNT, build_certificate, files_in, reseal
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import (
-    certificate_digest,
-    describe_released,
-    with_files,
-)
+from secretballot.report.certificate.build import describe_released, with_files
 from secretballot.report.certificate.labels_file import labels_blocks
-
-EXACT = {"exact": True, "description": "discrete Gaussian, operating system entropy"}
-DECLARED = {"unit": "user", "unit_column": "patient_id", "relation": "add-remove"}
 
 
 def certified(
@@ -37,39 +29,25 @@ def certified(
     **changes: Any,
 ) -> ReleasedLabels:
     """Return a release of these labels, bought at (1, 1e-5) of (4, 4e-5)."""
-    budget, queries = PrivacyBudget(1.0, 1e-5), 3 * np.arange(len(labels))
-    planned = len(labels) if n_queries is None else n_queries
-    shape = VoteShape(
-        guarantee=Guarantee(unit="user", relation="add-remove"),
-        n_queries=planned,
-        n_classes=len(classes),
-        n_teachers=250,
-        moved=planned,
-    )
+    planned, queries = n_queries or len(labels), 3 * np.arange(len(labels))
+    guarantee = Guarantee(unit="user", relation="add-remove")
     given = {
         "mechanism": mechanism,
-        "shape": shape,
+        "shape": VoteShape(
+            guarantee=guarantee,
+            n_queries=planned,
+            n_classes=len(classes),
+            n_teachers=250,
+            moved=planned,
+        ),
         "public": {"method": "votes"},
-        "budget": budget,
-        "price": price([mechanism.event(shape)], epsilon=budget.epsilon),
-        "composition": {
-            "kind": kind,
-            "dataset": "registry-2026",
-            "unit": "user",
-            "relation": "add-remove",
-            "budget": {"epsilon": 4.0, "delta": 4e-5},
-            "spent_after": {"epsilon": 1.5, "delta": 2e-5},
-            "durable": True,
-            "reservation": 7,
-        },
-        "noise": EXACT,
+        "budget": PrivacyBudget(1.0, 1e-5),
+        "composition": ACCOUNT | {"kind": kind, "unit": "user", "relation": "add-remove"},
         "released": describe_released(queries, labels, classes, 250, counts),
-        "declaration": DECLARED,
         "purpose": "triage",
     }
-    return ReleasedLabels(
-        queries, labels, classes, 250, sigma, counts, build_certificate(**(given | changes))
-    )
+    certificate = build_certificate(**(given | changes))
+    return ReleasedLabels(queries, labels, classes, 250, sigma, counts, certificate)
 
 
 def binary(
@@ -119,18 +97,8 @@ def released(request: pytest.FixtureRequest) -> ReleasedLabels:
 
 def sealed(folder: Path, certificate: dict[str, Any]) -> None:
     """Bind the certificate to the files of a folder, as a forger would, and write it."""
-    files = {
-        path.name: {
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            "bytes": path.stat().st_size,
-        }
-        for path in sorted(folder.iterdir())
-        if path.name != "certificate.json"
-    }
-    bound = with_files(certificate, files)
-    bound["released"]["labels_sha256"] = files["labels.csv"]["sha256"]
-    bound["digest"] = certificate_digest(bound)
-    (folder / "certificate.json").write_text(json.dumps(bound))
+    (folder / "certificate.json").write_text(json.dumps(with_files(certificate, files_in(folder))))
+    reseal(folder)
 
 
 @pytest.fixture

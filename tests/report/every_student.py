@@ -1,14 +1,10 @@
-"""Every student that the program offers by name, and every kind that converts; run, prints digests
-of their files.
-
-The process first fills its memory with rubbish that follows from a word, and frees it again.
-"""
+"""Every student that the program offers by name, and every kind that converts."""
 
 import hashlib
 import random
-import sys
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -174,11 +170,7 @@ def of_tables() -> Iterator[tuple[str, Any, np.ndarray]]:
         table,
     )
     weights = model.weights[:, :1] // 64
-    yield (
-        "moments of a number",
-        MomentsStudent(model.basis, weights, bounds=(-3.0, 40.5)),
-        table,
-    )
+    yield ("moments of a number", MomentsStudent(model.basis, weights, bounds=(-3.0, 40.5)), table)
 
 
 def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:
@@ -219,34 +211,25 @@ def moments(n_classes: int, texts: bool = True) -> tuple[MomentsStudent, np.ndar
     return MomentsStudent(basis, weights, ("no", "yes", "maybe")[:n_classes]), table
 
 
-def every() -> Iterator[tuple[str, Any, np.ndarray]]:
-    """Yield name, fitted student and points."""
+@cache
+def every() -> dict[str, tuple[Any, np.ndarray]]:
+    """Return each fitted student and its points, by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield from named()
-        yield from others()
+        return {name: (student, points) for name, student, points in (*named(), *others())}
 
 
-def _rubbish(word: str) -> None:
-    coins = random.Random(word)
+def leave_rubbish(seed: int) -> None:
+    """Fill the memory with rubbish that follows from a seed, and free most of it."""
+    coins = random.Random(seed)
     kept = [bytes([coins.randrange(256)]) * coins.randrange(1, 4000) for _ in range(20_000)]
     arrays = [np.full(coins.randrange(1, 900), coins.random()) for _ in range(5_000)]
     globals()["_never_freed"] = kept[:: coins.randrange(2, 9)], arrays[:: coins.randrange(2, 9)]
 
 
-def digest_of(student: Any) -> str:
-    """Return the digest of a student's file."""
-    return hashlib.sha256(converted_student(student).content).hexdigest()
-
-
-def main(word: str) -> None:
-    """Print name and digest of every file."""
-    _rubbish(word)
-    for name, student, _ in every():
-        if name.startswith("logistic"):
-            converted_student(student)  # a converter may number its names onward from here
-        print(name, digest_of(student))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+def digests() -> list[str]:
+    """Return name and digest of every file."""
+    return [
+        f"{name} {hashlib.sha256(converted_student(one).content).hexdigest()}"
+        for name, (one, _) in every().items()
+    ]

@@ -3,12 +3,18 @@
 import json
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import canonical_json, certificate_digest, with_files
+from secretballot.report.certificate.build import (
+    canonical_json,
+    certificate_digest,
+    describe_released,
+    with_files,
+)
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 
 Make = Callable[..., ReleasedLabels]
@@ -24,6 +30,13 @@ def test_canonical_text_ignores_the_order_of_fields_and_nothing_else() -> None:
     assert canonical_json({"b": 1, "a": [0.1, "é"]}) == canonical_json({"a": [0.1, "é"], "b": 1})
     assert canonical_json({"b": 1, "a": [0.1, "é"]}) == '{"a":[0.1,"\\u00e9"],"b":1}'
     assert canonical_json({"a": 1}) != canonical_json({"a": 1.0})
+
+
+def test_counts_of_no_query_have_their_columns() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    for counts, columns in ((None, 0), (none, 1), (none.reshape(0, 3), 3)):
+        described = describe_released(none, none, ["a", "b", "c"][: max(2, columns)], 5, counts)
+        assert described["count_columns"] == columns
 
 
 def test_without_a_declaration_nobody_vouches_for_the_teachers(make_binary: Make) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from made_certificates import failed, renewed
 from made_events import counts_event, json_of
 from secretballot.accounting import (
     PrivacyBudget,
@@ -25,7 +26,6 @@ from secretballot.core.mechanisms import (
 from secretballot.core.types import Guarantee, Sample, ScoreShape, VoteShape
 from secretballot.exceptions import CertificateError
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.report.certificate.verify import verify_certificate
 
@@ -93,15 +93,6 @@ def with_plan(make_binary: Make) -> Callable[..., dict[str, Any]]:
     return make
 
 
-def forged(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    document = certificate | changes
-    return document | {"digest": certificate_digest(document)}
-
-
-def failed(document: dict[str, Any]) -> set[str]:
-    return {check.name for check in verify_certificate(document).failures}
-
-
 def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[str, Any]]) -> None:
     document = planned(choices=[ERROR, STUDENT])
     verification = verify_certificate(document)
@@ -132,7 +123,7 @@ def test_every_lie_in_a_plan_is_caught(
 ) -> None:
     with pytest.raises(CertificateError, match=words):
         planned(plan=PLAN | change)
-    verification = verify_certificate(forged(planned(), plan=PLAN | change))
+    verification = verify_certificate(renewed(planned(), plan=PLAN | change))
     assert [check.name for check in verification.failures] in (["plan"], ["fields"])
     assert words in verification.failures[0].detail
 
@@ -141,14 +132,14 @@ def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[st
     """Events for the queries used alone would be the smaller epsilon that stopping early must
     not give."""
     event = counts_event(45.0, 60)
-    small = forged(
+    small = renewed(
         planned(),
         events=[json_of(event)],
         price=planned()["price"] | {"delta_recomputed": price([event], epsilon=1.0).delta},
     )
     assert failed(small) == {"mechanism"}
     fewer = planned()["shape"] | {"n_queries": 60, "moved": 60}
-    assert failed(forged(small, shape=fewer)) == {"plan"}
+    assert failed(renewed(small, shape=fewer)) == {"plan"}
 
 
 def test_a_renyi_ledger_takes_queries_back(planned: Callable[..., dict[str, Any]]) -> None:
@@ -177,7 +168,7 @@ def test_every_lie_in_a_choice_is_caught(
     with pytest.raises(CertificateError, match=words):
         planned(choices=[STUDENT | change])
     verification = verify_certificate(
-        forged(planned(choices=[STUDENT]), choices=[STUDENT | change])
+        renewed(planned(choices=[STUDENT]), choices=[STUDENT | change])
     )
     assert [check.name for check in verification.failures] in (["choices"], ["fields"])
     assert words in verification.failures[0].detail
@@ -185,13 +176,13 @@ def test_every_lie_in_a_choice_is_caught(
 
 def test_a_choice_of_no_known_event_is_refused(planned: Callable[..., dict[str, Any]]) -> None:
     document = planned(choices=[STUDENT])
-    assert failed(forged(document, choices=[STUDENT | {"events": [{"kind": "magic"}]}])) == {
+    assert failed(renewed(document, choices=[STUDENT | {"events": [{"kind": "magic"}]}])) == {
         "choices"
     }
     huge = json_of(counts_event(1e12, 10**6))
-    assert failed(forged(document, choices=[STUDENT | {"events": [huge]}])) == {"choices"}
-    assert failed(forged(document, choices={"0": STUDENT})) == {"fields"}
-    assert failed(forged(document, choices=[STUDENT] * 101)) == {"fields"}
+    assert failed(renewed(document, choices=[STUDENT | {"events": [huge]}])) == {"choices"}
+    assert failed(renewed(document, choices={"0": STUDENT})) == {"fields"}
+    assert failed(renewed(document, choices=[STUDENT] * 101)) == {"fields"}
 
 
 def test_choices_that_take_long_to_price_are_bounded(
@@ -200,7 +191,7 @@ def test_choices_that_take_long_to_price_are_bounded(
     """One hundred label games of five seconds each would be a trap for whoever verifies."""
     labels = drawn_choice(NoisyVotes(scale=300.0), votes_of(10))
     many = [STUDENT | labels | {"reservation": 100 + number} for number in range(11)]
-    document = forged(planned(choices=[STUDENT]), choices=many)
+    document = renewed(planned(choices=[STUDENT]), choices=many)
     (detail,) = [
         check.detail for check in verify_certificate(document).failures if check.name == "choices"
     ]
@@ -220,7 +211,7 @@ def test_pure_choices_may_state_delta_zero_up_to_their_sum(
 def test_what_was_spent_must_hold_the_choices(planned: Callable[..., dict[str, Any]]) -> None:
     document = planned(choices=[STUDENT])
     spent = document["composition"] | {"spent_after": {"epsilon": 1.2, "delta": 2e-5}}
-    assert failed(forged(document, composition=spent)) == {"budget"}
+    assert failed(renewed(document, composition=spent)) == {"budget"}
 
 
 def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any]]) -> None:
@@ -230,11 +221,11 @@ def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any
     assert "or chosen by a step listed under choices, at its own price." in FIXED_OR_PAID
     assert FIXED_BLINDLY in blind["assumptions"]
     for document, lines in ((chosen, blind), (blind, chosen)):
-        assert failed(forged(document, assumptions=lines["assumptions"])) == {"mechanism"}
+        assert failed(renewed(document, assumptions=lines["assumptions"])) == {"mechanism"}
     both = [*chosen["assumptions"], FIXED_BLINDLY]
-    assert failed(forged(chosen, assumptions=both)) == {"mechanism"}
+    assert failed(renewed(chosen, assumptions=both)) == {"mechanism"}
     without = {key: value for key, value in chosen.items() if key != "choices"}
-    assert failed(forged(without)) == {"mechanism"}
+    assert failed(renewed(without)) == {"mechanism"}
 
 
 SCORES = ScoreShape(guarantee=Guarantee(unit="record", relation="add-remove"))
@@ -266,7 +257,7 @@ DRAWN = drawn_choice(
 def test_a_choice_lets_out_one_number_and_nothing_else(
     planned: Callable[..., dict[str, Any]], change: dict[str, Any], words: str
 ) -> None:
-    verification = verify_certificate(forged(planned(choices=[DRAWN]), choices=[DRAWN | change]))
+    verification = verify_certificate(renewed(planned(choices=[DRAWN]), choices=[DRAWN | change]))
     assert [check.name for check in verification.failures] in (["choices"], ["fields"])
     assert words in verification.failures[0].detail
 
@@ -300,4 +291,4 @@ def test_a_rejected_sample_is_priced_under_the_relation_of_the_release(
     with pytest.raises(CertificateError, match="another unit"):
         planned(choices=[choice])
     of_users = choice | {"shape": votes_of(9, USERS, sample).model_dump(mode="json")}
-    assert failed(forged(planned(choices=[STUDENT]), choices=[of_users])) == {"choices"}
+    assert failed(renewed(planned(choices=[STUDENT]), choices=[of_users])) == {"choices"}

@@ -16,7 +16,7 @@ from secretballot.bases import KernelBasis, TableBasis
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.report.release.usage import ONNX_OF_RAW_COLUMNS, Usage, complete_schema
-from secretballot.report.student.export import converted_student, dump_student
+from secretballot.report.student.export import converted_student, student_bytes
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, encoded_width, refuse_long_vocabularies
 from secretballot.runs.tables import RunInputs
@@ -74,17 +74,16 @@ def same(loaded: OnnxStudent, student: Any, schema: Schema, frame: pd.DataFrame)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("basis", [TableBasis(n_bins=8), KernelBasis(n_directions=20)])
 def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
-    tmp_path: Path, basis: Any, n_classes: int
+    basis: Any, n_classes: int
 ) -> None:
     student = moments(basis, n_classes)
-    path = tmp_path / "student.onnx"
-    dump_student(student, path, schema=SCHEMA.to_json(), rows=rows_of(PUBLIC))
+    content = student_bytes(student, schema=SCHEMA.to_json(), rows=rows_of(PUBLIC))
     other = table(500, 3)
     # cells that are the odd ones of the encoding
     other.loc[0, "age"], other.loc[1, "X"], other.loc[2, "v0"] = math.inf, -1e31, 1e30
     other.loc[3, "ward"], other.loc[4, "ward"] = "east", ""
-    same(OnnxStudent(path.read_bytes()), student, SCHEMA, other)
-    session = onnxruntime.InferenceSession(path.read_bytes())
+    same(OnnxStudent(content), student, SCHEMA, other)
+    session = onnxruntime.InferenceSession(content)
     # a column of the name of an output keeps it
     assert [one.name for one in session.get_outputs()] == ["label_", "probabilities"]
 
@@ -131,18 +130,12 @@ def test_vectors_are_read_as_by_the_package() -> None:
     same(loaded, student, schema, public)  # of texts
 
 
-def test_a_file_that_says_otherwise_is_not_written(tmp_path: Path) -> None:
+def test_a_file_that_says_otherwise_is_not_written() -> None:
     rows = rows_of(PUBLIC)
     # the cells of other rows than those that were encoded
     wrong = RawRows({name: cells[::-1] for name, cells in rows.cells.items()}, rows.X)
     with pytest.raises(DataError, match=r"differs from the student on \d+ of 200 public points"):
-        dump_student(
-            moments(TableBasis(), 2),
-            tmp_path / "student.onnx",
-            schema=SCHEMA.to_json(),
-            rows=wrong,
-        )
-    assert not any(tmp_path.iterdir())
+        student_bytes(moments(TableBasis(), 2), schema=SCHEMA.to_json(), rows=wrong)
 
 
 KINDS = {
@@ -202,17 +195,15 @@ KINDS_PUBLIC = kinds_table(200, 5)
 KINDS_SCHEMA = Schema.from_json({"columns": KINDS}, public=KINDS_PUBLIC)
 
 
-def test_dates_texts_truth_values_and_lengths_of_time_are_read_as_by_the_package(
-    tmp_path: Path,
-) -> None:
+def test_dates_texts_truth_values_and_lengths_of_time_are_read_as_by_the_package() -> None:
     document, schema = KINDS_SCHEMA.to_json(), KINDS_SCHEMA
     assert [encoded_width(column) for column in document["columns"].values()] == [
         len(column.feature_names) for column in schema.columns
     ]
-    student, path = student_of(schema, KINDS_PUBLIC), tmp_path / "student.onnx"
-    dump_student(student, path, schema=document, rows=raw_rows_of(schema, KINDS_PUBLIC))
-    same(OnnxStudent(path.read_bytes()), student, schema, kinds_table(400, 6))
-    session = onnxruntime.InferenceSession(path.read_bytes())
+    student = student_of(schema, KINDS_PUBLIC)
+    content = student_bytes(student, schema=document, rows=raw_rows_of(schema, KINDS_PUBLIC))
+    same(OnnxStudent(content), student, schema, kinds_table(150, 6))
+    session = onnxruntime.InferenceSession(content)
     assert {one.name: one.type for one in session.get_inputs()} == {
         name: "tensor(double)" if name == "stay" else "tensor(string)" for name in KINDS
     }
@@ -224,7 +215,8 @@ def test_the_code_of_the_readme_reads_a_file_of_every_kind(
     """A colleague with onnxruntime alone, with dates as they write them, day first."""
     student, schema = student_of(KINDS_SCHEMA, KINDS_PUBLIC), KINDS_SCHEMA
     (tmp_path / "release").mkdir()
-    dump_student(student, tmp_path / "release" / "student.onnx", schema=schema.to_json())
+    content = student_bytes(student, schema=schema.to_json())
+    (tmp_path / "release" / "student.onnx").write_bytes(content)
     frame = kinds_table(200, 7)
     frame.to_csv(tmp_path / "new.csv", index=False)
     usage = Usage.of_files({"student.onnx": ONNX_OF_RAW_COLUMNS}, complete_schema(schema.to_json()))
@@ -237,17 +229,16 @@ def test_the_code_of_the_readme_reads_a_file_of_every_kind(
     assert "secretballot" not in "".join(usage.runtime_alone)
 
 
-def test_hashed_texts_are_given_as_the_package_encodes_them(tmp_path: Path) -> None:
+def test_hashed_texts_are_given_as_the_package_encodes_them() -> None:
     public = pd.DataFrame({"note": ["some pain", "no pain", "fever", "some fever"] * 5})
     spec = {"kind": "text", "encoding": "hashed", "width": 16}
     schema = Schema.from_json({"columns": {"note": spec}}, public=public)
     (column,) = schema.to_json()["columns"].values()
     assert encoded_width(column) == len(schema.feature_names)
     X = schema.encode(public)
-    student, path = LogisticRegression().fit(X, [0, 1] * 10), tmp_path / "student.onnx"
+    student = LogisticRegression().fit(X, [0, 1] * 10)
     rows = raw_rows_of(schema, public)
-    dump_student(student, path, schema=schema.to_json(), rows=rows)
-    loaded = OnnxStudent(path.read_bytes())
+    loaded = OnnxStudent(student_bytes(student, schema=schema.to_json(), rows=rows))
     assert (loaded.predict(X) == student.predict(X)).all()
     with pytest.raises(DataError, match="The column note holds free text whose words are hashed"):
         loaded.predict(public)

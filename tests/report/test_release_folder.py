@@ -92,6 +92,6 @@ def test_a_reason_tells_no_address(
     def refuse(*_: Any, **__: Any) -> None:
         raise DataError(f"{object()!r} cannot be written.")
 
-    monkeypatch.setattr(folder_room, "dump_student", refuse)
+    monkeypatch.setattr(folder_room, "student_bytes", refuse)
     written = write_files(tmp_path, make_binary(), student=student)
     assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."

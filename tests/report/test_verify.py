@@ -1,15 +1,15 @@
 """A certificate that holds verifies; one that was touched, or promises less than it cost, does
 not."""
 
-import copy
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import secretballot_verify as second
+from made_certificates import changed, failed, renewed
 from made_events import (
     class_event,
     counts_event,
@@ -19,100 +19,42 @@ from made_events import (
     sparse_event,
     stable_event,
 )
-from secretballot.accounting import (
-    Event,
-)
+from secretballot.accounting import Event
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.verify import verify_certificate
 
 Make = Callable[..., ReleasedLabels]
 Place = tuple[str | int, ...]
 
 
-def leaves(value: Any, place: Place = ()) -> Iterator[Place]:
-    """Yield the place of every value in a JSON document that holds no others."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from leaves(item, (*place, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from leaves(item, (*place, index))
-    else:
-        yield place
-
-
-def changed(certificate: dict[str, Any], place: Place, value: Any) -> dict[str, Any]:
-    document = copy.deepcopy(certificate)
-    holder: Any = document
-    for key in place[:-1]:
-        holder = holder[key]
-    holder[place[-1]] = value
-    return document
-
-
 def forged(certificate: dict[str, Any], *changes: tuple[Place, Any]) -> dict[str, Any]:
     """Return the certificate with changes and a digest that fits them."""
     for place, value in changes:
         certificate = changed(certificate, place, value)
-    return certificate | {"digest": certificate_digest(certificate)}
-
-
-def other(value: Any) -> Any:
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value * 2 if value else 1
-    return "something else" if value is None else value + "x"
-
-
-def failed(document: Any, folder: Path | None = None) -> set[str]:
-    return {check.name for check in verify_certificate(document, folder).failures}
+    return renewed(certificate)
 
 
 def test_a_true_certificate_verifies(released: ReleasedLabels) -> None:
     verification = verify_certificate(released.certificate)
     assert verification.ok, verification.failures
     assert verification.to_json()["ok"] is True
-    assert [check.name for check in verification.checks] == [
-        "format",
-        "fields",
-        "digest",
-        "events",
-        "mechanism",
-        "price",
-        "released",
-        "budget",
-        "noise",
-        "software",
-    ]
+    names = "format fields digest events mechanism price released budget noise software"
+    assert [check.name for check in verification.checks] == names.split()
 
 
-def test_a_change_of_any_single_value_is_seen(released: ReleasedLabels) -> None:
+def test_a_digest_that_was_not_renewed_is_seen(released: ReleasedLabels) -> None:
     certificate = released.certificate
-    places = list(leaves(certificate))
-    assert len(places) > 40
-    for place in places:
-        value = certificate
-        for key in place:
-            value = value[key]  # type: ignore[index]
-        # any change at all, as the digest is the old one; with a new one, see test_forgeries.py
-        assert not verify_certificate(changed(certificate, place, other(value))).ok, place
-        assert not verify_certificate(changed(certificate, place, float("nan"))).ok, place
+    for place, value in ((("purpose",), "x"), (("price", "method"), "x"), (("delta",), 1e-4)):
+        assert failed(changed(certificate, place, value)) >= {"digest"}
+    assert failed(changed(certificate, ("price", "epsilon"), float("nan"))) == {"format"}
 
 
 def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
     certificate = make_binary().certificate
     for key in certificate:
         assert not verify_certificate({k: v for k, v in certificate.items() if k != key}).ok, key
-    for place in (
-        (),
-        ("price",),
-        ("composition",),
-        ("composition", "budget"),
-        ("noise",),
-        ("released",),
-    ):
+    parts = (), ("price",), ("composition",), ("composition", "budget"), ("noise",), ("released",)
+    for place in parts:
         assert failed(forged(certificate, ((*place, "approved"), True))) == {"fields"}, place
     assert failed(forged(certificate, (("mechanism", "approved"), True))) == {"mechanism"}
 
@@ -134,11 +76,7 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
         ([(("software",), {})], "fields"),
         ([(("purpose",), "x" * 20_000)], "format"),
         (
-            [
-                (("shape", "n_queries"), 30),
-                (("shape", "moved"), 30),
-                (("events", 0, "shifts"), 30),
-            ],
+            [(("shape", "n_queries"), 30), (("shape", "moved"), 30), (("events", 0, "shifts"), 30)],
             "released",
         ),
         ([(("mechanism", "calibration"), "my own")], "mechanism"),
@@ -197,11 +135,6 @@ def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_pric
     assert failed(forged(certificate, (("shape", "n_queries"), 1), (("shape", "moved"), 1))) == {
         "released"
     }
-
-
-def test_labels_priced_for_another_number_of_teachers_are_refused(make_binary: Make) -> None:
-    other = (("events",), [json_of(label_event(32.0, 60, 249))])
-    assert "mechanism" in failed(forged(make_binary().certificate, other))
 
 
 def test_a_release_by_user_counts_in_a_budget_for_records_under_add_remove_only(

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from typing import get_args
 
 import pytest
 
@@ -10,16 +11,15 @@ from secretballot.accounting import PrivacyBudget, WeakSignalWarning, sparse_vec
 from secretballot.accounting.stream_recipes import answer_chance
 from secretballot.exceptions import ParameterError
 from secretballot.runs.questions import (
-    CAUTIONS,
     Caution,
     Watch,
     cautions_of_noise,
     cautions_of_price,
     cautions_of_records,
-    check_confirmed,
     public_warnings_noted,
     settle_questions,
 )
+from secretballot.runs.spec import Question, RunSpec
 
 USUAL = PrivacyBudget(1.0, 1e-6)
 
@@ -49,7 +49,7 @@ def test_a_price_is_asked_about_by_public_numbers(
     found = list(cautions_of_price(PrivacyBudget(epsilon, delta), records))
     assert [caution.name for caution in found] == names
     assert not any(caution.private for caution in found)
-    assert set(names) <= set(CAUTIONS)
+    assert set(names) <= set(get_args(Question))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_is_confirmed_is_noted_and_a_total_is_no_yes() -> None:
     answered = Watch(ask=lambda asked: dict.fromkeys(asked, "4,1e-5"))
     assert settle_questions([TOTAL], (), answered) == "4,1e-5"
     with pytest.raises(ParameterError, match="confirm is 'total'; it must be one of epsilon"):
-        check_confirmed(("epsilon", "total"))
+        RunSpec.read(epsilon=1, delta=1e-6, confirm=("epsilon", "total"))
 
 
 def test_somebody_who_is_there_is_asked_all_at_once() -> None:

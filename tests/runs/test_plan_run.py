@@ -9,43 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_plans import COUNTS, plan_for
 from secretballot._naming import named
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
-from secretballot.planning.plan.model import (
-    Candidate,
-    Estimate,
-    Expected,
-    FrontierPoint,
-    Plan,
-    Setting,
-    Task,
-)
+from secretballot.planning.plan.model import Plan, Setting
 from secretballot.runs import plan as plan_run
 from secretballot.runs.plan import classifier_by_plan, plan_toml, run_plan, write_plan
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec, Sources
 from secretballot.runs.tables import RunInputs
 
-HALF = Estimate(0.5, 0.4, 0.6)
-COUNTS = Setting(20, "gaussian", "counts", 50)
 SETTINGS = (
     COUNTS,
     Setting(20, "gaussian", "labels", 40, strategy="margin"),
     Setting(30, "sparse-vector", "labels", 50, max_abstentions=2),
 )
 PUBLIC_NUMBERS = {"n_records": 600, "public": "50", "epsilon": 4.0, "delta": 1e-5}
-
-
-def plan_for(setting: Setting = COUNTS, **task: Any) -> Plan:
-    """Return a plan that recommends a setting."""
-    best = Candidate(setting, 10.0, Expected(Estimate(40, 30, 50), HALF, HALF, HALF))
-    wanted = Task(
-        **{"n_records": 600, "n_public": 50, "n_classes": 2, "epsilon": 4.0, "delta": 1e-5, **task}
-    )
-    return Plan(
-        wanted, "guess", ("All is alike.",), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0
-    )
 
 
 # --- reading and writing ---
@@ -72,33 +52,11 @@ def test_a_plan_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> 
     assert own.get("max_abstentions") == setting.max_abstentions
 
 
-def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
-    """Another plan is another run where it changes a setting, and the same where it only expects
-    otherwise."""
-    plan = plan_for()
-    expects = replace(plan.votes, expected=replace(plan.votes.expected, answered=HALF))
-    same = [
-        replace(plan, seed=5, assumptions=()),
-        replace(plan, recommended=expects, evaluated=(expects,)),
-    ]
-    others = [
-        *(plan_for(SETTINGS[1]), plan_for(epsilon=2.0), plan_for(n_records=599)),
-        plan_for(teacher="tree"),
-    ]
-    known = spec_of(tmp_path, plan).identity()
-    assert all(spec_of(tmp_path, one).identity() == known for one in same)
-    assert all(spec_of(tmp_path, one).identity() != known for one in others)
-
-
 def test_a_plan_is_written_with_its_text_and_pictures(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "plan"
     files = write_plan(plan_for(), folder)
     names = {path.name for path in files}
-    assert names == {"plan.toml", "plan.json", "plan.txt"} | {
-        f"{name}.{kind}"
-        for name in ("frontier", "candidates", "teachers")
-        for kind in ("svg", "png")
-    }
+    assert names == {"plan.toml", "plan.json", "plan.txt", "frontier.svg", "frontier.png"}
     assert {path.name for path in folder.iterdir()} == names
     assert write_plan(plan_for(), folder) == files  # the same again is no harm
 
@@ -161,8 +119,7 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
 
 
 def test_what_a_killed_command_left_is_swept_by_the_same_command(tmp_path: Path) -> None:
-    (tmp_path / ".plan-abcd_123").mkdir()
-    (tmp_path / ".plan-abcd_123" / "plan.txt").write_text("half")
+    (tmp_path / ".plan.toml-abcd_123").write_text("half")
     assert len(write_plan(plan_for(), tmp_path)) == len(list(tmp_path.iterdir()))
 
 

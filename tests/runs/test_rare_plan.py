@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import plan_text
+from secretballot.runs import moments_forecast
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan import classifier_by_plan
 
@@ -32,19 +34,22 @@ def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, (score > CUT).astype(np.int64)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_turns() -> Iterator[None]:
-    """Four divisions of the rows in the place of eight: that a forecast is the same again, and how
-    wide its ranges are, others test."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("secretballot.runs.moments_forecast.TURNS_OF_RARE", 4)
+@contextmanager
+def few_budgets(turns: int) -> Iterator[None]:
+    """Forecast at the budget of the task and at those beside it, on rows divided fewer times."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(moments_forecast, "FRONTIER", (0.5, 1.0, 2.0))
+        patched.setattr(moments_forecast, "HERE", 1)
+        patched.setattr(moments_forecast, "HALVED", (1, 2))
+        patched.setattr(moments_forecast, "TURNS_OF_RARE", turns)
         yield
 
 
 def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
     X, y = rows(12_000, 1)
     task = Task(6000, 500, 2, 2.0, 1e-5, class_weight="balanced")
-    told = forecast_moments(task, X, y, class_weights=ClassWeights(None), seed=1)
+    with few_budgets(turns=6):
+        told = forecast_moments(task, X, y, class_weights=ClassWeights(None), seed=1)
     assert told.rare is not None
     assert (told.n_private, told.n_pool) == (6000, 500)
     # each row of the class stands for one record, and those that stand for none are scored
@@ -73,15 +78,16 @@ def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
 def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None:
     X, y = rows(12_000, 1)
     # a twentieth of the budget of the task above
-    plain, balanced = (
-        forecast_moments(
-            Task(6000, 500, 2, 0.5, 1e-5, class_weight=weight),
-            X,
-            y,
-            class_weights=ClassWeights(given),
-        ).rare
-        for weight, given in (({"no": 1.0, "yes": 1.0}, np.ones(2)), ("balanced", None))
-    )
+    with few_budgets(turns=3):
+        plain, balanced = (
+            forecast_moments(
+                Task(6000, 500, 2, 0.5, 1e-5, class_weight=weight),
+                X,
+                y,
+                class_weights=ClassWeights(given),
+            ).rare
+            for weight, given in (({"no": 1.0, "yes": 1.0}, np.ones(2)), ("balanced", None))
+        )
     assert plain is not None
     assert balanced is not None
     assert plain.recall.high < balanced.recall.low
@@ -89,7 +95,8 @@ def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None
 
 @pytest.fixture(scope="module")
 def made() -> sb.Plan:
-    return sb.plan(4000, 300, budget=BUDGET, like=rows(8000, 0), class_weight="balanced")
+    with few_budgets(turns=2):
+        return sb.plan(4000, 300, budget=BUDGET, like=rows(8000, 0), class_weight="balanced")
 
 
 def test_a_plan_about_a_rare_class_has_no_votes(made: sb.Plan) -> None:
@@ -128,7 +135,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     price = ["--epsilon", "1", "--delta", "1e-5", "--target", "ill"]
     numbers = ["plan", "300", "--n-records", "4000", *price]
     words = [*numbers, "--like", str(folder / "like.csv"), "--class-weight", "balanced"]
-    result = CliRunner().invoke(app, [*words, "--out", str(folder / "plan")])
+    with few_budgets(turns=2):
+        result = CliRunner().invoke(app, [*words, "--out", str(folder / "plan")])
     assert result.exit_code == 0, result.stderr
     assert "recall of class 'yes'" in " ".join(result.stdout.split())
     return folder

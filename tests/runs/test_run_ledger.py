@@ -12,9 +12,7 @@ import pytest
 from ledger_answers import answer
 from made_events import counts_event
 from secretballot.accounting import PrivacyBudget
-from secretballot.core.ledger import Ledger
-from secretballot.exceptions import BudgetError, LedgerError, ParameterError
-from secretballot.learners.training.account import refuse_beyond
+from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.account import (
     ledger_of_run,
@@ -53,25 +51,6 @@ def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path
         open_ledger(tmp_path / "l", dataset="d", total=BUDGET, **PROMISE)
     open_ledger(tmp_path / "records", dataset="d", total=BUDGET, **PROMISE)
     assert open_ledger(tmp_path / "records", dataset="d", total=BUDGET, **by_user).unit == "record"
-
-
-def test_more_than_is_left_is_refused_early(tmp_path: Path) -> None:
-    ledger = open_ledger(tmp_path / "l", dataset="d", total=BUDGET, **PROMISE)
-    refuse_beyond(ledger, BUDGET, "r")
-    for dear in (PrivacyBudget(1.01, 1e-6), PrivacyBudget(1.0, 2e-6)):
-        with pytest.raises(BudgetError, match="Nothing was spent"):
-            refuse_beyond(ledger, dear, "r")
-    number = ledger.reserve(EVENTS, BUDGET, request="r", purpose="")
-    with pytest.raises(BudgetError, match="epsilon 0 and delta 0 are left"):
-        refuse_beyond(ledger, BUDGET, "another")
-    refuse_beyond(ledger, BUDGET, "r")  # paid already: goes on
-    answer(ledger, number, b"answer")
-    refuse_beyond(ledger, BUDGET, "r")  # answered already: costs nothing
-
-
-def test_a_renyi_account_judges_for_itself(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l", dataset="d", budget=BUDGET, composition="renyi")
-    refuse_beyond(ledger, PrivacyBudget(5.0, 1e-6), "r")
 
 
 @pytest.mark.parametrize("ending", [None, "commit", "reserve", "forfeit"])
@@ -159,14 +138,6 @@ def test_a_new_account_is_asked_about_and_an_old_one_is_not(tmp_path: Path) -> N
     assert asked(paid(tmp_path / "p")) == asked(paid(tmp_path / "p", "own", total=None)) == []
     open_ledger(tmp_path / "p.ledger", dataset="d", total=BUDGET, **PROMISE)
     assert asked(paid(tmp_path / "p", total=None)) == []
-
-
-def test_an_account_of_one_run_admits_that_run_alone(tmp_path: Path) -> None:
-    run = paid(tmp_path / "p", ledger="own")
-    folder = RunFolder(tmp_path / "out", {})
-    with folder:
-        assert ledger_of_run(run, folder, "record", Watch()).budget == BUDGET
-    assert not (tmp_path / "p.ledger").exists()
 
 
 def test_a_full_account_says_so_before_anything_is_done(tmp_path: Path) -> None:

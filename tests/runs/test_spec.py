@@ -138,8 +138,8 @@ def test_lists_of_words_may_quote_commas() -> None:
 
 def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> None:
     assert refusal(epsilom=1) == "There is no setting 'epsilom' (did you mean epsilon?)."
-    assert refusal(teachers=3, max_unstable=5, colour=1) == (
-        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'max_unstable'"
+    assert refusal(teachers=3, max_abstained=5, colour=1) == (
+        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'max_abstained'"
         " (did you mean mechanism=NAME:max_abstentions=VALUE?) and no setting 'colour'."
     )
     misplaced = file(tmp_path, "[budget]\nn_teachers = 3\nn_querys = 4\n")
@@ -182,6 +182,7 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> N
         ({"class_weight": "no:x"}, "class_weight has 'no:x'; write auto, none, balanced"),
         ({"private": 5}, "private is 5; it must be a path, or a URL"),
         ({"ledger": 5}, "ledger is 5; it must be a path, a database's URL, or own"),
+        ({"confirm": "speed"}, "confirm is 'speed'; it must be one of epsilon"),
         ({"title": "two\nlines"}, "title is .*; give text on one line"),
         ({"method": "votes"}, "method is 'votes'; it must be one of record-moments, pate"),
         ({"hypotheses": "stumps"}, "delta is 1e-06, and method semi-private needs none"),

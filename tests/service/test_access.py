@@ -10,7 +10,7 @@ from served_places import QUERIES, Place, TestClient
 from test_answering import QUESTIONS, points, problem
 
 from secretballot.exceptions import LedgerError
-from secretballot.service import api_keys, audit_log, forward_clock
+from secretballot.service import api_keys, audit_log
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
 from secretballot.service.audit_log import AuditEntry, AuditLog
@@ -59,9 +59,8 @@ def test_a_key_is_refused_once_its_day_is_over_and_stays_refused_when_the_date_g
             return moment["now"]  # type: ignore[return-value]
 
     monkeypatch.setattr(api_keys, "datetime", Date)
-    monkeypatch.setattr(forward_clock, "datetime", Date)
     monkeypatch.setattr(audit_log, "datetime", Date)
-    monkeypatch.setattr(forward_clock.time, "monotonic", lambda: moment["passed"])
+    monkeypatch.setattr(api_keys, "monotonic", lambda: moment["passed"])
     headers = place.key(expires="2030-05-01")
     lasting = place.key(expires="2030-05-02")
     body = {"points": points(1)}
@@ -192,7 +191,7 @@ def test_a_draw_that_breaks_off_is_counted_back_where_the_ledger_says_that_nothi
 ) -> None:
     headers = place.key(quota=100)
     app = application(place.settings, opened=True)
-    stream = app.service.datasets["registry"].sessions["session"].session._stream
+    stream = app.state.service.datasets["registry"].sessions["session"].session.stream
     find = stream.find
 
     def broken(*_: Any) -> Any:
@@ -219,8 +218,8 @@ def test_the_audit_log_is_append_only_and_an_edit_is_found(tmp_path: Path) -> No
         log.write(AuditEntry(f"r{number}", "key", "ask", "registry", "session", 2, 2))
     assert log.check() == 3
     assert log.asked("key", "registry") == 6
-    assert [row.request_id for row in log.rows(["registry"], after=1, most=9)] == ["r1", "r2"]
-    assert log.rows(["other"], after=0, most=9) == []
+    assert [row.request_id for row in log.rows("registry", after=1, most=9)] == ["r1", "r2"]
+    assert log.rows("other", after=0, most=9) == []
     log.close()
     file = tmp_path / "audit.sqlite"
     connection = sqlite3.connect(file, isolation_level=None)

@@ -1,7 +1,6 @@
 """Questions over HTTP: the session's answers, once paid, in one shape; refusals as problems."""
 
 import asyncio
-import json
 from typing import Any
 
 import httpx
@@ -10,10 +9,11 @@ import pytest
 from served_places import MARKED_NUMBER, QUERIES, Place, TestClient
 
 import secretballot as sb
+from secretballot.learners.training.point_digests import question_digests
 from secretballot.service.app import application
-from secretballot.service.guard import Guard
 from secretballot.service.json_logs import JsonLines
 from secretballot.service.problems import KINDS, MEDIA_TYPE
+from secretballot.service.served import AskedPoints
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 
@@ -53,6 +53,16 @@ def test_answers_are_those_of_the_session_and_are_paid_once(place: Place) -> Non
     assert found.noisy_counts.tolist() == counts
 
 
+def test_a_preview_says_what_a_request_would_take_and_takes_nothing(place: Place) -> None:
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        client.post(QUESTIONS, json={"points": points(2)}, headers=key)
+        asked = {"points": [*points(3), points(1, 2)[0]]}
+        for _ in range(2):
+            found = client.post(QUESTIONS.replace("questions", "preview"), json=asked, headers=key)
+            assert found.json() == {"stored": 2, "new": 1, "left": QUERIES - 2}
+
+
 def test_questions_that_come_together_are_answered_in_one_transaction(place: Place) -> None:
     """While the first is answered all others wait, and are the second group."""
     key, app = place.key(), application(place.settings, opened=True)
@@ -84,9 +94,9 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, app = place.key(quota=50), application(place.settings, opened=True)
-    stream = app.service.datasets["registry"].sessions["session"].session._stream
+    stream = app.state.service.datasets["registry"].sessions["session"].session.stream
     given, hurt = stream.answer, points(5)[3]
-    digest = sb.learners.training.point_digests.question_digests(np.array([hurt]))[0]
+    digest = question_digests(np.array([hurt]))[0]
 
     def broken(counts: Any, questions: Any, *rest: Any) -> Any:
         if digest in questions:
@@ -117,21 +127,21 @@ def test_where_the_ledger_is_gone_for_all_nobody_is_asked_one_by_one(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, tries = application(place.settings, opened=True), []
-    served = app.service.datasets["registry"].sessions["session"]
+    served = app.state.service.datasets["registry"].sessions["session"]
 
     def broken(*_: Any) -> Any:
         tries.append(1)
         raise sb.LedgerError("gone")
 
-    monkeypatch.setattr(served.session._stream, "answer", broken)
-    key = app.service.keys.add("analyst", ["registry"])[0]
+    monkeypatch.setattr(served.session.stream, "answer", broken)
+    key = app.state.service.keys.add("analyst", ["registry"])[0]
     group = [
-        served.read(json.dumps({"points": [one]}).encode(), "application/json", 9, key, str(row))
-        for row, one in enumerate(points(8))
+        AskedPoints(rows, question_digests(rows), key, str(row))
+        for row, rows in enumerate(np.array(points(8))[:, None])
     ]
     assert [reply.kind for reply in served.answer(group)] == ["ledger-unavailable"] * 8
     assert len(tries) == 3  # all together, and two by themselves
-    assert app.service.audit.asked(key.id, "registry") == 0
+    assert app.state.service.audit.asked(key.id, "registry") == 0
 
 
 @pytest.mark.parametrize(
@@ -157,51 +167,6 @@ def test_points_that_cannot_be_asked_cost_nothing(
         problem(client.post(QUESTIONS, content=body, headers=key), kind)
         address = QUESTIONS.removesuffix("/questions")
         assert client.get(address, headers=key).json()["used"] == 0
-
-
-def test_the_short_way_answers_as_the_framework_would(shared_place: Place) -> None:
-    app = application(shared_place.settings, opened=True)
-    framework = Guard(app._inside._inside, app.service)  # type: ignore[attr-defined]
-    good, sent = shared_place.key(), {"points": points(2, 300)}
-    other = QUESTIONS.replace("registry", "another")
-    cases: list[tuple[str, str, dict[str, Any]]] = [
-        ("POST", QUESTIONS, {"json": sent, "headers": good}),
-        ("POST", QUESTIONS, {"json": sent}),
-        ("POST", QUESTIONS, {"json": sent, "headers": shared_place.key("auditor")}),
-        ("POST", QUESTIONS, {"json": {"points": [["x"]]}, "headers": good}),
-        ("POST", other, {"json": sent, "headers": good}),
-        ("POST", QUESTIONS.replace("session/", "none/"), {"json": sent, "headers": good}),
-        ("POST", QUESTIONS + "/", {"json": sent, "headers": good}),
-        ("POST", QUESTIONS.replace("session/", "a%2Fb/"), {"json": sent, "headers": good}),
-        ("GET", QUESTIONS, {"headers": good}),
-        ("PUT", QUESTIONS, {"headers": good}),
-    ]
-
-    async def both() -> None:
-        for method, address, given in cases:
-            said = []
-            for one in (app, framework):
-                transport = httpx.ASGITransport(one)
-                async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-                    found = await client.request(method, address, **given)
-                assert found.headers.pop("x-request-id")
-                document = found.json() if found.content else {}
-                document.pop("instance", None)
-                said.append((found.status_code, dict(found.headers), document))
-            headers = [one[1] for one in said]
-            assert [one.pop("content-length") for one in headers]
-            assert said[0] == said[1], (method, address)
-        numbers = {
-            (one.labels["route"], one.labels["method"], one.labels["status"]): one.value
-            for family in app.service.meters.requests.collect()
-            for one in family.samples
-            if one.name.endswith("_total")
-        }
-        route = "/v1/datasets/{dataset}/sessions/{session}/questions"
-        assert numbers[route, "POST", "200"] == 2
-
-    asyncio.run(both())
-    asyncio.run(app.service.close())
 
 
 def test_a_body_without_end_is_refused_while_it_comes(shared_place: Place) -> None:
@@ -233,6 +198,35 @@ def test_a_body_without_end_is_refused_while_it_comes(shared_place: Place) -> No
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 413
     assert taken[0] <= limit + (2 << 20)
+
+
+def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_beside_them(
+    shared_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secretballot.service.app._LARGE_BODIES", 2)
+    app, key, go = application(shared_place.settings, opened=True), shared_place.key(), [False]
+    begun: list[int] = []
+
+    async def large(number: int) -> Any:
+        begun.append(number)
+        yield b'{"points": [['
+        while not go[0]:
+            await asyncio.sleep(0.001)
+        yield b"1, 2]]}"
+
+    async def ask() -> list[int]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            four = [
+                asyncio.create_task(client.post(QUESTIONS, content=large(one), headers=key))
+                for one in range(4)
+            ]
+            small = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
+            assert (small.status_code, len(begun)) == (200, 2)
+            go[0] = True
+            return [one.status_code for one in await asyncio.gather(*four)]
+
+    assert asyncio.run(ask()) == [200] * 4
 
 
 def test_a_slow_body_is_cut_off(shared_place: Place) -> None:

@@ -150,27 +150,3 @@ def test_a_locked_ledger_refuses_and_does_not_queue(place: Place) -> None:
 
     asyncio.run(ask())
     lock.close()
-
-
-def test_a_ledger_that_is_gone_is_told_without_its_place(place: Place) -> None:
-    key, app = place.key("curator"), application(place.settings, opened=True)
-    ledger = place.folder / "registry.ledger"
-    kept = ledger.read_bytes()
-    ledger.unlink()
-
-    async def ask() -> None:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            found = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
-            assert str(place.folder) not in found.text
-            problem(found, "ledger-unavailable")
-            problem(
-                await client.get("/v1/datasets/registry/account", headers=key), "ledger-unavailable"
-            )
-            assert (await client.get("/health/live")).status_code == 200
-            assert (await client.get("/health/ready")).status_code == 503
-            ledger.write_bytes(kept)
-            found = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
-            assert found.status_code == 200
-
-    asyncio.run(ask())

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running_service import Running, serving
-from served_places import Place, TestClient, made_place
+from campaigns.torture.service import RunningService
+from served_places import QUERIES, Place, TestClient, made_place
 
 import secretballot as sb
 from secretballot.service.app import application
@@ -114,7 +114,7 @@ class Console:
 
 
 @pytest.fixture(scope="module")
-def releasing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Place]]:
+def releasing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningService, Place]]:
     """A service with a release that has a report."""
     place = made_place(tmp_path_factory.mktemp("releasing"))
     session = sb.LabelingSession.reopen(place.folder / "vault")
@@ -125,8 +125,31 @@ def releasing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runnin
     listed = 'releases = ["first"]\nsessions ='
     config = place.config.read_text().replace("sessions =", listed)
     place.config.write_text('signing_key = "own.pem"\n' + config)
-    with serving(place.config) as service:
+    with RunningService(place.config, workers=1) as service:
         yield service, place
+
+
+def test_what_a_file_would_take_is_shown_before_it_is_asked(
+    browser: Any, releasing: tuple[RunningService, Place], tmp_path: Path
+) -> None:
+    service, place = releasing
+    (tmp_path / "points.csv").write_text("a,b\n1,2\n-1,0.5\n3,4\n")
+    for width in (1280, 400):
+        console = Console(browser, service.url, width)
+        console.sign_in("sb_wrong")
+        console.said("A valid key is missing")
+        console.sign_in(place.token())
+        console.said("A new question takes one of the ")
+        console.page.get_by_label("CSV file").set_input_files(tmp_path / "points.csv")
+        console.page.get_by_role("button", name="Preview").click()
+        if width == 1280:
+            console.said(f"3 rows: 2 answered before, 1 new question; {QUERIES - 2} left.")
+            console.page.get_by_role("button", name="Ask 1 new question").click()
+        else:
+            console.said("3 rows: 3 answered before, 0 new questions")
+            console.page.get_by_role("button", name="Show the answers").click()
+        console.said(f"3 of 3 questions answered; {QUERIES - 3} left.")
+        console.close()
 
 
 HOSTILE = """<!doctype html><html><head><title>A report</title>
@@ -147,7 +170,7 @@ HOSTILE = """<!doctype html><html><head><title>A report</title>
 
 
 def test_a_hostile_report_runs_nothing_loads_nothing_and_cannot_reach_the_key(
-    browser: Any, releasing: tuple[Running, Place]
+    browser: Any, releasing: tuple[RunningService, Place]
 ) -> None:
     service, place = releasing
     console = Console(browser, service.url)
@@ -187,7 +210,7 @@ def test_a_hostile_report_runs_nothing_loads_nothing_and_cannot_reach_the_key(
 
 
 def test_the_frame_of_reports_takes_none_from_another_address(
-    browser: Any, releasing: tuple[Running, Place]
+    browser: Any, releasing: tuple[RunningService, Place]
 ) -> None:
     """Opened by itself it is as empty as it came, and no page of another address may frame it."""
     service, _ = releasing

@@ -1,49 +1,35 @@
-"""The demonstration's service: prepared once, and gone on with."""
+"""The demonstration's service: made by the command line, and asked."""
 
+import json
 from pathlib import Path
 
+import httpx
 import pandas as pd
 import pytest
 from served_places import TestClient
 
-from secretballot.service import demonstration
+from campaigns import demo_service
+from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
 from secretballot.service.settings import read_settings
 
 
-def test_the_demonstration_is_asked_with_the_keys_that_it_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(demonstration, "_QUESTIONS", 30)
-    keys = demonstration.prepare(tmp_path)
-    config = (tmp_path / "service.toml").read_bytes()
-    rows = pd.read_csv(tmp_path / "points.csv").head(3)
-    points = [
-        {name: None if cell != cell else cell for name, cell in row.items()}
-        for row in rows.to_dict(orient="records")
-    ]
-    app = application(read_settings(tmp_path / "service.toml"), opened=True)
-    with TestClient(app) as client:
-        found = client.post(
-            "/v1/datasets/clinic/sessions/session/questions",
-            json={"points": points},
-            headers={"Authorization": f"Bearer {keys['analyst']}"},
-        )
+@pytest.mark.slow
+def test_the_demonstration_has_a_session_a_plan_a_release_and_a_key(tmp_path: Path) -> None:
+    demo_service.prepare(tmp_path, questions=30)
+    points = json.loads(pd.read_csv(tmp_path / "points.csv").head(3).to_json(orient="records"))
+    settings = read_settings(tmp_path / "service.toml")
+    headers = {"Authorization": f"Bearer {KeyRing(settings.state).add('analyst', ['*'])[1]}"}
+    with TestClient(application(settings, opened=True)) as client:
+
+        def get(address: str) -> httpx.Response:
+            return client.get(address, headers=headers)
+
+        address = "/v1/datasets/clinic/sessions/session/questions"
+        found = client.post(address, json={"points": points}, headers=headers)
         assert found.status_code == 200, found.text
-        assert found.json()["left"] == 30 - 20 - 3  # the first 20 were released beforehand
-        of_clinic = {"headers": {"Authorization": f"Bearer {keys['analyst']}"}}
-        (clinic,) = client.get("/v1/datasets", **of_clinic).json()["datasets"]
-        assert clinic["plan"]
+        assert found.json()["left"] == 30 - demo_service.EXAMPLES - 3
+        (clinic,) = get("/v1/datasets").json()["datasets"]
         assert {"certificate.json", "report.html"} <= set(clinic["releases"]["first-answers"])
-        assert client.get("/v1/datasets/clinic/plan", **of_clinic).json()["recommended"]
-        assert client.get("/signing-key").status_code == 200
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(demonstration, "serve", interrupted)
-    demonstration.main([str(tmp_path), "0"])  # Ctrl-C is how it ends: no traceback
-    assert "serving      http://127.0.0.1:" in capsys.readouterr().out
-    again = demonstration.prepare(tmp_path)
-    assert (tmp_path / "service.toml").read_bytes() == config
-    assert again["analyst"] != keys["analyst"]
+        assert get("/v1/datasets/clinic/plan").json()["recommended"]
+        assert get("/signing-key").status_code == 200

@@ -14,7 +14,7 @@ yaml = pytest.importorskip("yaml", reason="PyYAML")
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 SETTINGS = read_settings(DEPLOY / "service.toml")
-PORT = SETTINGS.listening.port
+PORT = SETTINGS.listen.port
 
 
 def parsed(name: str) -> list[Any]:
@@ -71,7 +71,7 @@ def test_the_compose_file_opens_the_proxy_alone() -> None:
     # a vault remembers where its ledger lies, so the folder is called the same inside
     ((outside, inside),) = (one.split(":") for one in service["volumes"])
     assert outside == inside == "/srv/secretballot"
-    assert float(service["stop_grace_period"].rstrip("s")) > SETTINGS.listening.stop_seconds
+    assert float(service["stop_grace_period"].rstrip("s")) > SETTINGS.listen.stop_seconds
     used = {name for one in services.values() for name in one.get("secrets", ())}
     assert used == set(compose["secrets"])
     assert not re.search(r"PASSWORD: *[^/\s]", (DEPLOY / "compose.yaml").read_text())
@@ -91,11 +91,11 @@ def test_kubernetes_has_the_same_settings_and_probes(tmp_path: Path) -> None:
     config.write_text(documents["ConfigMap"]["data"]["service.toml"])
     settings = read_settings(config)
     assert set(settings.datasets) == set(SETTINGS.datasets)
-    assert settings.listening.host == "0.0.0.0"  # of a pod, behind a policy
+    assert settings.listen.host == "0.0.0.0"  # of a pod, behind a policy
     pod = documents["StatefulSet"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     port = container["ports"][0]["containerPort"]
-    assert port == settings.listening.port
+    assert port == settings.listen.port
     assert documents["NetworkPolicy"]["spec"]["ingress"][0]["ports"] == [{"port": port}]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -105,6 +105,6 @@ def test_kubernetes_has_the_same_settings_and_probes(tmp_path: Path) -> None:
     given = options_of(container["args"])
     assert given["--config"] == f"{mounted['settings']}/service.toml"
     assert str(settings.state).startswith(mounted["vault"])
-    assert pod["terminationGracePeriodSeconds"] > settings.listening.stop_seconds
+    assert pod["terminationGracePeriodSeconds"] > settings.listen.stop_seconds
     # a vault is one machine's
     assert documents["StatefulSet"]["spec"]["replicas"] == 1

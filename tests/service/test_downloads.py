@@ -93,10 +93,10 @@ def test_the_settings_of_the_guide_are_read_and_are_the_defaults(tmp_path: Path)
     (tmp_path / "guide.toml").write_text(text)
     (tmp_path / "least.toml").write_text('[datasets.registry]\nvault = "registry-vault"\n')
     shown, least = (read_settings(tmp_path / f"{name}.toml") for name in ("guide", "least"))
-    assert (shown.limits, shown.listening, shown.shape) == (
+    assert (shown.limits, shown.listen, shown.answers) == (
         least.limits,
-        least.listening,
-        least.shape,
+        least.listen,
+        least.answers,
     )
     assert shown.state == least.state
 

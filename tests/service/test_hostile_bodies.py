@@ -123,13 +123,13 @@ def test_small_tables_are_not_read_on_the_loop(
     """Four kilobytes of a compressed table may be half a gigabyte, and everybody would wait."""
     pa = pytest.importorskip("pyarrow")
     threads = []
-    read = app.ServedSession.read
+    read = app.ServedSession.table
 
     def noted(*given: Any) -> Any:
         threads.append(threading.current_thread())
         return read(*given)
 
-    monkeypatch.setattr(app.ServedSession, "read", noted)
+    monkeypatch.setattr(app.ServedSession, "table", noted)
     table, sink = pa.table({"a": [1.0], "b": [2.0]}), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -168,34 +168,21 @@ def test_lines_of_the_log_are_written_while_a_teacher_votes(
     assert [record.__dict__["fields"] for record in caplog.records][-1:] == [{"status": 401}]
 
 
-class _Ring(KeyRing):
-    """Keys of which another thread keeps what it read at the worst moment."""
+def test_a_key_revoked_while_the_keys_are_read_is_revoked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring, other = KeyRing(tmp_path / "state"), KeyRing(tmp_path / "state")
+    key, token = other.add("analyst", ["registry"])
+    read = ring._keys_in_file
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        thread = self.__dict__.get("thread")
-        if thread is not None and thread is not threading.current_thread():
-            self.go_on.set()
-            thread.join()
-
-    def _keys_in_file(self) -> Any:
-        found = super()._keys_in_file()
-        if threading.current_thread() is self.__dict__.get("thread"):
-            self.has_read.set()
-            assert self.go_on.wait(300)
+    def read_and_be_overtaken() -> Any:
+        found = read()
+        monkeypatch.undo()
+        other.revoke(key.id)
         return found
 
-
-def test_a_key_revoked_while_another_thread_reads_the_keys_is_revoked(tmp_path: Path) -> None:
-    ring, other = _Ring(tmp_path / "state"), KeyRing(tmp_path / "state")
-    key, token = other.add("analyst", ["registry"])
-    own = ring.__dict__
-    own |= {"has_read": threading.Event(), "go_on": threading.Event()}
-    own["thread"] = threading.Thread(target=ring.find, args=(token,))
-    own["thread"].start()
-    assert own["has_read"].wait(300)  # it has the keys as they were
-    other.revoke(key.id)
-    for _ in range(2):
-        found = ring.find(token)
-        assert found is not None
+    monkeypatch.setattr(ring, "_keys_in_file", read_and_be_overtaken)
+    assert ring.find(token) == key
+    found = ring.find(token)
+    assert found is not None
     assert found.revoked_at

@@ -62,6 +62,7 @@ def test_one_command_makes_a_dataset_that_is_asked_by_column(folder: Path) -> No
         columns = client.get(BASE, headers=key).json()["columns"]
         assert columns["kind"] == "frame"
         assert [one[0] for one in columns["columns"]] == ["age", "ward", "dose"]
+        assert columns["columns"][1][1:] == ["category", [["north", "south"], False]]
         body = {"points": json.loads(asked.to_json(orient="records"))}
         found = client.post(f"{BASE}/questions", json=body, headers=key)
         assert found.status_code == 200, found.text

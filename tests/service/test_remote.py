@@ -144,11 +144,11 @@ def test_what_was_put_off_is_sent_again_and_what_was_refused_is_not(
     line = remote._Line(URL, "key", 5.0, 4)
     line._client = httpx.Client(transport=httpx.MockTransport(handle))
     slept: list[float] = []
-    exchange = remote._Exchange("GET", "/v1/datasets")
-    assert line.fetch(exchange, slept.append) == {"detail": "no"}
+    monkeypatch.setattr(remote.time, "sleep", slept.append)
+    assert line.fetch("GET", "/v1/datasets") == {"detail": "no"}
     assert (asked, slept) == ([503, 429, 200], [0.1, 0.2])
     with pytest.raises(ServiceError):
-        line.fetch(exchange, slept.append)
+        line.fetch("GET", "/v1/datasets")
     assert (asked[3:], len(slept)) == ([401], 2)
 
 
@@ -161,10 +161,12 @@ def test_rows_of_a_file_are_asked_and_the_answers_written(
     key.write_text(place.token() + "\n")
     line_to(place)
     words = ["serve", "ask", "http://service", str(table), "--key-file", str(key)]
+    refused = CliRunner().invoke(app, [*words, "--max-new", str(QUERIES)])
+    assert (refused.exit_code, f"has {QUERIES + 2} new queries" in refused.stderr) == (2, True)
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
     assert done.exit_code == 3, done.stderr  # answered in part
     assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr
-    again = CliRunner().invoke(app, [*words, "--json"])
+    again = CliRunner().invoke(app, [*words, "--max-new", "2", "--json"])
     none = CliRunner().invoke(app, words[:4], env={"SECRETBALLOT_KEY": ""})
     found = pd.read_csv(tmp_path / "answers.csv")
     assert list(found) == ["row", "label", "abstained", "given", "noisy_count_yes"]

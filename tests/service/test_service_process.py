@@ -3,10 +3,8 @@
 import concurrent.futures
 import json
 import os
-import signal
+import random
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,21 +15,21 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from running_service import STARTED_S, serving, started
+from campaigns.torture.service import RunningService
 from served_places import MARKED_NUMBER, Place, made_place
 from test_answering import QUESTIONS, points
 
 import secretballot as sb
 from secretballot.core.ledger import sqlite
-from secretballot.drafts import draft_folder
 
+PATIENCE_S = 300.0  # after which a test gives up; nothing is measured
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of a Unix")
 
 
 @pytest.fixture
 def client() -> Iterator[httpx.Client]:
     """One for all requests: each of its own would read the system's certificates first."""
-    with httpx.Client(timeout=STARTED_S) as found:
+    with httpx.Client(timeout=PATIENCE_S) as found:
         yield found
 
 
@@ -59,15 +57,16 @@ def test_killed_while_it_answers_it_goes_on_with_the_same_answers(
     key = large_place.key()
     got: dict[int, dict[str, Any]] = {}
     asked = 0
+    service = RunningService(large_place.config, workers=1)
     for _ in range(2):
-        running = started(large_place.config)
+        service.start()
         halt = threading.Event()
 
-        def go_on(numbers: Any, url: str = running.url, halt: Any = halt) -> None:
+        def go_on(numbers: Any, halt: Any = halt) -> None:
             for number in numbers:
                 if halt.is_set():
                     return
-                document = ask(client, url, key, points(1, number))
+                document = ask(client, service.url, key, points(1, number))
                 if document is not None:
                     said = document["answers"][0]
                     # an answer that was had before a kill stays the answer
@@ -75,16 +74,14 @@ def test_killed_while_it_answers_it_goes_on_with_the_same_answers(
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             every = [pool.submit(go_on, range(first, 3000, 4)) for first in range(4)]
-            end = time.monotonic() + STARTED_S
+            end = time.monotonic() + PATIENCE_S
             while len(got) < asked + 20:  # it answers, and is asked
                 assert time.monotonic() < end
                 time.sleep(0.01)
-            running.kill()
+            service.kill_all()
             halt.set()
             for one in every:
                 one.result()
-        assert running.process.stdout is not None
-        running.process.stdout.close()
         assert len(got) > asked
         asked = len(got)
     session = sb.LabelingSession.reopen(large_place.folder / "vault")
@@ -102,7 +99,7 @@ def test_killed_while_it_answers_it_goes_on_with_the_same_answers(
 
 def test_a_stop_answers_first_what_was_asked(large_place: Place, client: httpx.Client) -> None:
     key = large_place.key()
-    with serving(large_place.config) as running:
+    with RunningService(large_place.config, workers=1) as running:
         ask(client, running.url, key, points(1))
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             late = pool.submit(ask, client, running.url, key, points(2000, 10))
@@ -124,7 +121,7 @@ def test_a_stop_answers_first_what_was_asked(large_place: Place, client: httpx.C
 def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path: Path, client: httpx.Client) -> None:
     place = made_place(tmp_path, more="[listen]\nstop_seconds = 0.3")
     with (
-        serving(place.config) as running,
+        RunningService(place.config, workers=1) as running,
         closing(sqlite3.connect(tmp_path / "registry.ledger", isolation_level=None)) as other,
     ):
         other.execute("BEGIN EXCLUSIVE")
@@ -136,42 +133,13 @@ def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path: Path, client: ht
                 headers=place.key(),
                 timeout=0.5,
             )
-        running.process.send_signal(signal.SIGTERM)
-        assert running.process.wait(sqlite.WAIT_S / 2) == 0
+        assert running.stop(sqlite.WAIT_S / 2) == 0
 
 
-#: A service that was killed: it could not remove the folder of its numbers.
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from secretballot.drafts import draft_folder
-
-with draft_folder(Path(sys.argv[1]), "secretballot-numbers", shared=True) as folder:
-    (folder / "counter_7.db").write_bytes(b"")
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def holders_of(folder: Path) -> int:
-    """Return how many open files hold a lock on a folder."""
-    locks = Path("/proc/locks").read_text().splitlines()
-    return sum(f":{folder.stat().st_ino} " in line for line in locks)
-
-
-def test_two_workers_answer_from_one_ledger(
-    large_place: Place, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    subprocess.run([sys.executable, "-c", KILLED, str(temporary)], check=False)
-    (dead,) = temporary.iterdir()
+def test_two_workers_answer_from_one_ledger(large_place: Place, client: httpx.Client) -> None:
     key = large_place.key("curator", "*")
-    with (
-        draft_folder(temporary, "secretballot-numbers", shared=True) as living,
-        serving(large_place.config, "--workers", "2") as running,
-    ):
-        running.wait_for_workers(2)
+    with RunningService(large_place.config) as running:
+        running.wait_for(2)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             # the same points by four, at once: one answer each
             every = list(
@@ -185,20 +153,14 @@ def test_two_workers_answer_from_one_ledger(
         said = [[one and one["answers"] for one in each] for each in every]
         assert all(said[0])
         assert said[0] == said[1] == said[2] == said[3]
+        # the numbers of all workers together, in a folder that goes with the service
         metrics = client.get(running.url + "/metrics", headers=key).text
-        line = next(
-            line for line in metrics.splitlines() if line.startswith("secretballot_requests_total{")
-        )
-        assert float(line.rpartition(" ")[2]) > 0
-        # the numbers of a killed service went when this one started, those of a living one did not
-        assert not dead.exists()
-        (own,) = set(temporary.glob(".secretballot-numbers-*")) - {living}
-        assert list(own.glob("counter_*.db"))
-        if Path("/proc/locks").read_text():
-            assert holders_of(own) == 3  # the first process and its workers
+        place = 'dataset="registry",session="session"'
+        assert f"secretballot_questions_total{{{place}}} 80.0" in metrics
+        scratch = large_place.folder / "scratch"
+        assert list(scratch.glob(".secretballot-numbers-*/counter_*.db"))
         assert running.stop() == 0
-        assert not own.exists()
-        assert living.exists()
+        assert not list(scratch.iterdir())
     assert sb.LabelingSession.reopen(large_place.folder / "vault").used == 20
 
 
@@ -207,12 +169,12 @@ def test_a_worker_that_dies_is_followed_by_another(
     large_place: Place, client: httpx.Client
 ) -> None:
     key = large_place.key()
-    with serving(large_place.config, "--workers", "2") as running:
-        running.wait_for_workers(2)
+    with RunningService(large_place.config) as running:
+        running.wait_for(2)
         first = [ask(client, running.url, key, points(1, number)) for number in range(4)]
-        os.kill(min(running.workers()), signal.SIGKILL)
-        running.wait_for_workers(3)
-        again, end = [], time.monotonic() + STARTED_S
+        running.kill_worker(random.Random(0))
+        running.wait_for(2)
+        again, end = [], time.monotonic() + PATIENCE_S
         while len(again) < 4 and time.monotonic() < end:
             # a connection to the one that died breaks once
             found = ask(client, running.url, key, points(1, len(again)))

@@ -136,7 +136,7 @@ def test_the_private_key_is_nowhere_told(
     with TestClient(app_) as client:
         said = [client.get(address, headers=place.key("curator")).text for address in addresses]
     lines = [JsonLines().format(record) for record in caplog.records]
-    for text in (*said, *lines, repr(app_.service.signatures), repr(place.settings)):
+    for text in (*said, *lines, repr(app_.state.service.signatures), repr(place.settings)):
         assert pem not in text
 
 

@@ -8,10 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from secretballot.released import ReleasedLabels
-from secretballot.students import (
-    NoisyCountsClassifier,
-    fit_student,
-)
+from secretballot.students import NoisyCountsClassifier, fit_student
 
 POOL = np.random.default_rng(0).standard_normal((300, 3))
 QUERIES = np.random.default_rng(1).permutation(300)[:120]

@@ -1,7 +1,6 @@
 """Learners that want the classes as 0, 1, ...: inside of a NumberedClassesClassifier."""
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import secretballot as sb
-from secretballot.report.student.export import dump_student
 from secretballot.students import NumberedClassesClassifier, fit_student
 from strict_learners import ForgetsNames, NumbersAlone
 
@@ -80,13 +78,3 @@ def test_probabilities_are_there_where_the_learner_has_some() -> None:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_finds_nothing_wrong() -> None:
     check_estimator(NumberedClassesClassifier(LogisticRegression()))
-
-
-@pytest.mark.parametrize("classes", [("no", "some", "all"), (3, 5, 9)])
-def test_files_answer_with_the_classes(classes: tuple[Any, ...], tmp_path: Path) -> None:
-    student = NumberedClassesClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
-    student.fit(X, np.array(classes)[ORDER])
-    dump_student(student, tmp_path / "student.onnx", X_public=X)
-    loaded = sb.load_student(tmp_path / "student.onnx")
-    assert loaded.predict(X).tolist() == student.predict(X).tolist()
-    assert np.abs(loaded.predict_proba(X) - student.predict_proba(X)).max() < 1e-9

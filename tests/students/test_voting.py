@@ -23,7 +23,7 @@ def _rings(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 
 @parametrize_with_checks(
-    [VotingStudent(n_rounds=10, random_state=0), VotingStudent(GaussianNB(), 5)]
+    [VotingStudent(n_rounds=3, random_state=0), VotingStudent(GaussianNB(), 2)]
 )
 def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -6,35 +6,27 @@ import joblib
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from dask_clusters import dask_client_of_two_workers
-from engine_suite import CASES, MARKER, EngineSuite, K, TellsWhereItWorks, counts_of, fitted
-from secretballot.exceptions import DataError, ParameterError, ResourceError
+from engine_suite import MARKER, EngineSuite, TellsWhereItWorks, counts_of, fitted
+from secretballot.exceptions import ParameterError, ResourceError
 from secretballot.teachers import executors, training
 
 dask = pytest.importorskip("dask", reason="the extra secretballot[dask]")
 distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
 
 
-@pytest.fixture(scope="module")
-def cluster_to_break():
-    with (
-        # a task is given up after its second worker: each takes seconds to come back
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        dask_client_of_two_workers() as client,
-    ):
-        yield client
-
-
 class TestDask(EngineSuite):
     @pytest.fixture
     def engine(self, dask_client):
+        # a nanny whose worker dies while it starts gives up
+        dask_client.wait_for_workers(2, timeout=300)
         return dask_client
 
     @pytest.fixture
-    def engine_to_break(self, cluster_to_break):
-        # a nanny whose worker dies while it starts gives up
-        cluster_to_break.wait_for_workers(2, timeout=300)
-        return cluster_to_break
+    def engine_to_break(self, engine, request, monkeypatch):
+        # how many workers a task may end: each takes seconds to come back
+        again = 0 if "again_and_again" in request.node.name else 1
+        monkeypatch.setattr(engine.cluster.scheduler, "allowed_failures", again)
+        return engine
 
     def test_no_log_holds_a_private_cell(self, engine, capfd):
         self.private_marker_fit(engine)
@@ -81,27 +73,7 @@ def raise_plainly(cell):
     raise ValueError(f"plain {cell}")
 
 
-def test_workers_of_other_versions_are_refused(dask_client, monkeypatch):
-    monkeypatch.setattr(executors, "versions_here", lambda: (("numpy", "0.1"),))
-    with pytest.raises(DataError, match=r"A worker has numpy .* where this program has 0\.1; inst"):
-        fitted(DecisionTreeClassifier(), engine=dask_client)
-
-
-def test_two_threads_of_one_worker_do_not_meet():
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        for case in ("generators", "forest"):
-            teacher, private, public = CASES[case]
-            there = fitted(teacher, private, engine=client)
-            assert (counts_of(there, public) == counts_of(fitted(teacher, private), public)).all()
-
-
-@pytest.mark.parametrize("moment", ["training", "voting"])
-def test_a_cluster_that_is_gone_ends_the_run(tmp_path, monkeypatch, moment):
+def test_a_cluster_that_is_gone_ends_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
     monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
     with (
@@ -115,13 +87,8 @@ def test_a_cluster_that_is_gone_ends_the_run(tmp_path, monkeypatch, moment):
         def leave(done, total):
             cluster.close()
 
-        def run():
-            there = fitted(teacher, engine=client, progress=leave if moment == "training" else None)
-            leave(K, K)
-            return counts_of(there)
-
         with pytest.raises(ResourceError, match="work on private rows ended because") as told:
-            run()
+            fitted(teacher, engine=client, progress=leave)
         assert told.value.__context__ is None
 
 

@@ -5,6 +5,7 @@ import pickle
 import signal
 import sys
 import threading
+import warnings
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -16,15 +17,18 @@ from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import (
     CASES,
+    C,
     CannotBePickled,
+    DiesOnSomeShards,
     EngineSuite,
+    Files,
     K,
     RunsOutOfMemory,
     counts_of,
     fitted,
 )
 from secretballot.exceptions import DataError, ParameterError, ResourceError
-from secretballot.teachers import executors, training
+from secretballot.teachers import TeacherEnsemble, executors, training
 from secretballot.teachers.executors import (
     Packed,
     Trouble,
@@ -65,14 +69,29 @@ class TestProcesses(EngineSuite):
         assert "Ada" not in "".join(capfd.readouterr())
 
 
-def test_processes_of_this_machine_serve_joblib_before_and_after():
+def test_processes_of_this_machine_are_deaf_to_ctrl_c_serve_joblib_too_and_end_the_run_with_one(
+    monkeypatch,
+):
+    monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
+    monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
+    get_reusable_executor().shutdown(wait=True)  # one that another test started listens
     workers = workers_of("local", 2)
-    for _ in range(2):
-        assert sorted(workers.opened().map(abs, [-1, 2])) == [1, 2]
-        assert joblib.Parallel(n_jobs=2)(joblib.delayed(pow)(n, 2) for n in range(3)) == [0, 1, 4]
+    # from their first moment
+    assert list(workers.results(ctrl_c_is_ignored, [()] * 4)) == [True] * 4
+    assert not ctrl_c_is_ignored()
+    assert joblib.Parallel(n_jobs=2)(joblib.delayed(pow)(n, 2) for n in range(3)) == [0, 1, 4]
+    for case in ("forest", "generators", "in place"):
+        teacher, private, public = CASES[case]
+        there = fitted(teacher, private, n_jobs=2)
+        assert (counts_of(there, public) == counts_of(fitted(teacher, private), public)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the pool's
+        with pytest.raises(ResourceError, match="a worker process ended") as told:
+            fitted(DiesOnSomeShards(), n_jobs=2)
+    assert told.value.__cause__ is told.value.__context__ is None
 
 
-@pytest.mark.parametrize("case", ["generators", "forest", "in place", "scaled logistic"])
+@pytest.mark.parametrize("case", ["generators", "forest", "in place"])
 def test_threads_of_one_process_do_not_meet(monkeypatch, case):
     monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
     monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
@@ -127,13 +146,13 @@ def test_few_shards_are_read_ahead_of_those_that_are_trained():
             read.append(number)
             return super().part(number)
 
-    parts = Noted(np.arange(400.0)[:, None], np.arange(400) % 2, np.arange(400) // 2, 200)
+    parts = Noted(np.arange(200.0)[:, None], np.arange(200) % 2, np.arange(200) // 2, 100)
     with OneByOne() as pool:
         models = trained(
-            Recipe.of(DecisionTreeClassifier(), 0), parts, range(200), Workers(lambda: pool, 2)
+            Recipe.of(DecisionTreeClassifier(), 0), parts, range(100), Workers(lambda: pool, 2)
         )
         ahead = [len(read) - place for place, _ in enumerate(models, 1)]
-    assert sorted(read) == list(range(200))
+    assert sorted(read) == list(range(100))
     assert max(ahead) < 24  # eight for each of two slots, and eight
 
 
@@ -247,18 +266,17 @@ def test_the_engine_of_this_machine_is_the_default():
     assert len(fitted(DecisionTreeClassifier())._teachers) == K
 
 
+def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_path):
+    source, shape = Files.written(tmp_path), {"n_classes": C, "random_state": 3}
+    found = TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
+    assert (counts_of(found) == counts_of(fitted(DecisionTreeClassifier()))).all()
+    (tmp_path / "4.npz").unlink()
+    with pytest.raises(OSError, match=r"4\.npz"):
+        TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
+
+
 def ctrl_c_is_ignored() -> bool:
     return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-
-
-def test_workers_are_deaf_to_ctrl_c_from_their_first_moment() -> None:
-    get_reusable_executor().shutdown(wait=True)  # one that another test started listens
-    workers = workers_of("local", 2)
-    assert workers is not None
-    deaf = list(workers.results(ctrl_c_is_ignored, [()] * 4))
-    get_reusable_executor().shutdown(wait=True)
-    assert deaf == [True] * 4
-    assert not ctrl_c_is_ignored()
 
 
 def test_the_handler_comes_back_also_after_an_error() -> None:

@@ -169,17 +169,11 @@ def test_decisions_that_only_rounding_decides_are_left_to_the_teachers(classes):
     )
 
 
-def test_overflow_inside_a_stack_is_left_to_the_teachers():
-    ensemble = _planted(np.array([[1e300, -1e300]]), np.array([0.0]), 2)
-    points = np.array([[1e10, 1e10], [1e10, 0.0]])
-    np.testing.assert_array_equal(
-        ensemble.vote_counts(points)._unseal()[0], one_by_one(ensemble, points)
-    )
-
-
-def test_decision_of_exactly_zero_is_the_first_class():
-    ensemble = _planted(np.array([[1.0, -1.0]]), np.array([0.0]), 2)
-    counts = ensemble.vote_counts(np.array([[0.1, 0.1], [0.3, 0.1]]))._unseal()[0]
+def test_overflow_inside_a_stack_is_left_to_the_teachers_and_zero_is_the_first_class():
+    for size, points in ((1e300, [[1e10, 1e10], [1e10, 0.0]]), (1.0, [[0.1, 0.1], [0.3, 0.1]])):
+        ensemble = _planted(np.array([[size, -size]]), np.array([0.0]), 2)
+        counts = ensemble.vote_counts(np.array(points))._unseal()[0]
+        np.testing.assert_array_equal(counts, one_by_one(ensemble, np.array(points)))
     np.testing.assert_array_equal(counts, [[1, 0], [0, 1]])
 
 

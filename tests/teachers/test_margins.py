@@ -9,7 +9,7 @@ from sklearn.dummy import DummyClassifier
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.margins import estimated_regression, tsybakov_fit, vote_margins
+from secretballot.teachers.margins import tsybakov_fit, vote_margins
 
 
 def all_counts(n_teachers: int, n_classes: int) -> np.ndarray:
@@ -41,22 +41,22 @@ def test_the_exponent_of_a_known_tail_is_found(tau: float) -> None:
     """P(|2 r - 1| <= t) = t^a with a = tau / (1 - tau)."""
     rng = np.random.default_rng(8)
     inside, widths = 0, []
-    for seed in range(60):
+    for seed in range(20):
         margins = rng.random(3000) ** ((1 - tau) / tau) / 2
         side = rng.choice([-1, 1], size=3000)
         fit = tsybakov_fit(0.5 + side * margins, replicates=150, random_state=seed)
         inside += fit.low <= tau <= fit.high
         widths.append(fit.tau)
         assert fit.n_tail == 300
-    assert np.mean(widths) == pytest.approx(tau, abs=0.01)
-    assert inside >= 51  # 57 expected of 60
+    assert np.mean(widths) == pytest.approx(tau, abs=0.015)
+    assert inside >= 16  # 19 expected of 20
 
 
 def test_eta_is_that_of_the_distribution() -> None:
     """|2 r - 1| uniform: flips below t disagree on t and cost t^2 / 2: eta = sqrt 2, tau = 1/2."""
     rng = np.random.default_rng(12)
-    etas = [tsybakov_fit(rng.random(5000), replicates=2).eta for _ in range(30)]
-    assert np.median(etas) == pytest.approx(math.sqrt(2), abs=0.06)
+    etas = [tsybakov_fit(rng.random(5000), replicates=2).eta for _ in range(10)]
+    assert np.median(etas) == pytest.approx(math.sqrt(2), abs=0.08)
     assert tsybakov_fit(np.append(rng.random(300), 0.5)).eta == 1.0  # tau is 0 there
 
 
@@ -75,12 +75,12 @@ def test_a_rare_level_of_bounded_noise_sets_eta() -> None:
     assert (fit.tau, fit.n_tail, fit.eta) == (1.0, 20, pytest.approx(5.0))
 
 
-@pytest.mark.parametrize("share", [0.02, 0.05, 0.09])
+@pytest.mark.parametrize("share", [0.02, 0.09])
 def test_an_atom_of_clear_points_does_not_steepen_the_tail_below(share: float) -> None:
     """|r - 1/2| uniform up to 0.4 for a few, and 0.4 for all others, has tau 1/2, however few."""
     rng = np.random.default_rng(13)
     taus, inside = [], 0
-    for seed in range(30):
+    for seed in range(15):
         unclear = rng.random(2000) < share
         fit = tsybakov_fit(
             np.where(unclear, rng.uniform(0.1, 0.9, 2000), 0.9), replicates=150, random_state=seed
@@ -88,7 +88,7 @@ def test_an_atom_of_clear_points_does_not_steepen_the_tail_below(share: float) -
         taus.append(fit.tau)
         inside += fit.low <= 0.5 <= fit.high
     assert np.mean(taus) == pytest.approx(0.5, abs=0.02)
-    assert inside >= 25  # 28.5 expected of 30
+    assert inside >= 12  # 14 expected of 15
 
 
 @pytest.mark.parametrize(
@@ -99,22 +99,9 @@ def test_an_atom_of_clear_points_does_not_steepen_the_tail_below(share: float) -
         lambda: tsybakov_fit(np.full(300, np.nan)),
         lambda: tsybakov_fit(np.linspace(0, 1, 300), tail=1.0),
         lambda: tsybakov_fit(np.linspace(0, 1, 300), confidence=0.0),
-        lambda: estimated_regression(np.zeros((40, 1)), np.arange(40) % 3),
-        lambda: estimated_regression(np.zeros((40, 1)), np.arange(40) // 35),
     ],
 )
 def test_a_regression_function_that_does_not_fit_is_refused(call) -> None:
     with pytest.raises((DataError, ParameterError)) as caught:
         call()
     assert "7771" not in str(caught.value)
-
-
-def test_a_regression_function_is_estimated_where_it_was_not_seen() -> None:
-    rng = np.random.default_rng(10)
-    X = rng.standard_normal((1500, 2))
-    truth = 1 / (1 + np.exp(-2 * X[:, 0]))
-    y = (rng.random(1500) < truth).astype(int)
-    estimated = estimated_regression(X, y)
-    assert np.mean(np.abs(estimated - truth)) < 0.03
-    noise = estimated_regression(rng.standard_normal((400, 40)), rng.integers(0, 2, size=400))
-    assert np.abs(noise - 0.5).mean() < 0.15  # points that were seen would look certain

@@ -42,8 +42,11 @@ class TestRay(EngineSuite):
         return "ray"
 
     @pytest.fixture
-    def engine_to_break(self, engine):
-        return engine  # it starts workers as it needs them
+    def engine_to_break(self, engine, request, monkeypatch):
+        # how many workers a task may end: each takes seconds to come back
+        again = 0 if "again_and_again" in request.node.name else 1
+        monkeypatch.setattr(executors, "_RAY_RETRIES", again)
+        return engine
 
     def test_no_log_holds_a_private_cell(self, engine, running, capfd):
         self.private_marker_fit(engine)

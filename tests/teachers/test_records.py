@@ -20,71 +20,45 @@ POINTS = np.array([[0], [2], [2], [7]])
 RECORD = Guarantee(unit="record", relation="add-remove")
 REPLACED = Guarantee(unit="record", relation="replace-one")
 CLASSES = [0, 1, 2]
-RECORDS = [(place, label) for place in (-1, 1, 2, 6) for label in (0, 1, 2)]
+PLACES = [(place, label) for place in (-1, 1, 2, 6) for label in (0, 1, 2)]
 
 
-def table(records, k):
-    """Return the counts of some (coordinate, class) pairs."""
-    coordinates = np.array([[place] for place, _ in records], dtype=np.int64).reshape(-1, 1)
-    index = np.array([label for _, label in records], dtype=np.int64)
-    votes = votes_of_records(
-        [(coordinates, index)], NearestPoints(POINTS, k), ["a", "b", "c"], RECORD
-    )
-    return votes._unseal()[0]
-
-
-@pytest.mark.parametrize("k", [1, 2, 4])
-def test_a_record_that_comes_moves_k_counts_by_one_and_a_replaced_one_at_most_2_k(k):
-    farthest = 0
-    for others in itertools.combinations_with_replacement(RECORDS, 2):
-        without = table(others, k)
-        tables = [table([*others, record], k) for record in RECORDS]
-        for one in tables:
-            came = one - without
-            assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
-            assert np.abs(came).sum() == k == record_votes_shape(4, 2, k, RECORD).moved
-            assert (came.sum(axis=1) <= 1).all()
-            for other in tables:
-                moved = np.abs(other - one)
-                # never one count by two: a record has one vote at a point
-                assert moved.max(initial=0) <= 1
-                farthest = max(farthest, int(moved.sum()))
-    assert farthest == 2 * k == record_votes_shape(4, 2, k, REPLACED).moved
-
-
-def table_apart(records, k):
-    """Return the counts, and below them the cells of uncovered records, of some (coordinate, class,
-    covered) triples."""
+def table(records, k, apart):
+    """Return the counts of some (coordinate, class, covered) triples; below them the cells of
+    uncovered records, if these are told apart."""
     coordinates = np.array([[place] for place, _, _ in records], dtype=np.int64).reshape(-1, 1)
     index = np.array([label for _, label, _ in records], dtype=np.int64)
     covered = np.array([told for _, _, told in records], dtype=np.bool_)
+    given = (coordinates, index, covered) if apart else (coordinates, index)
     votes = votes_of_records(
-        [(coordinates, index, covered)],
-        NearestPoints(POINTS, k),
-        [0, 1, 2],
-        RECORD,
-        counts_uncovered=True,
+        [given], NearestPoints(POINTS, k), [0, 1, 2], RECORD, counts_uncovered=apart
     )
     assert votes.take(np.arange(4)).shape == votes.shape
     return votes._unseal()[0]
 
 
+@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("k", [1, 2, 4])
-def test_an_uncovered_record_moves_as_many_cells_and_no_public_point(k):
-    """Over all pairs of worlds of two and three records, told apart or not."""
-    records = [(place, label, told) for place, label in RECORDS[::3] for told in (True, False)]
+def test_a_record_that_comes_moves_k_counts_by_one_and_a_replaced_one_at_most_2_k(k, apart):
+    """Over all pairs of worlds of two and three records. An uncovered one moves as many cells, and
+    no public point."""
+    records = [(place, label, True) for place, label in PLACES]
+    if apart:
+        records = [(*record[:2], told) for record in records[::3] for told in (True, False)]
     farthest = 0
     for others in itertools.combinations_with_replacement(records, 2):
-        without = table_apart(others, k)
-        assert without.shape == (4 + -(-k // 3), 3)
-        tables = [table_apart([*others, record], k) for record in records]
+        without = table(others, k, apart)
+        assert without.shape == (4 + (-(-k // 3) if apart else 0), 3)
+        tables = [table([*others, record], k, apart) for record in records]
         for record, one in zip(records, tables, strict=True):
             came = one - without
             assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
             assert np.abs(came).sum() == k == record_votes_shape(4, 2, k, RECORD).moved
+            assert (came[:4].sum(axis=1) <= 1).all()
             assert came[:4].any() == record[2]
             for other in tables:
                 moved = np.abs(other - one)
+                # never one count by two: a record has one vote at a point
                 assert moved.max(initial=0) <= 1
                 farthest = max(farthest, int(moved.sum()))
     assert farthest == 2 * k == record_votes_shape(4, 2, k, REPLACED).moved
@@ -108,7 +82,7 @@ def test_points_are_taken_once_each():
     assert votes.take([3, 1])._unseal()[0].tolist() == [[0, 0], [0, 1]]
     assert votes.take([1]).shape.moved == votes.shape.moved == 2
     # a point that stands there twice would move twice
-    for rows in ([1, 1], [4], [-1], [], [0.5]):
+    for rows in ([1, 1], [4], [-1], [], [0.5], [True] * 4, 1, [[0]], ["0"], None):
         with pytest.raises(ParameterError):
             votes.take(rows)
 

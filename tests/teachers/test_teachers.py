@@ -13,18 +13,15 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers import KeyedHashPartition, PositionPartition, TeacherEnsemble, training
+from secretballot.teachers import KeyedHashPartition, PositionPartition, TeacherEnsemble
 from secretballot.teachers import ensemble as ensemble_module
 
 K, C = 7, 3
@@ -52,15 +49,14 @@ def counts_of(ensemble, X=X_PUBLIC):
 def votes_of(ensemble, X=X_PUBLIC):
     """Votes teacher by teacher, shape (n_queries, K): the ensemble with all but one teacher left
     out, K times."""
-    columns = []
-    for number in range(ensemble.n_teachers):
-        alone = TeacherEnsemble([None] * ensemble.n_teachers, ensemble.n_classes)
-        alone._teachers[number] = ensemble._teachers[number]
-        fixed = counts_of(
-            TeacherEnsemble([None] * ensemble.n_teachers, ensemble.n_classes), X
-        ).copy()
-        fixed[:, number % ensemble.n_classes] -= 1
-        columns.append((counts_of(alone, X) - fixed).argmax(axis=1))
+    columns, nobody = [], [None] * ensemble.n_teachers
+    fixed = counts_of(TeacherEnsemble(nobody, ensemble.n_classes), X)
+    for number, model in enumerate(ensemble._teachers):
+        alone = TeacherEnsemble(nobody, ensemble.n_classes)
+        alone._teachers[number] = model
+        own = counts_of(alone, X) - fixed
+        own[:, number % ensemble.n_classes] += 1
+        columns.append(own.argmax(axis=1))
     return np.stack(columns, axis=1)
 
 
@@ -115,14 +111,11 @@ class DrawsFromTheGlobalState(BlackBox):
 
 
 class Fails(BlackBox):
-    def __init__(self, where="fit", how="raise", random_state=None):
-        self.where = where
+    def __init__(self, how="raise", random_state=None):
         self.how = how
         self.random_state = random_state
 
     def fit(self, X, y):
-        if self.where == "fit":
-            raise {"raise": RuntimeError, "exit": SystemExit}[self.how]("private 4711")
         return self
 
     def predict(self, X):
@@ -159,19 +152,10 @@ class SeesThreads(BlackBox):
         return np.full(len(X), min(self.threads_, 2))
 
 
-class Interrupts(BlackBox):
-    def fit(self, X, y):
-        raise KeyboardInterrupt
-
-
 LEARNERS = [
     make_pipeline(StandardScaler(), LogisticRegression()),
     SGDClassifier(),
-    DecisionTreeClassifier(),
     RandomForestClassifier(n_estimators=3),
-    GaussianNB(),
-    KNeighborsClassifier(3),
-    DummyClassifier(strategy="stratified"),
     CountsItsPart(),
     WritesIntoItsInput(),
     DrawsFromTheGlobalState(),
@@ -179,7 +163,7 @@ LEARNERS = [
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_one_unit_changes_the_votes_of_at_most_one_teacher(learner, data):
     X, y = sample(n=60)
@@ -192,14 +176,12 @@ def test_one_unit_changes_the_votes_of_at_most_one_teacher(learner, data):
     assert moved.max() <= 2
 
 
-@pytest.mark.parametrize(
-    "learner", LEARNERS[:4] + LEARNERS[-3:], ids=lambda learner: type(learner).__name__
-)
+@pytest.mark.parametrize("learner", LEARNERS[1:], ids=lambda learner: type(learner).__name__)
 def test_one_replaced_record_changes_the_votes_of_at_most_one_teacher(learner):
     X, y = sample(n=60)
     shards = PositionPartition(K, 60).assign()
     before = TeacherEnsemble.fit(learner, X, y, shards, n_teachers=K, n_classes=C)
-    for row in (0, 17, 59):
+    for row in (0, 59):
         X_other, y_other = X.copy(), y.copy()
         X_other[row], y_other[row] = 100.0, (y[row] + 1) % C
         after = TeacherEnsemble.fit(learner, X_other, y_other, shards, n_teachers=K, n_classes=C)
@@ -248,12 +230,6 @@ def test_global_random_states_are_given_back():
     assert (np.random.random(), random.random()) == expected  # noqa: NPY002
 
 
-@pytest.mark.parametrize("how", ["raise", "exit"])
-def test_teacher_that_fails_to_fit_votes_its_fixed_class(how):
-    votes = votes_of(fitted(Fails("fit", how), *sample()))
-    np.testing.assert_array_equal(votes, np.broadcast_to(np.arange(K) % C, votes.shape))
-
-
 @pytest.mark.parametrize(
     "how",
     ["raise", "short", "wide", "nan", "fraction", "unknown", "negative", "text", "none", "late"],
@@ -261,7 +237,7 @@ def test_teacher_that_fails_to_fit_votes_its_fixed_class(how):
 def test_teacher_that_fails_to_predict_votes_its_fixed_class_on_every_point(how, monkeypatch):
     monkeypatch.setattr(ensemble_module, "_BLOCK_CELLS", 1)
     monkeypatch.setattr(ensemble_module, "_LEAST_ROWS", 16)
-    counts = counts_of(fitted(Fails("predict", how), *sample()))
+    counts = counts_of(fitted(Fails(how), *sample()))
     np.testing.assert_array_equal(
         counts, np.broadcast_to(np.bincount(np.arange(K) % C), counts.shape)
     )
@@ -280,26 +256,11 @@ def test_empty_and_one_class_shards_vote_their_fixed_class():
     np.testing.assert_array_equal(votes[:, [1, 3, 4]], np.broadcast_to([1, 0, 1], (40, 3)))
 
 
-def test_no_records_at_all_are_no_error():
-    ensemble = fitted(BlackBox(), np.zeros((0, 4)), np.zeros(0, dtype=int))
-    assert counts_of(ensemble).sum() == K * len(X_PUBLIC)
-
-
 def test_nothing_a_learner_says_escapes(capfd, caplog, recwarn):
     counts_of(fitted(Noisy(), *sample()))
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
     assert not recwarn.list
-
-
-def test_learner_that_does_not_converge_is_silent(recwarn):
-    counts_of(fitted(LogisticRegression(max_iter=1), *sample()))
-    assert not recwarn.list
-
-
-def test_interruption_passes_through():
-    with pytest.raises(KeyboardInterrupt):
-        fitted(Interrupts(), *sample())
 
 
 def test_fits_use_one_thread():
@@ -355,21 +316,15 @@ def test_tables_of_every_kind_train_and_vote(learner, convert):
 
 @pytest.mark.parametrize(
     "learner",
-    [RandomForestClassifier(n_estimators=2), DrawsFromTheGlobalState(), WritesIntoItsInput()],
+    [RandomForestClassifier(n_estimators=2), WritesIntoItsInput()],
 )
-def test_block_size_and_workers_do_not_change_the_votes(learner, monkeypatch):
+def test_block_size_does_not_change_the_votes(learner, monkeypatch):
     X, y = sample()
-    points = np.tile(X_PUBLIC, (1000, 1))
-    expected = counts_of(fitted(learner, X, y), points)
-    monkeypatch.setattr(training, "_WORTH_WORKERS", -1)
-    monkeypatch.setattr(training, "_PILOT_SECONDS", -1)
-    ensemble = fitted(learner, X, y, n_jobs=2)
+    points, ensemble = np.tile(X_PUBLIC, (3, 1)), fitted(learner, X, y)
+    expected = counts_of(ensemble, points)
+    monkeypatch.setattr(ensemble_module, "_BLOCK_CELLS", 1)
+    monkeypatch.setattr(ensemble_module, "_LEAST_ROWS", 7)
     np.testing.assert_array_equal(counts_of(ensemble, points), expected)
-    # whose votes follow the number of blocks it is asked for
-    if not isinstance(learner, DrawsFromTheGlobalState):
-        monkeypatch.setattr(ensemble_module, "_BLOCK_CELLS", 1)
-        monkeypatch.setattr(ensemble_module, "_LEAST_ROWS", 7)
-        np.testing.assert_array_equal(counts_of(ensemble, points[:100]), expected[:100])
 
 
 def test_settings_of_scikit_learn_reach_the_learners():
@@ -381,16 +336,14 @@ def test_settings_of_scikit_learn_reach_the_learners():
     np.testing.assert_array_equal(counts, plain)
 
 
-def test_ensemble_shows_its_shape_and_refuses_to_leave():
+def test_ensemble_names_classes_shows_its_shape_and_refuses_to_leave():
     ensemble = fitted(BlackBox(), *sample())
+    assert ensemble.vote_counts(X_PUBLIC, classes=["a", "b", "c"]).classes == ("a", "b", "c")
+    with pytest.raises(DataError, match="X_public has no rows"):
+        ensemble.vote_counts(np.zeros((0, 4)))
     assert repr(ensemble) == "TeacherEnsemble(n_teachers=7, n_classes=3, teachers=<private>)"
     with pytest.raises(TypeError, match="refuse to be pickled"):
         pickle.dumps(ensemble)
-
-
-def test_classes_are_handed_on():
-    counts = fitted(BlackBox(), *sample()).vote_counts(X_PUBLIC, classes=["a", "b", "c"])
-    assert counts.classes == ("a", "b", "c")
 
 
 @pytest.mark.parametrize(
@@ -428,11 +381,6 @@ def test_settings_out_of_range_are_refused(options, tmp_path):
     os.chdir(tmp_path)
     with pytest.raises(ParameterError):
         TeacherEnsemble.fit(X=X, y_index=y, shards=np.zeros(140, dtype=int), **chosen)
-
-
-def test_empty_public_points_are_refused():
-    with pytest.raises(DataError, match="X_public has no rows"):
-        fitted(BlackBox(), *sample()).vote_counts(np.zeros((0, 4)))
 
 
 def test_torch_is_imported_by_those_who_use_it_alone() -> None:

@@ -19,9 +19,7 @@ import secretballot as sb
 from secretballot.exceptions import ParameterError
 from secretballot.teachers import torch_classifier as classifier
 from secretballot.teachers import torch_stacks as stacks
-from secretballot.teachers import training
 from secretballot.teachers.ensemble import TeacherEnsemble
-from secretballot.teachers.executors import Packed, run_task, versions_here
 from secretballot.teachers.torch_stacks import Recipe, Stack, keeps_apart, slot_bytes
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs secretballot[torch]")
@@ -123,12 +121,16 @@ def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make: str, optimize
     learner = teacher(make, optimizer=optimizer)
     assert learner.slots(SIDE**2) == N_TEACHERS
     assert keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS, 8, True)
-    before = bits(fitted(*records(), learner))
+    whole, points = fitted(*records(), learner), records(9)[0]
+    before, votes = bits(whole), whole.vote_counts(points)._unseal()[0]
     assert all(one is not None for one in before)
     assert before == bits(fitted(*records(), learner))
     for name, world in changed_shards().items():
-        after = bits(fitted(*world, learner))
+        other = fitted(*world, learner)
+        after = bits(other)
         assert [n for n in range(N_TEACHERS) if after[n] != before[n]] == [2], name
+        moved = np.abs(other.vote_counts(points)._unseal()[0] - votes)
+        assert (moved.sum(axis=1) <= 2).all(), name
 
 
 def test_a_shard_that_cannot_be_learned_is_a_fixed_vote() -> None:
@@ -141,15 +143,6 @@ def test_a_shard_that_cannot_be_learned_is_a_fixed_vote() -> None:
     points = records(9)[0][:5]
     empty = fitted(*(part[:0] for part in records())).vote_counts(points)._unseal()[0]
     np.testing.assert_array_equal(empty, np.tile([3, 2, 2], (5, 1)))
-
-
-def test_one_record_moves_one_vote_on_every_point() -> None:
-    points = records(9)[0]
-    before = fitted(*records(), teacher("convolutional")).vote_counts(points)._unseal()[0]
-    for name, world in changed_shards().items():
-        after = fitted(*world, teacher("convolutional")).vote_counts(points)._unseal()[0]
-        assert (np.abs(after - before).sum(axis=1) <= 2).all(), name
-        assert (after.sum(axis=1) == N_TEACHERS).all()
 
 
 def test_votes_are_what_each_teacher_predicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,21 +201,6 @@ def test_workers_train_the_same_teachers() -> None:
     # a thread, which loads no torch of its own
     with ThreadPoolExecutor(1) as pool:
         assert bits(fitted(*records(), learner, engine=pool)) == here
-
-
-def test_what_is_sent_to_a_worker_makes_the_same_teachers() -> None:
-    learner = teacher("linear", shards_at_once=3)
-    here = bits(fitted(*records(), learner))
-    source, recipe = training.Shards(*records(), N_TEACHERS), training.Recipe.of(learner, 4)
-    (unit,) = training.units_of(learner, source, [4])
-    assert unit == ((3, False), (4, True), (5, False))
-    own = unit, [None, source.loader(4, send=False), None]
-    sent = Packed.of((training.train_unit, own)), Packed.of((recipe,))
-    found = run_task(0, versions_here(), *pickle.loads(pickle.dumps(sent)))
-    assert isinstance(found, Packed)
-    ((number, model),) = found.value()
-    assert number == 4
-    assert {name: one.tobytes() for name, one in model.state_.items()} == here[4]
 
 
 def test_one_slot_learns_what_torch_itself_does() -> None:
@@ -361,6 +339,8 @@ def test_torch_is_left_as_it_was_and_nothing_passes_from_one_to_the_next(name: s
         assert torch_as_it_is() == before
         found.append(votes.tolist())
     assert found[0] == found[1]
+    if name == "dense":  # whose shards are changed elsewhere
+        return
     for world in changed_shards().values():
         after = fitted(*world, learner).vote_counts(points)._unseal()[0]
         assert (np.abs(after - np.array(found[0])).sum(axis=1) <= 2).all()
@@ -389,9 +369,9 @@ def test_a_teacher_that_is_the_first_to_import_torch_is_trained_as_if_it_were_no
 def test_a_classifier_like_those_of_scikit_learn() -> None:
     X, y, _ = records()
     names = np.array(["low", "middle", "top"])[y]
-    model = clone(teacher(steps=200, random_state=3)).fit(X, names)
+    model = clone(teacher(steps=100, random_state=3)).fit(X, names)
     assert list(model.classes_) == ["low", "middle", "top"]
-    assert model.score(X, names) > 0.9
+    assert model.score(X, names) > 0.85
     shares = model.predict_proba(X)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert (model.classes_[shares.argmax(axis=1)] == model.predict(X)).all()

@@ -6,14 +6,12 @@ with sixty digits, so the table is the same on every machine.
 """
 
 import functools
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import expit
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.core.events import TableStream
@@ -22,7 +20,6 @@ from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, Inequalities, P
 DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
 LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
 _PLACES = 128  # at which a search looks at a table
-_WALKED = 256  # votes of a table that plans walk; further on they interpolate
 
 
 def answer_weights(event: TableStream, largest: int) -> IntArray:
@@ -211,29 +208,6 @@ def rough_distance(
     """Return about what `distance_answered` returns, from a few places of the table."""
     _, distances = _rough_path(order, charge, false_answer, probability)
     return float(distances[-1])
-
-
-def rough_chances(order: float, charge: float, false_answer: float, length: int) -> FloatArray:
-    """Return about the chances of an answer at distances 0 to `length` - 1: for plans.
-
-    A long table is not walked but interpolated between a few places: its steps are small.
-    """
-    walked = _walked_chances(order, charge, false_answer)[:length]
-    if length <= _WALKED:
-        return walked
-    log_odds, distances = _rough_path(order, charge, false_answer, 1 - LEAST_ABSTENTION / WHOLE)
-    chances = expit(np.interp(np.arange(length), distances, log_odds))
-    chances[:_WALKED] = walked
-    return chances
-
-
-@functools.lru_cache(maxsize=256)  # a plan asks for the same few tables hundreds of times
-def _walked_chances(order: float, charge: float, false_answer: float) -> FloatArray:
-    """Return the chances of an answer at the first places of the table, read-only."""
-    table = answer_chances(order, charge, false_answer)
-    walked = np.array([s for s, _ in itertools.islice(table, _WALKED)])
-    walked.setflags(write=False)
-    return walked
 
 
 @functools.lru_cache(maxsize=256)

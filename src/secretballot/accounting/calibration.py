@@ -12,7 +12,7 @@ import numpy as np
 from secretballot._validation import check_count, check_probability
 from secretballot.accounting.abstention_table import distance_answered
 from secretballot.accounting.gaussian import gaussian_mu
-from secretballot.accounting.rounding import bisect_down, first_integer
+from secretballot.accounting.rounding import bisect_down, check_has_delta, first_integer
 from secretballot.accounting.table_weights import table_weights
 from secretballot.core.class_games import class_block, likely_renyi
 from secretballot.core.events import (
@@ -62,15 +62,6 @@ CLASS_SPARE, CLASS_STEP, MOST_CLASS_GAMES = 5e-3, 1e-3, 9
 PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 
 
-def _needs_delta(budget: PrivacyBudget, what: str) -> None:
-    if not budget.delta > 0:
-        raise ParameterError(
-            Parameter("delta"),
-            f" is {budget.delta}; {what} needs a delta above 0, such as 1e-6. Votes may be released"
-            " under Laplace noise, whose delta is 0.",
-        )
-
-
 def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
     """Return the least sigma, in votes, at which `shifts` integers with discrete Gaussian noise fit
     the budget.
@@ -83,7 +74,7 @@ def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
     ParameterError
         If delta is 0, `shifts` is not a positive integer, or no noise fits.
     """
-    _needs_delta(budget, "Gaussian noise")
+    check_has_delta(budget, "Gaussian noise")
     return _gaussian_sigma(budget, check_count("shifts", shifts))
 
 
@@ -112,7 +103,7 @@ def calibrate_label_gaussian(
     ParameterError
         If delta is 0, a count is not a positive integer, or no noise fits.
     """
-    _needs_delta(budget, "Gaussian noise")
+    check_has_delta(budget, "Gaussian noise")
     n = check_count("queries", queries)
     return _label_sigma(budget, n, GaussianChances(sigma=1.0, n_teachers=n_teachers).n_teachers)
 
@@ -185,7 +176,7 @@ def calibrate_argmax_gaussian(budget: PrivacyBudget, queries: int) -> float:
     ParameterError
         If delta is 0, `queries` is not a positive integer, or no noise fits.
     """
-    _needs_delta(budget, "Gaussian noise")
+    check_has_delta(budget, "Gaussian noise")
     return _argmax_sigma(budget, check_count("queries", queries))
 
 
@@ -220,7 +211,7 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
     thousandth of sigma. None where no game is played, or sigma is not found at once.
     """
     aim = math.log(gaussian_mu(budget.epsilon, (1 - CLASS_SPARE / 2) * budget.delta))
-    sigma, slope = _noise_share(n) * _smooth_sigma(budget, 2 * n), -1.0
+    sigma, slope = noise_share(n) * _smooth_sigma(budget, 2 * n), -1.0
     before: tuple[float, float] | None = None
     refused, fitting = 0.0, math.inf
     for _ in range(MOST_CLASS_GAMES):
@@ -269,7 +260,7 @@ def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -
     ParameterError
         If delta is 0, a count is not a positive integer, or no table fits.
     """
-    _needs_delta(budget, "a table of chances")
+    check_has_delta(budget, "a table of chances")
     teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
     noise = _noise_of_table(budget, n, teachers)
     return _table_like(noise, _order_of_table(budget, n, teachers), teachers)
@@ -298,10 +289,10 @@ def _table_like(noise: float, order: float, n_teachers: int) -> TableChances:
 
 def _noise_of_labels(budget: PrivacyBudget, queries: int) -> float:
     """Return about the Gaussian noise that keeps so many labels of two classes."""
-    return _in_range(_noise_share(queries) * _smooth_sigma(budget, queries))
+    return _in_range(noise_share(queries) * _smooth_sigma(budget, queries))
 
 
-def _noise_share(labels: int) -> float:
+def noise_share(labels: int) -> float:
     """Return about the noise that labels need, over that of their counts."""
     # a label tells 2 / pi of what its noisy count does where many are released, and all of it
     # where one is
@@ -328,7 +319,7 @@ def estimated_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -
 
     Nothing is priced. Parameters and errors are those of `calibrate_vote_table`.
     """
-    _needs_delta(budget, "a table of chances")
+    check_has_delta(budget, "a table of chances")
     teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
     order = _order_of_table(budget, n, teachers)
     return _table_like(_noise_before_search(budget, n), order, teachers)
@@ -367,7 +358,7 @@ def calibrate_confident(
     ParameterError
         If delta is 0, a number is out of its range, or no noise fits.
     """
-    _needs_delta(budget, "Gaussian noise")
+    check_has_delta(budget, "Gaussian noise")
     share = check_probability("threshold_share", threshold_share)
     event = Confident(
         threshold_sigma=1.0, sigma=1.0, queries=queries, answers=answers, n_classes=n_classes
@@ -421,7 +412,7 @@ def calibrate_vector_sum(
     ParameterError
         If delta is 0, a number is not a positive integer, or no noise fits.
     """
-    _needs_delta(budget, "Gaussian noise")
+    check_has_delta(budget, "Gaussian noise")
 
     def delta(sigma: float) -> float:
         # one sum of another scale makes a list of scales of all
@@ -566,7 +557,7 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_abstentions: int) -> Spar
     ParameterError
         If delta is 0 or `max_abstentions` is not a positive integer.
     """
-    _needs_delta(budget, "the sparse vector")
+    check_has_delta(budget, "the sparse vector")
     return _least_sparse_vector(budget, check_count("max_abstentions", max_abstentions))
 
 

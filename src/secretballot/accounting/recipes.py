@@ -35,7 +35,7 @@ from secretballot.core.mechanisms import (
     teachers_of,
 )
 from secretballot.core.price import PrivacyBudget
-from secretballot.core.types import FloatArray, Guarantee, IntArray, VoteShape
+from secretballot.core.types import FloatArray, Guarantee, VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
 
 _NODES = 4000  # quantiles of Laplace noise at which chances of more than two classes are averaged
@@ -318,16 +318,6 @@ def laplace_cdf(value: FloatArray) -> FloatArray:
     shape."""
     tail = np.exp(-np.abs(value)) / 2
     return np.where(value < 0, tail, 1 - tail)
-
-
-def kept_chances(mechanism: TableLabels, margins: IntArray) -> FloatArray:
-    """Return the probabilities that queries of these margins keep their labels; of an even vote
-    one half.
-
-    `margins` are of votes that can be, of any shape.
-    """
-    places = np.minimum(np.abs(margins) // 2, len(mechanism.weights) - 1)
-    return np.asarray(1 - np.array(mechanism.weights)[places] / 2**CHANCE_BITS, dtype=np.float64)
 
 
 def unanimous_chance(mechanism: VoteQuantiles, shape: VoteShape) -> float:

@@ -1,7 +1,26 @@
-"""Searches that stop on the safe side."""
+"""Searches that stop on the safe side, and what all of them refuse."""
 
 import math
 from collections.abc import Callable
+
+from secretballot.core.price import PrivacyBudget
+from secretballot.exceptions import Parameter, ParameterError
+
+
+def check_has_delta(budget: PrivacyBudget, what: str) -> None:
+    """Refuse a budget without a delta for noise that needs one.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0; names what needs more.
+    """
+    if not budget.delta > 0:
+        raise ParameterError(
+            Parameter("delta"),
+            f" is {budget.delta}; {what} needs a delta above 0, such as 1e-6. Votes may be released"
+            " under Laplace noise, whose delta is 0.",
+        )
 
 
 def bisect_down(

@@ -13,7 +13,7 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
-from secretballot.accounting.rounding import bisect_down, first_integer
+from secretballot.accounting.rounding import bisect_down, check_has_delta, first_integer
 from secretballot.accounting.table_calibration import calibrate_stream
 from secretballot.core.events import Sampled, Stream
 from secretballot.core.price import PrivacyBudget, delta_upper
@@ -69,10 +69,7 @@ def stream_budget(budget: PrivacyBudget, relation: str, relabel_epsilon: float) 
     with q e. That is largest where c e^e (1 - e) = 1, at e = .94 for c = 7.02, or where q reaches 1
     if this comes later.
     """
-    if not budget.delta > 0:
-        raise ParameterError(
-            Parameter("delta"), " is 0; the sparse vector needs a delta above 0, such as 1e-6."
-        )
+    check_has_delta(budget, "the sparse vector")
     loss = relabelling_loss(relation, check_positive("relabel_epsilon", relabel_epsilon))
     best = bisect_down(lambda e: math.exp(loss + e) * (1 - e) <= 1, 0.0, 1.0, tolerance=1e-9)
     inside = max(best, budget.epsilon - loss)

@@ -12,7 +12,7 @@ from secretballot.accounting.calibration import (
     calibrate_sparse_vector,
     needed_distance,
 )
-from secretballot.accounting.rounding import first_integer
+from secretballot.accounting.rounding import check_has_delta, first_integer
 from secretballot.accounting.table_calibration import calibrate_abstention_table
 from secretballot.core.events import SparseStream, Stream, TableStream
 from secretballot.core.mechanisms import (
@@ -67,8 +67,8 @@ def confident_labels(
     Examples
     --------
     >>> budget = sb.PrivacyBudget(2.0, 1e-6)
-    >>> shape = sb.votes_of_counts([[3, 97]] * 50).shape
-    >>> found = sb.accounting.confident_labels(budget, shape, threshold=70, max_answers=20)
+    >>> shape = sb.votes_of_counts([[3, 97]] * 20).shape
+    >>> found = sb.accounting.confident_labels(budget, shape, threshold=70, max_answers=8)
     >>> found.sigma < found.threshold_sigma
     True
     """
@@ -191,10 +191,7 @@ def stable_value(budget: PrivacyBudget, shape: VoteShape) -> StableValue:
     >>> found.threshold < 60
     True
     """
-    if not budget.delta > 0:
-        raise ParameterError(
-            Parameter("delta"), " is 0, and a plurality that changes is answered with some chance."
-        )
+    check_has_delta(budget, "an exact plurality")
 
     def of_share(share: float) -> StableValue:
         """Return the tests whose noise on the distance takes a share of delta."""
@@ -280,10 +277,7 @@ def bassily_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -
 
 
 def _log_of_delta(budget: PrivacyBudget) -> float:
-    if not budget.delta > 0:
-        raise ParameterError(
-            Parameter("delta"), " is 0; the sparse vector needs a delta above 0, such as 1e-6."
-        )
+    check_has_delta(budget, "the sparse vector")
     return math.log(2 / budget.delta)
 
 

@@ -13,6 +13,7 @@ from secretballot._typing import FloatArray
 from secretballot._validation import check_count
 from secretballot.accounting.abstention_table import rough_distance
 from secretballot.accounting.calibration import calibrate_sparse_vector, needed_distance
+from secretballot.accounting.rounding import check_has_delta
 from secretballot.core.events import (
     MAX_CHARGE,
     MAX_ORDER,
@@ -56,11 +57,7 @@ def calibrate_abstention_table(
     ParameterError
         If delta is 0, a number is out of its range, or no table keeps the budget.
     """
-    if not budget.delta > 0:
-        raise ParameterError(
-            Parameter("delta"),
-            f" is {budget.delta}; a table of abstentions needs a delta above 0, such as 1e-6.",
-        )
+    check_has_delta(budget, "a table of abstentions")
     unstable = check_count("max_abstentions", max_abstentions)
     found = _best_table(budget, unstable) if order is None else _table_at(budget, unstable, order)
     if found is None:

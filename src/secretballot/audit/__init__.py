@@ -8,7 +8,6 @@ are tests of the core.
 from secretballot.audit.bounds import (
     clopper_pearson,
     epsilon_from_guesses,
-    epsilon_from_rates,
     group_privacy,
     guess_p_value,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "canary_bound",
     "clopper_pearson",
     "epsilon_from_guesses",
-    "epsilon_from_rates",
     "group_privacy",
     "guess_p_value",
 ]

@@ -1,15 +1,10 @@
 """Certified lower bounds on epsilon, from runs whose world was a secret fair coin.
 
-A mechanism that is (epsilon, delta)-DP lets nobody distinguish two neighbouring worlds too often.
-Two bounds turn that around, both exact at every number of runs:
-
-- *Rates* (Clopper-Pearson): an event of probability p in one world and q in the other shows
-  epsilon >= log((p - delta) / q) and epsilon >= log((1 - q - delta) / (1 - p)), where confidence
-  bounds stand for p and q.
-- *Guesses* (Steinke, Nasr, Jagielski 2023, arXiv:2305.08846, theorem 5.2): of `guesses` fair coins,
-  at most a binomial number of chance e^epsilon / (1 + e^epsilon) each is guessed right, up to a
-  term of delta. Guesses may be withheld, and the coins may all belong to one run (canaries) or to
-  one run each.
+A mechanism that is (epsilon, delta)-DP lets nobody distinguish two neighbouring worlds too often:
+of the guesses of fair coins at most a binomial number of chance e^epsilon / (1 + e^epsilon) each is
+right, up to a term of delta (Steinke, Nasr, Jagielski 2023, arXiv:2305.08846, theorem 5.2). Guesses
+may be withheld, and the coins may all belong to one run (canaries) or to one run each. The bound is
+exact at every number of runs.
 """
 
 import math
@@ -19,9 +14,6 @@ from scipy.stats import beta, binom
 
 from secretballot._validation import check_count, check_delta, check_probability
 from secretballot.exceptions import ParameterError
-
-#: What a report says after its power, where even right guesses alone would not refute the promise.
-CANNOT_FAIL = "             so this audit cannot fail: use more runs, or a smaller epsilon"
 
 _HALVINGS = 40
 _LOOKED_AT = 20
@@ -56,40 +48,6 @@ def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, f
     low = float(beta.ppf(level, k, n - k + 1)) if k else 0.0
     high = float(beta.ppf(1 - level, k + 1, n - k)) if k < n else 1.0
     return low, high
-
-
-def epsilon_from_rates(
-    hits: int, runs: int, false_hits: int, other_runs: int, *, delta: float, alpha: float
-) -> float:
-    """Return a lower confidence bound on epsilon from how often one event happened in both worlds.
-
-    The event and its direction must have been fixed before these runs were seen.
-
-    Parameters
-    ----------
-    hits, runs : int
-        Runs with the event, and runs, in the world where it is more likely.
-    false_hits, other_runs : int
-        The same in the other world.
-    delta : float
-        At which epsilon is bounded.
-    alpha : float
-        Chance that the bound is above the truth; half of it goes to each rate.
-
-    Returns
-    -------
-    float
-        At least 0, in nats. The complement of the event is used too: it needs the same two
-        confidence bounds.
-    """
-    slack = check_delta("delta", delta)
-    p_low, _ = clopper_pearson(hits, runs, alpha / 2)
-    _, q_high = clopper_pearson(false_hits, other_runs, alpha / 2)
-    bounds = [0.0]
-    for numerator, denominator in ((p_low - slack, q_high), (1 - q_high - slack, 1 - p_low)):
-        if numerator > 0 and denominator > 0:
-            bounds.append(math.log(numerator / denominator))
-    return max(bounds)
 
 
 def guess_p_value(right: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:
@@ -189,3 +147,20 @@ def group_privacy(epsilon: float, delta: float, steps: int) -> tuple[float, floa
     """
     k = check_count("steps", steps)
     return k * epsilon, min(1.0, delta * math.fsum(math.exp(i * epsilon) for i in range(k)))
+
+
+def power_text(power: float, promise: float) -> str:
+    """Return what a report says of the largest epsilon that its runs could have certified."""
+    text = (
+        f"power        at most epsilon {power:.2f} could be certified; larger promises cannot be"
+        " refuted"
+    )
+    if power > promise:
+        return text
+    # a pass is worth nothing where the audit could not have failed, so that is said
+    return f"{text}\n             so this audit cannot fail: use more runs, or a smaller epsilon"
+
+
+def outcome_text(passed: bool) -> str:
+    """Return the last line of a report."""
+    return "PASSED       nothing found" if passed else "FAILED       more than was promised"

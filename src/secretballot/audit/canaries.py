@@ -26,7 +26,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
 )
-from secretballot.audit.bounds import CANNOT_FAIL, epsilon_from_guesses
+from secretballot.audit.bounds import epsilon_from_guesses, outcome_text, power_text
 from secretballot.audit.observation import Fields
 from secretballot.audit.runs import Experiment, Progress, WorkFolder, run_trials
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -216,27 +216,19 @@ class CanaryAudit:
     def text(self) -> str:
         """Return the result for a person."""
         task = self.task
-        lines = [
-            (
+        return "\n".join(
+            [
                 f"task         {task.canaries} canaries a run, {task.teachers} teachers,"
-                f" {task.queries} queries"
-            ),
-            f"release      {task.release}, by `learn`",
-            f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.relation})",
-            (
+                f" {task.queries} queries",
+                f"release      {task.release}, by `learn`",
+                f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.relation})",
                 f"runs         {self.runs}; {self.right} of {self.guesses} guesses right, of"
-                f" {self.coins} coins"
-            ),
-            (
-                f"power        at most epsilon {self.power:.2f} could be certified; larger promises"
-                " cannot be refuted"
-            ),
-            # a pass is worth nothing where the audit could not have failed, so that is said first
-            *([] if self.can_fail else [CANNOT_FAIL]),
-            f"canaries     epsilon >= {self.bound:.3f} at {100 * self.confidence:g} %",
-            "PASSED       nothing found" if self.passed else "FAILED       more than was promised",
-        ]
-        return "\n".join(lines)
+                f" {self.coins} coins",
+                power_text(self.power, self.epsilon),
+                f"canaries     epsilon >= {self.bound:.3f} at {100 * self.confidence:g} %",
+                outcome_text(self.passed),
+            ]
+        )
 
 
 def canary_bound(

@@ -20,7 +20,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
 )
-from secretballot.audit.bounds import CANNOT_FAIL, group_privacy
+from secretballot.audit.bounds import group_privacy, outcome_text, power_text
 from secretballot.audit.neighbours import write_worlds
 from secretballot.audit.runs import (
     CHANNELS,
@@ -145,41 +145,25 @@ class ReleaseAudit:
         steps = "" if promise.steps == 1 else f" over {promise.steps} steps"
         lines = [
             f"command      {self.command}",
-            (
-                f"promise      epsilon {promise.epsilon:g}, delta {promise.delta:g}{steps}"
-                f" ({promise.relation})"
-            ),
-            (
-                f"runs         {self.runs}: {self.chosen_on} to choose a rule,"
-                f" {self.runs - self.chosen_on} held out"
-            ),
-            (
-                f"power        at most epsilon {self.power:.2f} could be certified; larger promises"
-                " cannot be refuted"
-            ),
+            f"promise      epsilon {promise.epsilon:g}, delta {promise.delta:g}{steps}"
+            f" ({promise.relation})",
+            f"runs         {self.runs}: {self.chosen_on} to choose a rule,"
+            f" {self.runs - self.chosen_on} held out",
+            power_text(self.power, promise.epsilon),
         ]
-        # a pass is worth nothing where the audit could not have failed, so that is said
-        if not self.power > promise.epsilon:
-            lines.append(CANNOT_FAIL)
         for one in self.channels:
             found = one.verdict
-            counted = (
-                f"{found.right} of {found.guesses} guesses right"
-                if found.guesses
-                else "no field to guess by"
-            )
+            counted = f"{found.right} of {found.guesses} guesses right"
             unjudged = "" if one.promised else " (not promised)"
             lines.append(
-                f"{one.channel:<12} epsilon >= {found.bound:.3f} at {percent}; {counted}{unjudged}"
+                f"{one.channel:<12} epsilon >= {found.bound:.3f} at {percent};"
+                f" {counted if found.guesses else 'no field to guess by'}{unjudged}"
             )
             if one.tells and found.bound > 0:
                 more = f", and {one.same} more fields like it" if one.same else ""
                 lines.append(f"             told by {one.tells[0]}{more}")
                 lines += [f"                     {name}" for name in one.tells[1:]]
-        lines.append(
-            "PASSED       nothing found" if self.passed else "FAILED       more than was promised"
-        )
-        return "\n".join(lines)
+        return "\n".join([*lines, outcome_text(self.passed)])
 
 
 def audit_release(
@@ -348,7 +332,7 @@ def audit_trials(
     findings = []
     for channel in CHANNELS:
         fields = [trial.channels[channel] for trial in trials]
-        rule = find_rule(fields[:first], worlds[:first], left, delta=promise.delta, alpha=alpha)
+        rule = find_rule(fields[:first], worlds[:first], left, alpha=alpha)
         verdict = held_out(rule, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
         tells = [] if rule is None else rule.names
         same = 0 if rule is None else rule.telltales[0].same

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -133,12 +133,8 @@ class WorkFolder:
                     " --work."
                 )
         else:
-            coins = (
-                np.random.default_rng(seed)
-                .integers(2, size=(n_runs, coins_per_run))
-                .astype(bool)
-                .tolist()
-            )
+            rng = np.random.default_rng(seed)
+            coins = rng.integers(2, size=(n_runs, coins_per_run)).astype(bool).tolist()
             write_file(stated, json.dumps({**wanted, "coins": coins}).encode())
         self.coins: BoolArray = np.array(coins, dtype=bool)
 
@@ -201,23 +197,15 @@ def run_trials(
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {pool.submit(run, number): number for number in range(n) if number not in trials}
         try:
-            while waiting:
-                _collect_finished(waiting, folder, trials)
+            for future in as_completed(waiting):
+                number = waiting[future]
+                trials[number] = future.result()
+                folder.keep(number, trials[number])
                 _refuse_failures(trials)
                 progress(len(trials), n)
         finally:  # after an interruption only the runs that are under way end
             pool.shutdown(wait=True, cancel_futures=True)
     return [trials[number] for number in range(n)]
-
-
-def _collect_finished(
-    waiting: dict[Future[Trial], int], folder: WorkFolder, trials: dict[int, Trial]
-) -> None:
-    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-    for future in done:
-        number = waiting.pop(future)
-        trials[number] = future.result()
-        folder.keep(number, trials[number])
 
 
 def _refuse_failures(trials: Mapping[int, Trial]) -> None:

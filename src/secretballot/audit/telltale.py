@@ -4,19 +4,21 @@ Thousands of fields are tried and a few dozen runs are there, so a field counts 
 say about it: each run is scored by the log ratio of how often its value occurred in the two worlds
 among all other runs (leave one out). Values that occur once say nothing. One rule is chosen, a
 single field or a sum of several, and only this rule meets the runs held out; hence the certified
-bounds pay for one hypothesis.
+bound pays for one hypothesis.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.audit.bounds import epsilon_from_guesses, epsilon_from_rates
+from secretballot.audit.bounds import epsilon_from_guesses
 from secretballot.audit.observation import Field, Fields
 
 _MODULI = (4096, 64, 16)
@@ -25,7 +27,6 @@ _LEVELS = (3, 8)
 _RUNS_FOR_A_LEVEL = 6
 _RUNS_TO_COMBINE = 60  # below, fields that were picked for their luck would be put together
 _MOST_TOGETHER = 24
-_CUTS_TRIED = 50
 _SHARES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)  # of the runs that are guessed, the surest first
 _NAMED = 5
 _FOLDS = 3
@@ -82,14 +83,11 @@ class Rule:
         Of their scores, in the sum.
     guesses : float
         Share of the runs to guess, the surest first.
-    threshold : float
-        Score above which the second world is claimed, for the rates.
     """
 
     telltales: tuple[Telltale, ...]
     factors: tuple[float, ...]
     guesses: float
-    threshold: float
 
     def scores(self, runs: Sequence[Fields]) -> FloatArray:
         """Return one score for each run, shape (n_runs,); positive points to the second world."""
@@ -112,30 +110,21 @@ class Verdict:
     ----------
     bound : float
         Certified lower bound on epsilon, in nats.
-    method : str
-        "guesses" or "rates": which of the two bounds it is; both are paid for.
     right, guesses, coins : int
         Right guesses, guesses, and runs held out.
-    hits, runs, false_hits, other_runs : int
-        Runs above the threshold, and runs, in the second world and in the first.
     power : float
         The bound that right guesses alone would have certified.
     """
 
     bound: float
-    method: str
     right: int
     guesses: int
     coins: int
-    hits: int
-    runs: int
-    false_hits: int
-    other_runs: int
     power: float
 
 
 def find_rule(
-    runs: Sequence[Fields], worlds: BoolArray, held_out_runs: int, *, delta: float, alpha: float
+    runs: Sequence[Fields], worlds: BoolArray, held_out_runs: int, *, alpha: float
 ) -> Rule | None:
     """Return the rule that distinguishes the worlds best on these runs, None if no field varies
     with them.
@@ -148,44 +137,32 @@ def find_rule(
         Whether each run was in the second world.
     held_out_runs : int
         On how many runs the rule will be measured: it sets how sure a guess has to be.
-    delta, alpha : float
+    alpha : float
         Of the bound that will be certified.
     """
     if min(worlds.sum(), (~worlds).sum()) < _FOLDS:  # too few of one world to know it by
         return None
-    # 1. every field in every reading; those that never vary are gone, equal ones are merged
-    columns = list(_distinct_columns(runs, worlds))
-    if not columns:
+    # 1. every field in every reading; those that never vary are gone, equal ones are merged; the
+    # best ones by log loss on runs left out
+    scored = sorted(_candidates(runs, worlds), key=lambda pair: _log_loss(pair[1], worlds))
+    if not scored:
         return None
-    # 2. the best ones by log loss on runs left out
-    scored = [(column, column.left_out) for column in columns]
-    scored.sort(key=lambda pair: _log_loss(pair[1], worlds))
-    (column, train_scores), *others = scored[:_MOST_TOGETHER]
+    del scored[_MOST_TOGETHER:]
+    telltales, columns = zip(*scored, strict=True)
     factors: tuple[float, ...] = (1.0,)
-    chosen = [column]
-    # 3. several together, where they do clearly better than the best alone
-    if others and len(runs) >= _RUNS_TO_COMBINE:
-        several, together = _combined_scores(
-            np.array([scores for _, scores in scored[:_MOST_TOGETHER]]).T, worlds
-        )
-        if _log_loss(together, worlds) < 0.9 * _log_loss(train_scores, worlds):
-            chosen, factors, train_scores = (
-                [column, *(other for other, _ in others)],
-                several,
-                together,
-            )
-    return Rule(
-        tuple(column.telltale(worlds) for column in chosen),
-        factors,
-        _best_share(train_scores, worlds, held_out_runs, alpha=alpha),
-        _best_threshold(train_scores, worlds, held_out_runs, delta=delta, alpha=alpha),
-    )
+    chosen, scores = telltales[:1], columns[0]
+    # 2. several together, where they do clearly better than the best alone
+    if len(telltales) > 1 and len(runs) >= _RUNS_TO_COMBINE:
+        several, together = _combined_scores(np.array(columns).T, worlds)
+        if _log_loss(together, worlds) < 0.9 * _log_loss(scores, worlds):
+            chosen, factors, scores = telltales, several, together
+    return Rule(chosen, factors, _best_share(scores, worlds, held_out_runs, alpha=alpha))
 
 
 def held_out(
     rule: Rule | None, runs: Sequence[Fields], worlds: BoolArray, *, delta: float, alpha: float
 ) -> Verdict:
-    """Measure a rule on runs held out; half of `alpha` pays for guesses, half for rates.
+    """Measure a rule on runs held out.
 
     `worlds` has shape (n_runs,), one entry for each of `runs`.
 
@@ -211,76 +188,42 @@ def held_out(
     guesses = 0 if rule is None or not n else max(1, round(rule.guesses * n))
     surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
     right = int(((scores[surest] > 0) == worlds[surest]).sum())
-    above = scores > (0.0 if rule is None else rule.threshold)
-    hits, false_hits = int((above & worlds).sum()), int((above & ~worlds).sum())
-    seconds = int(worlds.sum())
-    by_guesses = (
-        epsilon_from_guesses(right, guesses, n, delta=delta, alpha=alpha / 2) if guesses else 0.0
-    )
-    by_rates = epsilon_from_rates(
-        hits, seconds, false_hits, n - seconds, delta=delta, alpha=alpha / 2
-    )
-    return Verdict(
-        bound=max(by_guesses, by_rates),
-        method="guesses" if by_guesses >= by_rates else "rates",
-        right=right,
-        guesses=guesses,
-        coins=n,
-        hits=hits,
-        runs=seconds,
-        false_hits=false_hits,
-        other_runs=n - seconds,
-        power=epsilon_from_guesses(n, n, n, delta=delta, alpha=alpha / 2),
-    )
+
+    def bound(right: int, guesses: int) -> float:
+        if not guesses:
+            return 0.0
+        return epsilon_from_guesses(right, guesses, n, delta=delta, alpha=alpha)
+
+    return Verdict(bound(right, guesses), right, guesses, coins=n, power=bound(n, n))
 
 
-@dataclass
-class _Column:
-    """A field in one reading on the runs that choose.
-
-    The values, and the number of each run's value.
-    """
-
-    field: str
-    reading: str
-    cuts: tuple[float, ...]
-    values: list[Field | None]
-    codes: IntArray
-    left_out: FloatArray  # score of each run by what the others say
-    same: int = 0
-
-    def telltale(self, worlds: BoolArray) -> Telltale:
-        """Return the field with the log ratio of each of its values, from all runs that choose.
-
-        `worlds` has shape (n_runs,).
-        """
-        second, first = _counts_by_world(self.codes, worlds)
-        weights = _log_ratio(second, int(worlds.sum()), first, int((~worlds).sum()))
-        return Telltale(
-            self.field,
-            self.reading,
-            self.cuts,
-            dict(zip(self.values, weights.tolist(), strict=True)),
-            self.same,
-        )
-
-
-def _distinct_columns(runs: Sequence[Fields], worlds: BoolArray) -> Iterator[_Column]:
-    """Yield all fields in all readings that vary and repeat, one for each different pattern over
-    the runs."""
-    seen: dict[bytes, _Column] = {}
+def _candidates(runs: Sequence[Fields], worlds: BoolArray) -> list[tuple[Telltale, FloatArray]]:
+    """Return all fields in all readings that vary and repeat, one for each different pattern over
+    the runs, with the score of each run by what the others say."""
+    seen: dict[bytes, tuple[Telltale, FloatArray]] = {}
+    alike = Counter[bytes]()
     for name in dict.fromkeys(name for run in runs for name in run):
         values = [run.get(name) for run in runs]
         for reading, cuts in _readings_of(values, worlds):
-            column = _coded_column(name, reading, cuts, values, worlds)
-            if not 1 < len(column.values) < len(runs):
+            read = [_field_read(value, reading, cuts) for value in values]
+            codes, size = _coded(read)
+            if not 1 < size < len(runs):
                 continue  # a constant, or a value of its own in every run
-            pattern = column.codes.tobytes()
-            if pattern in seen:
-                seen[pattern].same += 1
-            else:
-                seen[pattern] = column
-    yield from seen.values()
+            pattern = codes.tobytes()
+            alike[pattern] += 1
+            if pattern not in seen:
+                weights = _ratios_by_value(codes, worlds, size).tolist()
+                weight_of = dict(zip(dict.fromkeys(read), weights, strict=True))
+                seen[pattern] = (
+                    Telltale(name, reading, cuts, weight_of),
+                    _scores_across_folds(values, worlds)
+                    if reading == "cut"
+                    else _left_out_scores(codes, worlds, size),
+                )
+    return [
+        (replace(telltale, same=alike[pattern] - 1), scores)
+        for pattern, (telltale, scores) in seen.items()
+    ]
 
 
 def _readings_of(
@@ -332,6 +275,12 @@ def _best_cut(values: Sequence[Field | None], worlds: BoolArray) -> tuple[float,
     return (float(ordered[place] + ordered[place + 1]) / 2,)
 
 
+def _coded(read: Sequence[Field | None]) -> tuple[IntArray, int]:
+    """Return a number for each value, in the order in which they came, and how many there are."""
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(read))}
+    return np.array([numbers[value] for value in read], dtype=np.int64), len(numbers)
+
+
 def _scores_across_folds(values: Sequence[Field | None], worlds: BoolArray) -> FloatArray:
     """Return scores by a cut that was chosen without the runs that it scores."""
     scores = np.zeros(len(values))
@@ -339,66 +288,42 @@ def _scores_across_folds(values: Sequence[Field | None], worlds: BoolArray) -> F
     for number in range(_FOLDS):
         out = fold == number
         others = [value for value, left_out in zip(values, out, strict=True) if not left_out]
-        kept = worlds[~out]
-        cut = _best_cut(others, kept)
-        codes = np.array([_code_by_cut(value, cut) for value in values], dtype=np.int64)
-        second, first = (
-            np.bincount(codes[~out][side], minlength=3).astype(np.float64) for side in (kept, ~kept)
-        )
-        scores[out] = _log_ratio(second, int(kept.sum()), first, int((~kept).sum()))[codes[out]]
+        cut = _best_cut(others, worlds[~out])
+        codes, size = _coded([_field_read(value, "cut", cut) for value in values])
+        scores[out] = _ratios_by_value(codes[~out], worlds[~out], size)[codes[out]]
     return scores
 
 
-def _code_by_cut(value: Field | None, cut: tuple[float, ...]) -> int:
-    """Return 0 or 1 for a number below or above a cut, 2 for anything else."""
-    return int(np.searchsorted(cut, value)) if isinstance(value, int | float) else 2
-
-
-def _coded_column(
-    name: str,
-    reading: str,
-    cuts: tuple[float, ...],
-    values: Sequence[Field | None],
-    worlds: BoolArray,
-) -> _Column:
-    numbers: dict[Field | None, int] = {}
-    read = [numbers.setdefault(_field_read(value, reading, cuts), len(numbers)) for value in values]
-    codes = np.array(read, dtype=np.int64)
-    left_out = (
-        _scores_across_folds(values, worlds)
-        if reading == "cut"
-        else _left_out_scores(codes, worlds)
-    )
-    return _Column(name, reading, cuts, list(numbers), codes, left_out)
-
-
-def _counts_by_world(codes: IntArray, worlds: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _counts_by_world(
+    codes: IntArray, worlds: BoolArray, size: int
+) -> tuple[FloatArray, FloatArray]:
     """Return how often each value occurred in the second world and in the first."""
-    size = int(codes.max()) + 1
-    second = np.bincount(codes[worlds], minlength=size).astype(np.float64)
-    return second, np.bincount(codes[~worlds], minlength=size).astype(np.float64)
-
-
-def _log_ratio(
-    second: FloatArray, n_second: FloatArray | int, first: FloatArray, n_first: FloatArray | int
-) -> FloatArray:
-    """Return the smoothed log ratio of the worlds; 0 of a value that occurred in neither."""
-    ratio = np.log((second + 0.5) / (np.asarray(n_second) + 1.0)) - np.log(
-        (first + 0.5) / (np.asarray(n_first) + 1.0)
+    second, first = (
+        np.bincount(codes[side], minlength=size).astype(np.float64) for side in (worlds, ~worlds)
     )
+    return second, first
+
+
+def _ratios_by_value(codes: IntArray, worlds: BoolArray, size: int) -> FloatArray:
+    second, first = _counts_by_world(codes, worlds, size)
+    return _log_ratio(second, worlds.sum(), first, (~worlds).sum())
+
+
+def _log_ratio(second: FloatArray, n_second: Any, first: FloatArray, n_first: Any) -> FloatArray:
+    """Return the smoothed log ratio of the worlds; 0 of a value that occurred in neither."""
+    ratio = np.log((second + 0.5) / (n_second + 1.0)) - np.log((first + 0.5) / (n_first + 1.0))
     return np.asarray(np.where(second + first > 0, ratio, 0.0), dtype=np.float64)
 
 
-def _left_out_scores(codes: IntArray, worlds: BoolArray) -> FloatArray:
+def _left_out_scores(codes: IntArray, worlds: BoolArray, size: int) -> FloatArray:
     """Return for each run what all other runs say of its value."""
-    second, first = _counts_by_world(codes, worlds)
+    second, first = _counts_by_world(codes, worlds, size)
     own = worlds.astype(np.float64)
-    n = len(worlds)
     return _log_ratio(
         second[codes] - own,
         worlds.sum() - own,
         first[codes] - (1 - own),
-        n - worlds.sum() - (1 - own),
+        (~worlds).sum() - (1 - own),
     )
 
 
@@ -426,38 +351,7 @@ def _best_share(scores: FloatArray, worlds: BoolArray, n: int, *, alpha: float) 
         guessed = max(1, round(share * len(right)))
         rate = (right[:guessed].sum() + 0.5) / (guessed + 1)
         guesses = max(1, round(share * n))
-        return epsilon_from_guesses(
-            math.floor(rate * guesses + 0.5), guesses, n, delta=0.0, alpha=alpha / 2
-        )
+        right_ones = math.floor(rate * guesses + 0.5)
+        return epsilon_from_guesses(right_ones, guesses, n, delta=0.0, alpha=alpha)
 
     return max(_SHARES, key=promised) if n else 1.0
-
-
-def _best_threshold(
-    scores: FloatArray, worlds: BoolArray, n: int, *, delta: float, alpha: float
-) -> float:
-    """Return the score from which the second world is claimed that promises the largest bound on
-    `n` further runs."""
-    half = max(1, n // 2)
-
-    # half a hit is added on both sides, so that a rate of 0 or 1 on few runs is not taken at its
-    # word
-    def promised(threshold: float) -> float:
-        above = scores > threshold
-        hits = (above[worlds].sum() + 0.5) / (worlds.sum() + 1)
-        false_hits = (above[~worlds].sum() + 0.5) / ((~worlds).sum() + 1)
-        return epsilon_from_rates(
-            math.floor(hits * half + 0.5),
-            half,
-            math.floor(false_hits * half),
-            half,
-            delta=delta,
-            alpha=alpha / 2,
-        )
-
-    values = np.unique(scores)
-    middles = (values[1:] + values[:-1]) / 2
-    # the bound changes little between neighbouring cuts; trying all of them costs time without a
-    # better one
-    tried = middles[:: max(1, len(middles) // _CUTS_TRIED)]
-    return float(max([0.0, *tried.tolist()], key=promised))

@@ -23,7 +23,7 @@ from secretballot.cli import (
     sign,
     verify,
 )
-from secretballot.cli.outcome import EXIT_CODES, guarded
+from secretballot.cli.outcome import EXIT_CODES, RUNNING, Running, guarded
 from secretballot.cli.screens import Group, group, verb
 
 
@@ -51,6 +51,8 @@ class Program(Group):
             **extra,
         )
         _fill_closed_places()
+        before = dict(vars(RUNNING))  # of a verb that runs another one
+        vars(RUNNING).update(vars(Running()))
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         with warnings.catch_warnings():
@@ -58,6 +60,7 @@ class Program(Group):
             # themselves.
             warnings.simplefilter("ignore")
             code = guarded(run, as_json="--json" in words)
+        vars(RUNNING).update(before)
         sys.exit(code)
 
 

@@ -7,32 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from secretballot._validation import RecordChange, Relation, ReleaseKind
-from secretballot.cli.outcome import FOUND, print_json, say
-from secretballot.cli.screens import group, verb, words
-from secretballot.cli.settings import AsJson
+from secretballot.cli.outcome import DONE, FOUND, Answer, say
+from secretballot.cli.screens import group, option, verb, words
 
 if TYPE_CHECKING:
     from secretballot.audit import CanaryAudit, ReleaseAudit
 
 app = group("audit", "Attack releases, to find more leakage than certified.")
 
-Runs = Annotated[int, typer.Option(metavar="N", help="Runs in all, half of them on each side.")]
-Confidence = Annotated[
-    float, typer.Option(metavar="C", help="Probability that a bound is not above the truth.")
-]
-Jobs = Annotated[int, typer.Option(metavar="N", help="Runs at the same time.")]
-Work = Annotated[
-    Path, typer.Option(metavar="DIR", help="Private folder of the audit; deleted at the end.")
-]
+Runs = Annotated[int, option("N", "Runs in all, half of them on each side.")]
+Confidence = Annotated[float, option("C", "Probability that a bound is not above the truth.")]
+Jobs = Annotated[int, option("N", "Runs at the same time.")]
+Work = Annotated[Path, option("DIR", "Private folder of the audit; deleted at the end.")]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep the work folder.")]
-Seed = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Seed of which input each run gets; fresh by default."),
-]
-Program = Annotated[
-    str | None, typer.Option(metavar="COMMAND", help="What to start in place of this program.")
-]
-Timeout = Annotated[float, typer.Option(metavar="S", help="Seconds for one run.")]
+Seed = Annotated[int | None, option("N", "Seed of which input each run gets; fresh by default.")]
+Program = Annotated[str | None, option("COMMAND", "What to start in place of this program.")]
+Timeout = Annotated[float, option("S", "Seconds for one run.")]
 
 
 @verb(app)
@@ -42,33 +32,22 @@ def release(
         list[str],
         typer.Argument(metavar="-- COMMAND", help="The command to attack, without `secretballot`."),
     ],
-    private: Annotated[
-        Path, typer.Option(metavar="FILE", help="The private file, as COMMAND names it.")
-    ],
-    neighbour: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The neighbouring private file.")
-    ] = None,
+    private: Annotated[Path, option("FILE", "The private file, as COMMAND names it.")],
+    neighbour: Annotated[Path | None, option("FILE", "The neighbouring private file.")] = None,
     change: Annotated[
         RecordChange | None,
-        typer.Option(
-            metavar="HOW",
-            help=f"Instead of --neighbour, what to do to one record: {words(RecordChange)}.",
-        ),
+        option("HOW", f"Instead of --neighbour, what to do to one record: {words(RecordChange)}."),
     ] = None,
-    row: Annotated[int, typer.Option(metavar="N", help="Which record, from 0.")] = 0,
+    row: Annotated[int, option("N", "Which record, from 0.")] = 0,
     runs: Runs = 60,
     confidence: Confidence = 0.99,
     steps: Annotated[
-        int | None,
-        typer.Option(metavar="K", help="Records by which the two inputs differ, if not one."),
+        int | None, option("K", "Records by which the two inputs differ, if not one.")
     ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(metavar="E", help="Guarantee instead of the certificate's.")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(metavar="D", help="Likewise.")] = None,
+    epsilon: Annotated[float | None, option("E", "Guarantee instead of the certificate's.")] = None,
+    delta: Annotated[float | None, option("D", "Likewise.")] = None,
     released: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder to observe; by default COMMAND's release."),
+        str | None, option("DIR", "Folder to observe; by default COMMAND's release.")
     ] = None,
     program: Program = None,
     work: Work = Path("secretballot-audit"),
@@ -76,8 +55,7 @@ def release(
     n_jobs: Jobs = 1,
     timeout: Timeout = 600.0,
     random_state: Seed = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Run a command on two neighbouring inputs, many times, and attack all that it releases.
 
     Every run has a fresh process and folder. A third of the runs choose the field that
@@ -90,33 +68,28 @@ def release(
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.audit.release_audit import audit_release
 
-    _audit(context, audit_release, "Running the command")
+    return _audit(context, audit_release, "Running the command")
 
 
 @verb(app)
 def canaries(
     context: typer.Context,
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Price at which `learn` runs.")] = 4.0,
-    delta: Annotated[float, typer.Option(metavar="D", help="Likewise.")] = 1e-6,
+    epsilon: Annotated[float, option("E", "Price at which `learn` runs.")] = 4.0,
+    delta: Annotated[float, option("D", "Likewise.")] = 1e-6,
     promise: Annotated[
-        float | None,
-        typer.Option(metavar="E", help="Judge by this epsilon: would a smaller one be refuted?"),
+        float | None, option("E", "Judge by this epsilon: would a smaller one be refuted?")
     ] = None,
-    runs: Annotated[int, typer.Option(metavar="N", help="Runs of `learn`.")] = 100,
-    canaries: Annotated[int, typer.Option(metavar="M", help="Canaries in each run.")] = 1,
-    n_teachers: Annotated[int, typer.Option(metavar="K", help="Teachers of each run.")] = 10,
-    n_queries: Annotated[int, typer.Option(metavar="L", help="Queries of each run.")] = 40,
+    runs: Annotated[int, option("N", "Runs of `learn`.")] = 100,
+    canaries: Annotated[int, option("M", "Canaries in each run.")] = 1,
+    n_teachers: Annotated[int, option("K", "Teachers of each run.")] = 10,
+    n_queries: Annotated[int, option("L", "Queries of each run.")] = 40,
     release: Annotated[
-        ReleaseKind,
-        typer.Option(metavar="WHAT", help=f"What the runs release: {words(ReleaseKind)}."),
+        ReleaseKind, option("WHAT", f"What the runs release: {words(ReleaseKind)}.")
     ] = "counts",
     relation: Annotated[
-        Relation,
-        typer.Option(metavar="NAME", help=f"The change that is protected: {words(Relation)}."),
+        Relation, option("NAME", f"The change that is protected: {words(Relation)}.")
     ] = "add-remove",
-    share: Annotated[
-        float, typer.Option(metavar="P", help="Share of canaries to guess, the surest first.")
-    ] = 1.0,
+    share: Annotated[float, option("P", "Share of canaries to guess, the surest first.")] = 1.0,
     confidence: Confidence = 0.99,
     program: Program = None,
     work: Work = Path("secretballot-audit"),
@@ -124,8 +97,7 @@ def canaries(
     n_jobs: Jobs = 1,
     timeout: Timeout = 600.0,
     random_state: Seed = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Attack a whole `learn` with canaries, poisoned teachers and queries of the attacker's choice.
 
     All data are made here. A canary is a record that is present with probability one half; its
@@ -136,15 +108,15 @@ def canaries(
     """
     from secretballot.audit.canaries import audit_canaries
 
-    _audit(context, audit_canaries, "Running learn")
+    return _audit(context, audit_canaries, "Running learn")
 
 
-def _audit(context: typer.Context, attack: Any, step: str) -> None:
-    """Attack with the options that were given, print what was found, and end with its code."""
+def _audit(context: typer.Context, attack: Any, step: str) -> Answer:
+    """Attack with the options that were given, and return what was found."""
     from secretballot.cli.console import watching
 
-    given = dict(context.params)
-    as_json, program = given.pop("as_json"), given.pop("program")
+    given = {name: one for name, one in context.params.items() if name != "as_json"}
+    program = given.pop("program")
     with watching() as watch:
         watch.step(step)
         found: CanaryAudit | ReleaseAudit = attack(
@@ -152,9 +124,5 @@ def _audit(context: typer.Context, attack: Any, step: str) -> None:
             program=None if program is None else shlex.split(program),
             progress=watch.progress,
         )
-    if as_json:
-        print_json(found.to_json())
-    else:
-        say(found.text(), keep="\n")
-    if not found.passed:
-        raise typer.Exit(FOUND)
+    code = DONE if found.passed else FOUND
+    return Answer(found.to_json(), lambda: say(found.text(), keep="\n"), code)

@@ -1,9 +1,7 @@
 """`secretballot check`: the tables of a run side by side, for the curator alone."""
 
-import typer
-
-from secretballot.cli.outcome import BAD_INPUT, as_options, print_json
-from secretballot.cli.settings import AsJson, settings_of
+from secretballot.cli.outcome import BAD_INPUT, DONE, Answer, as_options
+from secretballot.cli.settings import settings_of
 from secretballot.cli.texts import show
 from secretballot.exceptions import DataError
 from secretballot.runs.spec import DataSpec, OutputSpec, RunSpec, Sources, groups
@@ -15,7 +13,7 @@ from secretballot.runs.spec import DataSpec, OutputSpec, RunSpec, Sources, group
     arguments=("private", "public"),
     required=("target",),
 )
-def check(sources: Sources, as_json: AsJson = False) -> None:
+def check(sources: Sources) -> Answer:
     """Compare a private with a public table, for the curator's eyes.
 
     Nothing is trained, written or spent.
@@ -35,12 +33,12 @@ def check(sources: Sources, as_json: AsJson = False) -> None:
     spec = RunSpec.of_tree(Sources(fields=fields).tree())
     with watching() as watch:
         found = TableCheck(spec, watch)
-    if as_json:
-        notes = [note.text for note in watch.notes]
-        print_json(found.to_private_json(as_options) | {"notes": notes})
-        if found.stopping:  # the one object says it all
-            raise typer.Exit(BAD_INPUT)
-        return
-    show("check", found, [as_options(error) for error in found.stopping], percent)
-    if found.problem is not None:
-        raise DataError(found.problem)
+
+    def show_it() -> None:
+        show("check", found, [as_options(error) for error in found.stopping], percent)
+        if found.problem is not None:
+            raise DataError(found.problem)
+
+    # all of it is for the curator alone, and so are all notes
+    document = {"notes": [note.text for note in watch.notes], **found.to_private_json(as_options)}
+    return Answer(document, show_it, BAD_INPUT if found.stopping else DONE)

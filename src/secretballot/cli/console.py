@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import Progress, SpinnerColumn
+
+from secretballot.cli.outcome import RUNNING
 
 if TYPE_CHECKING:
     from secretballot.runs.questions import Caution, Note, Watch
@@ -21,7 +17,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watching() -> Iterator["Watch"]:
-    """Give a watch that shows notes, and progress where standard error is a terminal."""
+    """Give a watch that shows notes, and progress where standard error is a terminal; its notes go
+    into the answer."""
     from secretballot.runs.questions import Watch
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
@@ -52,24 +49,19 @@ def watching() -> Iterator["Watch"]:
 
     # a bar that is switched off still ends with an empty line in some versions of rich
     if not console.is_terminal:
-        yield Watch(tell=tell, ask=ask)
+        RUNNING.watch = Watch(tell=tell, ask=ask)
+        yield RUNNING.watch
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[count]}"),
-        TimeElapsedColumn(),
-    )
+    columns = (SpinnerColumn(), *Progress.get_default_columns())
     with Progress(*columns, console=console, transient=True) as bar:
 
         def step(text: str) -> None:
             for task in bar.task_ids:
                 bar.remove_task(task)
-            bar.add_task(text, total=None, count="")
+            bar.add_task(text, total=None)
 
         def progress(done: int, total: int) -> None:
-            bar.update(bar.task_ids[-1], completed=done, total=total, count=f"{done:,}/{total:,}")
+            bar.update(bar.task_ids[-1], completed=done, total=total)
 
         def without_bar(questions: "list[Caution]") -> "dict[Caution, str]":
             bar.stop()
@@ -78,4 +70,5 @@ def watching() -> Iterator["Watch"]:
             finally:
                 bar.start()
 
-        yield Watch(step=step, progress=progress, tell=tell, ask=without_bar)
+        RUNNING.watch = Watch(step=step, progress=progress, tell=tell, ask=without_bar)
+        yield RUNNING.watch

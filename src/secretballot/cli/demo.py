@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
-from secretballot.cli.outcome import say
+from secretballot.cli.outcome import Answer, lines, say
+from secretballot.cli.screens import option
+from secretballot.exceptions import DataError
 
 #: Lines of each verb's output that are shown, by their first word.
 _SHOWN = {
@@ -23,23 +25,26 @@ _SHOWN = {
 
 def demo(
     context: typer.Context,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="New folder for the data and the run.")
-    ] = Path("demo-out"),
-) -> None:
+    out: Annotated[Path, option("DIR", "New folder for the data and the run.")] = Path("demo-out"),
+    as_json: bool = False,
+) -> Answer:
     """Run all of this on a simulated clinic, in seconds.
 
     Needs no network.
 
     Example: secretballot demo --out demo-out
     """
-    from secretballot.runs.demo import demonstration_commands
-
     program, name = context.find_root().command, _name_of_program()
-    commands = demonstration_commands(out)
-    say(f"Simulated clinic in {out}: 20,000 private, 2,000 public, 4,000 test patients")
+    commands, said = _commands(out), list[str]()
+
+    def tell(line: str) -> None:
+        said.append(line)
+        if not as_json:
+            say(line)
+
+    tell(f"Simulated clinic in {out}: 20,000 private, 2,000 public, 4,000 test patients")
     for number, (verb, words) in enumerate(commands.items(), start=1):
-        say(f"{number} {verb:<9}{name} {shlex.join(words)}")
+        tell(f"{number} {verb:<9}{name} {shlex.join(words)}")
         printed = io.StringIO()
         with redirect_stdout(printed):
             try:
@@ -49,8 +54,28 @@ def demo(
                     raise
         for line in printed.getvalue().splitlines():
             if line.startswith(_SHOWN[verb]):
-                say(f"{'':<11}{line}")
-    say(f"Open {out / 'study' / 'release' / 'report.html'}; repeat any command above.")
+                tell(f"{'':<11}{line}")
+    tell(f"Open {out / 'study' / 'release' / 'report.html'}; repeat any command above.")
+    return lines({"out": str(out), "commands": commands, "said": said})
+
+
+def _commands(out: Path) -> dict[str, list[str]]:
+    """Write the files of the clinic in a new or empty folder, and return the commands by name."""
+    from secretballot.data.synthetic import write_clinic
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DataError(f"{str(out)!r} exists; give a new folder, or remove it.")
+    files = write_clinic(out)
+    tables, study = [str(files.private), str(files.public)], str(out / "study")
+    target = ["--target", files.target, "--classes", ",".join(map(str, files.classes))]
+    price = ["--epsilon", "1", "--delta", "1e-6", "--total", "4,1e-5"]
+    measured, predicted = ["--evaluate", str(files.test)], str(out / "predictions.csv")
+    return {
+        "check": ["check", *tables, *target],
+        "learn": ["learn", *tables, *target, *price, *measured, "--out", study],
+        "verify": ["verify", study, "--independent"],
+        "predict": ["predict", study, str(files.test), "--out", predicted, "--overwrite"],
+    }
 
 
 def _name_of_program() -> str:

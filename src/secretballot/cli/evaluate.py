@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from secretballot._places import place_of
-from secretballot.cli.outcome import print_json, say
-from secretballot.cli.settings import AsJson
+from secretballot.cli.outcome import Answer, say
+from secretballot.cli.screens import argument, option
 from secretballot.cli.texts import show
 from secretballot.runs.spec import words_of
 
@@ -15,20 +13,16 @@ from secretballot.runs.spec import words_of
 def evaluate(
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RELEASE... [TABLE]",
-            help="Release folders, or folders of runs; last a public labelled table.",
+        argument(
+            "RELEASE... [TABLE]",
+            "Release folders, or folders of runs; last a public labelled table.",
         ),
     ],
     target: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL[,COL...]",
-            help="Column of TABLE to compare with; by default the one that the release names.",
-        ),
+        option("COL[,COL...]", "Column of TABLE to compare with; by default the release's."),
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Measure models on a public labelled table, or compare releases.
 
     Every release is verified first. Several students are compared with the first one row by row,
@@ -52,14 +46,15 @@ def evaluate(
     with watching() as watch:
         watch.step("Evaluating")
         found = evaluate_releases(releases, table, words_of(target) if target else ())
-    if as_json:
-        print_json(found.to_json())
-        return
-    if len(found.releases) == 1 and found.releases[0].metrics is not None:
-        show("metrics", found.releases[0].metrics)
-    else:
-        letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found.releases))]
-        prices = ["{:g}, {:g}".format(*total_price(one.certificate)) for one in found.releases]
-        show("comparison", found, letters, prices)
-    if found.caution is not None:
-        say(f"caution: {found.caution}")
+
+    def show_it() -> None:
+        if len(found.releases) == 1 and found.releases[0].metrics is not None:
+            show("metrics", found.releases[0].metrics)
+        else:
+            letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found.releases))]
+            prices = ["{:g}, {:g}".format(*total_price(one.certificate)) for one in found.releases]
+            show("comparison", found, letters, prices)
+        if found.caution is not None:
+            say(f"caution: {found.caution}")
+
+    return Answer(found.to_json(), show_it)

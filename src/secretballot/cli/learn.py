@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secretballot.cli.outcome import print_json
-from secretballot.cli.settings import LEARNING, AsJson, settings_of
+from secretballot.cli.outcome import Answer
+from secretballot.cli.settings import LEARNING, settings_of
 from secretballot.cli.texts import show
 from secretballot.runs.spec import (
     DEFAULT_OUT,
@@ -24,10 +24,6 @@ from secretballot.runs.spec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from secretballot.runs.method import Quote
-    from secretballot.runs.questions import Note
     from secretballot.runs.run import Outcome
 
 DryRun = Annotated[
@@ -45,7 +41,7 @@ DryRun = Annotated[
     arguments=("private", "public"),
     required=("target", "epsilon", "delta"),
 )
-def learn(sources: Sources, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+def learn(sources: Sources, dry_run: DryRun = False) -> Answer:
     """Learn a publishable model from a private labelled table and a public unlabelled one.
 
     Tables: CSV, Parquet, a folder of Parquet files, or a URL. Writes OUT/release, to publish, and
@@ -57,7 +53,7 @@ def learn(sources: Sources, dry_run: DryRun = False, as_json: AsJson = False) ->
     from secretballot.runs.folder import begun_description
 
     begun = begun_description(sources.given.get("out", DEFAULT_OUT)).get("method")
-    _perform(sources, sources.tree(begun), dry_run=dry_run, as_json=as_json)
+    return _performed(sources, sources.tree(begun), dry_run=dry_run)
 
 
 @settings_of(
@@ -72,7 +68,7 @@ def learn(sources: Sources, dry_run: DryRun = False, as_json: AsJson = False) ->
     required=("epsilon", "delta"),
     private="Votes or counts, one row for each query: .npy, .csv or .parquet.",
 )
-def label(sources: Sources, as_json: AsJson = False) -> None:
+def label(sources: Sources, dry_run: DryRun = False) -> Answer:
     """Release labels from votes of teachers trained elsewhere.
 
     That each record reached one teacher only is your statement; the certificate says so.
@@ -80,11 +76,11 @@ def label(sources: Sources, as_json: AsJson = False) -> None:
     Example: secretballot label counts.npy --kind counts --classes no,yes --epsilon 1 --delta 1e-5
     --total 4,1e-5
     """
-    _perform(sources, sources.tree(), dry_run=False, as_json=as_json)
+    return _performed(sources, sources.tree(), dry_run=dry_run)
 
 
-def _perform(sources: Sources, tree: dict[str, Any], *, dry_run: bool, as_json: bool) -> None:
-    """Run, and print what came of it."""
+def _performed(sources: Sources, tree: dict[str, Any], *, dry_run: bool) -> Answer:
+    """Run, or say what a run would cost and ask, and return what came of it."""
     from secretballot.publishing.process import start_publishing
 
     spec = RunSpec.of_tree(tree)
@@ -96,29 +92,17 @@ def _perform(sources: Sources, tree: dict[str, Any], *, dry_run: bool, as_json: 
 
     learners = (getattr(spec.method, name, None) for name in ("teacher", "student"))
     find_in_this_folder(*(one for one in learners if one is not None))
+    why = {"method_reason": sources.why}
     with watching() as watch:
         if dry_run:
             quoted = quote(spec, watch)
-        else:
-            outcome = run(spec, watch)
-    if dry_run:
-        print_quote(quoted, sources.why, as_json=as_json)
-    elif as_json:
-        print_json({**_summary(outcome, spec, watch.notes), "method_reason": sources.why})
-    else:
-        _print_outcome(outcome, spec)
+            return Answer(quoted.to_json() | why, lambda: show("quote", quoted, sources.why))
+        outcome = run(spec, watch)
+    return Answer(_summary(outcome, spec) | why, lambda: _print_outcome(outcome, spec))
 
 
-def print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
-    """Print what a run would cost and ask; nothing was made, trained or spent."""
-    if as_json:
-        print_json({**quote.to_json(), "method_reason": why})
-    else:
-        show("quote", quote, why)
-
-
-def _summary(outcome: "Outcome", spec: RunSpec, notes: "Sequence[Note]") -> dict[str, Any]:
-    """Return the outcome for machines; notes that depend on private data are left out."""
+def _summary(outcome: "Outcome", spec: RunSpec) -> dict[str, Any]:
+    """Return the outcome for machines."""
     # What was paid for an estimate or a choice belongs to the price, too.
     from secretballot.report.certificate.plan_checks import total_price
 
@@ -144,7 +128,6 @@ def _summary(outcome: "Outcome", spec: RunSpec, notes: "Sequence[Note]") -> dict
         "account": str(outcome.account),
         "certificate": str(outcome.release / "certificate.json"),
         "report": str(report) if report.name in outcome.files else None,
-        "notes": [note.text for note in notes if not note.private],
     }
 
 

@@ -2,12 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from secretballot._validation import Composition, Relation, Unit
-from secretballot.cli.outcome import answer, print_json
-from secretballot.cli.screens import group, verb, words
-from secretballot.cli.settings import AsJson
+from secretballot.cli.outcome import Answer, lines
+from secretballot.cli.screens import argument, group, option, verb, words
 from secretballot.cli.texts import show as show_text
 from secretballot.exceptions import LedgerError
 
@@ -15,10 +12,7 @@ if TYPE_CHECKING:
     from secretballot.core.ledger import Ledger
 
 Place = Annotated[
-    str,
-    typer.Argument(
-        metavar="LEDGER", help="The ledger's file, or the URL of a PostgreSQL database."
-    ),
+    str, argument("LEDGER", "The ledger's file, or the URL of a PostgreSQL database.")
 ]
 app = group("ledger", "Create, show and check accounts.")
 
@@ -26,29 +20,22 @@ app = group("ledger", "Create, show and check accounts.")
 @verb(app)
 def create(
     place: Place,
-    dataset: Annotated[
-        str, typer.Option(metavar="NAME", help="Public name of the private dataset.")
-    ],
-    total: Annotated[
-        str, typer.Option(metavar="E,D", help="Limit of all releases from the dataset.")
-    ],
+    dataset: Annotated[str, option("NAME", "Public name of the private dataset.")],
+    total: Annotated[str, option("E,D", "Limit of all releases from the dataset.")],
     composition: Annotated[
-        Composition,
-        typer.Option(metavar="NAME", help=f"How releases add up: {words(Composition)}."),
+        Composition, option("NAME", f"How releases add up: {words(Composition)}.")
     ] = "basic",
     unit: Annotated[
         Unit,
-        typer.Option(
-            metavar="NAME",
-            help=f"What is protected: {words(Unit)}; of a user all records, of a label only that.",
+        option(
+            "NAME",
+            f"What is protected: {words(Unit)}; of a user all records, of a label only that.",
         ),
     ] = "record",
     relation: Annotated[
-        Relation,
-        typer.Option(metavar="NAME", help=f"The change that is protected: {words(Relation)}."),
+        Relation, option("NAME", f"The change that is protected: {words(Relation)}.")
     ] = "add-remove",
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Create the account of a private dataset, with the limit of all its releases.
 
     Example: secretballot ledger create registry.ledger --dataset registry-2026 --total 4,1e-5
@@ -75,16 +62,16 @@ def create(
         unit=unit,
         relation=relation,
     )
-    _show(made, as_json=as_json)
+    return _shown(made)
 
 
 @verb(app)
-def show(place: Place, as_json: AsJson = False) -> None:
+def show(place: Place) -> Answer:
     """Show whose account it is, what is spent and left, and every release, oldest first.
 
     Example: secretballot ledger show patients.csv.ledger
     """
-    _show(_opened(place), as_json=as_json)
+    return _shown(_opened(place))
 
 
 def _opened(place: str) -> "Ledger":
@@ -94,27 +81,25 @@ def _opened(place: str) -> "Ledger":
     return Ledger.open_existing(file_or_database(place))
 
 
-def _show(ledger: "Ledger", *, as_json: bool) -> None:
+def _shown(ledger: "Ledger") -> Answer:
     amounts: dict[str, Any] = {
         "total": ledger.budget,
         "spent": ledger.spent(),
         "left": ledger.remaining(),
     }
     entries = ledger.history()
-    if not as_json:
-        show_text("ledger", ledger, amounts, entries)
-        return
     terms = {name: getattr(ledger, name) for name in ("dataset", "unit", "relation", "composition")}
     pairs = {name: {"epsilon": pair.epsilon, "delta": pair.delta} for name, pair in amounts.items()}
     releases = [
         {**vars(entry), "events": [event.model_dump(mode="json") for event in entry.events]}
         for entry in entries
     ]
-    print_json({**terms, **pairs, "releases": releases})
+    document = {**terms, **pairs, "releases": releases}
+    return Answer(document, lambda: show_text("ledger", ledger, amounts, entries))
 
 
 @verb(app)
-def check(place: Place, as_json: AsJson = False) -> None:
+def check(place: Place) -> Answer:
     """Check every page and every row of the account, from the first one on.
 
     Example: secretballot ledger check patients.csv.ledger
@@ -122,8 +107,7 @@ def check(place: Place, as_json: AsJson = False) -> None:
     ledger = _opened(place)
     ledger.check()
     rows, chain = ledger.head()
-    answer(
-        as_json,
+    return lines(
         {"dataset": ledger.dataset, "rows": rows, "chain": chain, "ok": True},
         f"All {rows} rows are as they were written; the last one is {chain}.",
     )
@@ -132,9 +116,8 @@ def check(place: Place, as_json: AsJson = False) -> None:
 @verb(app)
 def grant(
     place: Place,
-    role: Annotated[str, typer.Argument(metavar="ROLE", help="A role of the database.")],
-    as_json: AsJson = False,
-) -> None:
+    role: Annotated[str, argument("ROLE", "A role of the database.")],
+) -> Answer:
     """Let a role of the database read a ledger and add rows, and nothing else.
 
     The role that owns the ledger does it, once.
@@ -147,4 +130,4 @@ def grant(
 
     Ledger.grant(file_or_database(place), role)
     text = f"The role {role} may read the ledger and add rows, and nothing else."
-    answer(as_json, {"granted": role}, text)
+    return lines({"granted": role}, text)

@@ -3,17 +3,16 @@
 import errno
 import json
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from secretballot._validation import plain_line, shown, without_controls
+from secretballot._validation import plain_line, without_controls
 from secretballot.core.errors import BrokenOffError, UnknownEndError
 from secretballot.exceptions import (
     Argument,
@@ -28,6 +27,9 @@ from secretballot.exceptions import (
     SecretBallotError,
 )
 
+if TYPE_CHECKING:
+    from secretballot.runs.questions import Watch
+
 DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
 NOT_VERIFIED, NOT_CONFIRMED, FOUND, FAILED, INTERRUPTED = 4, 5, 6, 7, 130
 
@@ -38,8 +40,6 @@ EXIT_CODES = (
     " 5 the second program is undecided, 6 an audit found a violation, 7 memory, disk, database,"
     " network or sampler failed: repeat the command, it is charged once, 130 interrupted."
 )
-#: Options of the verb that runs.
-VERB_OPTIONS: set[str] = set()
 
 # typer bundles click or depends on it, according to its version; either way its bad parameter is a
 # usage error.
@@ -58,6 +58,37 @@ _KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
     (ResourceError, "system", FAILED),
     (SecretBallotError, "input", BAD_INPUT),
 )
+
+
+@dataclass
+class Running:
+    """The verb that runs: its name, the options that messages may name, and who is told."""
+
+    verb: str = ""
+    options: set[str] = field(default_factory=set)
+    watch: "Watch | None" = None
+
+
+RUNNING = Running()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a verb found.
+
+    Attributes
+    ----------
+    document : mapping
+        For machines.
+    show : callable
+        Prints it for a person.
+    code : int
+        Exit code.
+    """
+
+    document: Mapping[str, Any]
+    show: Callable[[], None]
+    code: int = DONE
 
 
 @dataclass(frozen=True)
@@ -96,9 +127,9 @@ def as_options(error: SecretBallotError) -> str:
         if isinstance(part, str):
             return part
         option, value = option_of(part.name), getattr(part, "value", None)
-        if option in VERB_OPTIONS:
+        if option in RUNNING.options:
             return option if value is None or value is True else f"{option} {value}"
-        is_setting = "--set" in VERB_OPTIONS and part.name in groups()
+        is_setting = "--set" in RUNNING.options and part.name in groups()
         return f"--set {part.name}={value}" if is_setting and value is not None else str(part)
 
     return "".join(map(part_of, error.parts))
@@ -135,27 +166,10 @@ def _failure_of(error: BaseException) -> Failure:
 
 
 def _usage_sentence(error: Any) -> str:
-    """Return what the parser of the command line says; of an option that is none, or a value that
-    cannot be, as we say it, since its sentences differ between versions."""
+    """Return what the parser of the command line says; of an option that is none, as we say it."""
     if type(error).__name__ == "NoSuchOption":
         return _no_option_sentence(error)
-    words = " ".join(str(getattr(error, "format_message", lambda: error)()).split())
-    found = _BAD_VALUE.fullmatch(words)
-    if found is None:
-        return words
-    option, reason = found["option"], found["reason"].removeprefix("Value error, ")
-    choice = _NO_CHOICE.fullmatch(reason)
-    if choice is not None:
-        allowed = choice["allowed"].replace("'", "")
-        return f"{option} is {choice['given']}; it must be one of {allowed}."
-    # newer parsers keep the value apart, older ones begin with it
-    errors = getattr(error.__cause__, "errors", None)
-    given = errors()[0]["input"] if callable(errors) else "".join(reason.split("'")[1:2])
-    is_given = f" is {shown(given)}; it" if given and isinstance(given, str) else ""
-    for word, rule in _KINDS_OF_NUMBER.items():
-        if word in reason.casefold():
-            return f"{option}{is_given} must be {rule}."
-    return words
+    return " ".join(str(getattr(error, "format_message", lambda: error)()).split())
 
 
 def _no_option_sentence(error: Any) -> str:
@@ -170,15 +184,6 @@ def _no_option_sentence(error: Any) -> str:
     meant = nearest(given.lstrip("-").replace("-", "_"), ways)
     ending = "see --help" if meant is None else f"did you mean {ways[meant]}"
     return f"There is no option {given}; {ending}{'.' if meant is None else '?'}"
-
-
-_BAD_VALUE = re.compile(r"Invalid value for '(?P<option>[\w-]+)(?::[^']*)?': (?P<reason>.*)")
-_NO_CHOICE = re.compile(r"(?P<given>'.*?') is not one of (?P<allowed>'.*')\.")
-_KINDS_OF_NUMBER = {
-    "integer": "an integer, such as 3",
-    "number": "a number, such as 0.5",
-    "float": "a number, such as 0.5",
-}
 
 
 def guarded(work: Callable[[], object], *, as_json: bool) -> int:
@@ -196,7 +201,7 @@ def guarded(work: Callable[[], object], *, as_json: bool) -> int:
         print(f"secretballot: {failure.error}", file=sys.stderr)
         # whoever reads the output as JSON finds one object in any case
         if as_json:
-            print_json(vars(failure))
+            print_json(vars(failure), failure.exit_code)
         _write_out()
     return failure.exit_code
 
@@ -224,19 +229,25 @@ def say(text: str, *, keep: str = "") -> None:
     print(without_controls(text, keep=keep))
 
 
-def answer(as_json: bool, document: Mapping[str, Any], *lines: str) -> None:
-    """Print what a verb found: an object for machines, or lines for a person."""
-    if as_json:
-        print_json(document)
-    else:
-        for line in lines:
-            say(line)
+def lines(document: Mapping[str, Any], *texts: str, code: int = DONE) -> Answer:
+    """Return an answer that is a few lines for a person."""
+
+    def show() -> None:
+        for text in texts:
+            say(text)
+
+    return Answer(document, show, code)
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object; what a terminal may obey, or cannot show, is written as an escape."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+def print_json(document: Mapping[str, Any], code: int) -> None:
+    """Print what a verb found, or why it did not finish, as one JSON object: the verb, its exit
+    code, and its notes, but for those that depend on private data, beside what is its own."""
+    notes = [] if RUNNING.watch is None else RUNNING.watch.notes
+    said = [note.text for note in notes if not note.private]
+    envelope = {"verb": RUNNING.verb, "exit_code": code, "notes": said, **document}
+    text = json.dumps(envelope, indent=2, ensure_ascii=False, allow_nan=False)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    # what a terminal may obey, or cannot show, is written as an escape
     print("".join(_harmless_character(character, encoding) for character in text))
 
 

@@ -1,19 +1,14 @@
 """`secretballot plan`: what a budget will buy, before any private file is touched."""
 
-import csv
-import io
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from secretballot._places import place_of, shown_place
-from secretballot.cli.learn import print_quote
-from secretballot.cli.outcome import option_of, print_json, say
-from secretballot.cli.screens import wrapped
-from secretballot.cli.settings import LEARNING, AsJson, settings_of
+from secretballot.cli.outcome import Answer, say
+from secretballot.cli.screens import option
+from secretballot.cli.settings import settings_of
+from secretballot.cli.texts import show
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.runs.spec import (
     DATA,
@@ -23,7 +18,6 @@ from secretballot.runs.spec import (
     BudgetSpec,
     DataSpec,
     Sources,
-    shown_fields,
 )
 
 
@@ -40,31 +34,30 @@ def plan(
     sources: Sources,
     like: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
+        option(
+            "FILE",
+            "Public labelled table that resembles the private one.",
             parser=place_of,
-            help="Public labelled table that resembles the private one.",
             rich_help_panel=DATA,
         ),
     ] = None,
     curve: Annotated[
         str | None,
-        typer.Option(
-            metavar="N:A,N:A",
-            help="Instead of --like: accuracy A of one teacher trained on N records.",
+        option(
+            "N:A,N:A",
+            "Instead of --like: accuracy A of one teacher trained on N records.",
             rich_help_panel=DATA,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder for the plan: settings, columns, text and pictures.",
+        option(
+            "DIR",
+            "Folder for the plan: settings, columns, text and pictures.",
             rich_help_panel=RUN,
         ),
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Recommend settings and forecast accuracy; reads public data only.
 
     Without --n-records only columns, price and noise are printed. Without --like or --curve the
@@ -84,46 +77,24 @@ def plan(
     with watching() as watch:
         found = run_plan(sources, like=like, curve=curve_of(curve), out=out, reporter=watch)
     columns: dict[str, Any] = {} if found.schema is None else found.schema.to_edit()
-    if as_json:
-        made = {} if found.plan is None else found.plan.to_json()
-        quoted = {} if found.quote is None else found.quote.to_json()
-        print_json({**made, **quoted, **({"schema": columns} if columns else {})})
-        return
-    if columns:
-        _print_columns(columns["columns"], 11 if found.plan is None else 13)
-    if found.quote is not None:
-        print_quote(found.quote, sources.why, as_json=False)
-    if found.plan is None:
-        return
-    say(plan_text(found.plan).rstrip("\n"), keep="\n")
-    public = "PUBLIC" if found.schema is None else shlex.quote(shown_place(given["public"]))
-    options = (
-        _options({**found.given, **found.plan.settings()})
-        if out is None
-        else [f"--config {shlex.quote(str(out / 'plan.toml'))}"]
-    )
-    lines = wrapped([f"secretballot learn PRIVATE {public}", *options], 80)
-    say(f"{'next':<13}" + " \\\n                 ".join(lines), keep="\n")
+    made = {} if found.plan is None else found.plan.to_json()
+    quoted = {} if found.quote is None else found.quote.to_json()
 
+    def show_it() -> None:
+        if columns:
+            _print_columns(columns["columns"], 11 if found.plan is None else 13)
+        if found.quote is not None:
+            show("quote", found.quote, sources.why)
+        if found.plan is None:
+            return
+        say(plan_text(found.plan).rstrip("\n"), keep="\n")
+        public = "PUBLIC" if found.schema is None else shlex.quote(shown_place(given["public"]))
+        folder = "DIR" if out is None else shlex.quote(str(out))
+        first = "repeat with --out DIR, and " if out is None else ""
+        words = [f"secretballot learn PRIVATE {public}", f"--config {folder}/plan.toml"]
+        say(f"{'next':<13}{first}{' '.join(words)}")
 
-def _options(settings: Mapping[str, Any]) -> list[str]:
-    """Return the options of `learn` that give these settings."""
-    shown = {"method", *(name for name, _ in shown_fields(*LEARNING))}
-    options = []
-    for name, value in settings.items():
-        words = value if isinstance(value, list | tuple) else [value]
-        if isinstance(value, Mapping):
-            words = [f"{one}:{weight!r}" for one, weight in value.items()]
-        line = io.StringIO()
-        # short where it is read as the same number
-        csv.writer(line, lineterminator="").writerow(
-            f"{one:g}" if isinstance(one, float) and float(f"{one:g}") == one else one
-            for one in words
-        )
-        text = line.getvalue()
-        given = shlex.quote(text if name in shown else f"{name}={text}")
-        options.append(f"{option_of(name) if name in shown else '--set'} {given}")
-    return options
+    return Answer({**made, **quoted, **({"schema": columns} if columns else {})}, show_it)
 
 
 def _print_columns(columns: dict[str, Any], start: int) -> None:
@@ -140,30 +111,18 @@ def curve_of(text: str | None) -> dict[int, float] | None:
     Raises
     ------
     ParameterError
-        If it is not written so, sizes do not rise, or an accuracy lies outside (0, 1).
+        If it is not written so; what its numbers must be the planner says.
     """
     if text is None:
         return None
-    # Comparisons are written so that nan fails them.
     curve: dict[int, float] = {}
     for word in text.split(","):
         size, _, accuracy = word.partition(":")
         try:
-            number, share = int(size), float(accuracy)
+            curve[int(size)] = float(accuracy)
         except ValueError:
             raise ParameterError(
                 Parameter("curve"),
                 f" has {word.strip()!r}; write size:accuracy pairs, as in 50:0.72,200:0.8.",
             ) from None
-        if not (number >= 1 and number > max(curve, default=0)):
-            raise ParameterError(
-                Parameter("curve"),
-                f" has the size {number} in the wrong place; sizes are at least 1 and rise.",
-            )
-        if not 0 < share < 1:
-            raise ParameterError(
-                Parameter("curve"),
-                f" has the accuracy {accuracy.strip()}; each lies strictly between 0 and 1.",
-            )
-        curve[number] = share
     return curve

@@ -5,35 +5,30 @@ from typing import Annotated
 
 import typer
 
+from secretballot.cli.outcome import Answer, lines
+from secretballot.cli.screens import argument, option
+from secretballot.exceptions import Parameter, ParameterError
+
 
 def predict(
     student: Annotated[
-        Path,
-        typer.Argument(
-            metavar="STUDENT", help="A release folder, the folder of a run, or a student.onnx."
-        ),
+        Path, argument("STUDENT", "A release folder, the folder of a run, or a student.onnx.")
     ],
     table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TABLE", help="Rows with the columns of the public file, CSV or Parquet."
-        ),
+        Path, argument("TABLE", "Rows with the columns of the public file, CSV or Parquet.")
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="CSV, or Parquet by the suffix .parquet; CSV to standard output by default.",
-        ),
+        option("FILE", "CSV, or Parquet by the suffix .parquet; by default to standard output."),
     ] = None,
     schema: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The schema.json of the student, if not beside it."),
+        Path | None, option("FILE", "The schema.json of the student, if not beside it.")
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file that exists.")
     ] = False,
-) -> None:
+    as_json: bool = False,
+) -> Answer:
     """Predict the rows of a table.
 
     The schema of the release encodes raw cells; the order of columns does not matter, and further
@@ -44,7 +39,10 @@ def predict(
     from secretballot.cli.console import watching
     from secretballot.runs.predict import run_predict
 
+    if as_json and out is None:
+        raise ParameterError(Parameter("out"), " is missing: --json prints no predictions.")
     with watching() as watch:
         rows = run_predict(student, table, out, schema=schema, overwrite=overwrite, reporter=watch)
         if out is not None:
             watch.note(f"{rows:,} rows, written to {out}.", private=False)
+    return lines({"rows": rows, "out": str(out)})

@@ -3,13 +3,13 @@
 import inspect
 import os
 import re
-from collections.abc import Callable
-from typing import Any, get_args
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from secretballot.cli.outcome import VERB_OPTIONS
+from secretballot.cli.outcome import RUNNING, Answer, print_json
 from secretballot.runs.spec import RUN
 
 #: Key of a context's `meta`: rows of settings that a help text shows besides the options.
@@ -103,8 +103,9 @@ class Verb(_Screen, TyperCommand):
 
     def invoke(self, context: Any) -> Any:
         """Do the work of the verb."""
-        VERB_OPTIONS.clear()
-        VERB_OPTIONS.update(word for one in self.params for word in one.opts)
+        RUNNING.verb = context.command_path.partition(" ")[2]
+        RUNNING.options = {word for one in self.params for word in one.opts}
+        RUNNING.watch = None
         return super().invoke(context)
 
 
@@ -133,12 +134,60 @@ def group(
 
 def verb(
     group: typer.Typer, panel: str | None = None, name: str | None = None
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that makes a function a verb of a group."""
-    return group.command(name, cls=Verb, rich_help_panel=panel)
+) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    """Return a decorator that makes a function a verb of a group, with ``--json``; a function that
+    wants to know of it takes `as_json`."""
+
+    def decorate(function: Callable[..., Answer]) -> Callable[..., Answer]:
+        given = inspect.signature(function).parameters
+        own = [one for one in given.values() if one.name != AS_JSON]
+
+        def call(as_json: bool = False, **values: Any) -> None:
+            answer = function(**values, **({AS_JSON: as_json} if AS_JSON in given else {}))
+            if as_json:
+                print_json(answer.document, answer.code)
+            else:
+                answer.show()
+            if answer.code:
+                raise typer.Exit(answer.code)
+
+        with_signature(call, function, [*own, _JSON])
+        group.command(name, cls=Verb, rich_help_panel=panel)(call)
+        return function
+
+    return decorate
+
+
+AS_JSON = "as_json"
+_JSON = inspect.Parameter(
+    AS_JSON,
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--json", help="Print one JSON object.")],
+)
+
+
+def with_signature(
+    call: Any, function: Callable[..., Any], parameters: Sequence[inspect.Parameter]
+) -> None:
+    """Let the parser read the parameters of a function off another one."""
+    keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    call.__signature__ = inspect.Signature(keywords)
+    call.__annotations__ = {one.name: one.annotation for one in keywords}
+    call.__doc__, call.__name__ = function.__doc__, function.__name__
+
+
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """Return an option: how its value is called, and what it means."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def argument(metavar: str, text: str) -> Any:
+    """Return an argument: how it is called, and what it means."""
+    return typer.Argument(metavar=metavar, help=text)
 
 
 def words(choice: Any) -> str:
-    """Return the words of a `Literal`, as a help text lists them."""
-    *others, last = get_args(choice)
+    """Return words, or those of a `Literal`, as a help text lists them."""
+    *others, last = get_args(choice) or choice
     return f"{', '.join(others)} or {last}"

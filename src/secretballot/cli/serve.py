@@ -2,15 +2,12 @@
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from secretballot.cli.outcome import BUDGET_REFUSED, answer, print_json, say
-from secretballot.cli.screens import group, verb
-from secretballot.cli.settings import AsJson, settings_of
+from secretballot.cli.outcome import BUDGET_REFUSED, DONE, Answer, lines, say
+from secretballot.cli.screens import argument, group, option, verb
+from secretballot.cli.settings import settings_of
 from secretballot.runs.spec import (
     METHOD_SPECS,
     STREAM,
@@ -31,7 +28,7 @@ key_app = group("key", "Make, list and revoke the API keys of a service.")
 app.add_typer(key_app)
 
 _CONFIG = Path("service.toml")
-Config = Annotated[Path, typer.Option(metavar="FILE", help="Settings of the service, in TOML.")]
+Config = Annotated[Path, option("FILE", "Settings of the service, in TOML.")]
 
 
 @verb(app)
@@ -46,7 +43,7 @@ Config = Annotated[Path, typer.Option(metavar="FILE", help="Settings of the serv
     required=("target", "epsilon", "delta", "n_queries"),
     out="Folder of the service.  [default: service]",
 )
-def prepare(sources: Sources, as_json: AsJson = False) -> None:
+def prepare(sources: Sources) -> Answer:
     """Train teachers on a private table and begin a stream that `serve start` answers from.
 
     Writes OUT/DATASET-vault, which stays secret, OUT/DATASET-schema.json, and OUT/service.toml
@@ -65,40 +62,44 @@ def prepare(sources: Sources, as_json: AsJson = False) -> None:
     find_in_this_folder(str(getattr(spec.method, "teacher", "")))
     with watching() as watch:
         outcome = run_prepare(spec, watch)
-    price = spec.price
-    answer(
-        as_json,
-        {name: str(getattr(outcome, name)) for name in ("vault", "schema", "settings")}
-        | {"listed": outcome.listed, "ledger": outcome.account}
-        | {"epsilon": price.epsilon, "delta": price.delta}
-        | {"queries": outcome.planned, "left": outcome.left},
+    price, places = spec.price, ("vault", "schema", "settings")
+    said = [
         f"price      epsilon {price.epsilon:g}, delta {price.delta:g}",
         f"queries    {outcome.planned}, {outcome.left} left",
         f"account    {outcome.account}",
         f"settings   {outcome.settings}",
         f"secret     {outcome.vault}",
-    )
+    ]
     # settings that somebody may have written by hand are not overwritten
-    if not (as_json or outcome.listed):
-        say(f"{outcome.settings} existed and was not changed; add this to it:")
-        say(outcome.table.rstrip("\n"), keep="\n")
+    if not outcome.listed:
+        said.append(f"{outcome.settings} existed and was not changed; add this to it:")
+        said += outcome.table.splitlines()
+    return lines(
+        {
+            **{name: str(getattr(outcome, name)) for name in places},
+            "listed": outcome.listed,
+            "ledger": outcome.account,
+            "epsilon": price.epsilon,
+            "delta": price.delta,
+            "queries": outcome.planned,
+            "left": outcome.left,
+        },
+        *said,
+    )
 
 
 @verb(app)
 def start(
     config: Config = _CONFIG,
     host: Annotated[
-        str | None,
-        typer.Option(metavar="HOST", help="Address to listen at, instead of the settings'."),
+        str | None, option("HOST", "Address to listen at, instead of the settings'.")
     ] = None,
     port: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, max=65535, help="Port; 0 lets the system choose."),
+        int | None, option("N", "Port; 0 lets the system choose.", min=0, max=65535)
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Processes that share the ledgers.")
-    ] = None,
-) -> None:
+    workers: Annotated[int | None, option("N", "Processes that share the ledgers.", min=1)] = None,
+    as_json: bool = False,
+) -> Answer:
     """Answer queries over HTTP, from streams that were prepared.
 
     Stops at Ctrl-C or a TERM signal, once the queries that have begun are answered.
@@ -111,13 +112,14 @@ def start(
 
     settings = read_settings(config)
     given: dict[str, Any] = {"host": host, "port": port, "workers": workers}
-    own = replace(
-        settings.listening, **{name: one for name, one in given.items() if one is not None}
-    )
+    own = settings.listen.changed(**{name: one for name, one in given.items() if one is not None})
     with listening_socket(own.host, own.port) as listening:
-        say(f"serving      http://{own.host}:{listening.getsockname()[1]}")
-        sys.stdout.flush()  # whoever reads the address through a pipe waits for it
-        run_service(replace(settings, listening=own), listening)
+        url = f"http://{own.host}:{listening.getsockname()[1]}"
+        if not as_json:
+            say(f"serving      {url}")
+            sys.stdout.flush()  # whoever reads the address through a pipe waits for it
+        run_service(settings.changed(listen=own), listening)
+    return lines({"served": url})
 
 
 #: Holds the key where no file does: on the command line every user of the machine would see it.
@@ -126,25 +128,18 @@ KEY_VARIABLE = "SECRETBALLOT_KEY"
 
 @verb(app)
 def ask(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Address of the service.")],
-    points: Annotated[
-        Path, typer.Argument(metavar="POINTS", help="Public points, CSV with a header or Parquet.")
-    ],
+    url: Annotated[str, argument("URL", "Address of the service.")],
+    points: Annotated[Path, argument("POINTS", "Public points, CSV with a header or Parquet.")],
     key_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help=f"File of the API key; by default ${KEY_VARIABLE}."),
+        Path | None, option("FILE", f"File of the API key; by default ${KEY_VARIABLE}.")
     ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Dataset, if there are several.")
+    dataset: Annotated[str | None, option("NAME", "Dataset, if there are several.")] = None,
+    stream: Annotated[str | None, option("NAME", "Stream, if not the first one.")] = None,
+    max_new: Annotated[
+        int | None, option("N", "Ask nothing if more of the rows are new queries.", min=0)
     ] = None,
-    stream: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Stream, if not the first one.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write the answers, as CSV.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    out: Annotated[Path | None, option("FILE", "Where to write the answers, as CSV.")] = None,
+) -> Answer:
     """Ask a service for the labels of the rows of a file, and write them as a table.
 
     A row that was asked before has its stored answer and costs nothing, so an interrupted command
@@ -152,11 +147,19 @@ def ask(
 
     Example: secretballot serve ask https://labels.example.org points.csv --out answers.csv
     """
+    from secretballot._validation import shown
+    from secretballot.exceptions import Parameter, ParameterError
     from secretballot.service.asked_files import answers_table, points_of_file
     from secretballot.service.remote import connect
 
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
-        answers = there.ask_many(points_of_file(points, there))
+        rows_to_ask = points_of_file(points, there)
+        if max_new is not None and (new := there.count_new(rows_to_ask)) > max_new:
+            raise ParameterError(
+                Parameter("max_new"),
+                f" is {max_new}, and {shown(points)} has {new} new queries; nothing was asked.",
+            )
+        answers = there.ask_many(rows_to_ask)
         table = answers_table(answers, there.classes)
     given, rows = int(answers.given.sum()), len(table)
     document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
@@ -164,15 +167,16 @@ def ask(
         table.to_csv(out, index=False)
     else:
         document["answers"] = {name: table[name].tolist() for name in table}
-    if as_json:
-        print_json(document)
-    elif out is None:
-        say(table.to_csv(index=False).rstrip("\n"), keep="\n\t")
+
+    def show() -> None:
+        if out is None:
+            say(table.to_csv(index=False).rstrip("\n"), keep="\n\t")
+
     if given < rows:
         # on the standard error: the standard output may be the table
         text = f"{given} of {rows} points were answered, then the budget or the quota was spent."
         print(f"secretballot: {text}", file=sys.stderr)
-        raise typer.Exit(BUDGET_REFUSED)
+    return Answer(document, show, BUDGET_REFUSED if given < rows else DONE)
 
 
 def _read_key(file: Path | None) -> str:
@@ -209,11 +213,6 @@ def _key_ring(config: Path) -> "KeyRing":
     return KeyRing(read_settings(config).state)
 
 
-def _public_fields(key: "ApiKey") -> dict[str, object]:
-    """Return what may be shown of a key: all but the hash of its secret."""
-    return {name: value for name, value in vars(key).items() if name != "sha256"}
-
-
 def _refuse_unknown_datasets(config: Path, datasets: list[str]) -> None:
     from secretballot.exceptions import ParameterError
     from secretballot.service.settings import read_settings
@@ -230,30 +229,22 @@ def _refuse_unknown_datasets(config: Path, datasets: list[str]) -> None:
 def add(
     role: Annotated[
         Literal["analyst", "curator", "auditor"],
-        typer.Option(
-            metavar="NAME",
-            help="What the key may do: analyst asks, auditor oversees, curator does both.",
-        ),
+        option("NAME", "What the key may do: analyst asks, auditor oversees, curator does both."),
     ],
-    dataset: Annotated[
-        list[str],
-        typer.Option(metavar="NAME", help="Dataset it is for; repeat it, or * for all."),
-    ],
-    owner: Annotated[str, typer.Option(metavar="TEXT", help="Whose key it is.")] = "",
+    dataset: Annotated[list[str], option("NAME", "Dataset it is for; repeat it, or * for all.")],
+    owner: Annotated[str, option("TEXT", "Whose key it is.")] = "",
     quota: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="New queries it may ask of each dataset."),
+        int | None, option("N", "New queries it may ask of each dataset.", min=0)
     ] = None,
     expires: Annotated[
         str | None,
-        typer.Option(
-            metavar="DATE",
-            help="Last day on which it holds, such as 2030-12-31 (UTC); by default until revoked.",
+        option(
+            "DATE",
+            "Last day on which it holds, such as 2030-12-31 (UTC); by default until revoked.",
         ),
     ] = None,
     config: Config = _CONFIG,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Make a key and print it, this once: only its hash is kept.
 
     Example: secretballot serve key add --role analyst --dataset registry --owner Ana --quota 200
@@ -262,9 +253,9 @@ def add(
     # a misspelt dataset would show only when the key is used
     _refuse_unknown_datasets(config, dataset)
     key, token = _key_ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
-    lines = [f"id           {key.id}", f"key          {token}"]
-    lines += [f"expires      {key.expires_at}"] if key.expires_at is not None else []
-    answer(as_json, {**_public_fields(key), "key": token}, *lines)
+    said = [f"id           {key.id}", f"key          {token}"]
+    said += [f"expires      {key.expires_at}"] if key.expires_at is not None else []
+    return lines({**key.public_fields(), "key": token}, *said)
 
 
 def _state_of(key: "ApiKey") -> str:
@@ -279,36 +270,34 @@ def _state_of(key: "ApiKey") -> str:
 
 
 @verb(key_app, name="list")
-def list_keys(config: Config = _CONFIG, as_json: AsJson = False) -> None:
+def list_keys(config: Config = _CONFIG) -> Answer:
     """List all keys, oldest first, revoked ones too.
 
     Example: secretballot serve key list
     """
     keys = _key_ring(config).keys()
-    lines = [
+    said = [
         f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}"
         f"  {_state_of(key)}{'' if key.quota is None else f'  quota {key.quota}'}  {key.owner}"
         for key in keys
     ] or ["There are no keys yet; secretballot serve key add makes one."]
-    answer(as_json, {"keys": [_public_fields(key) for key in keys]}, *lines)
+    return lines({"keys": [key.public_fields() for key in keys]}, *said)
 
 
 @verb(key_app)
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key.")],
-    config: Config = _CONFIG,
-    as_json: AsJson = False,
-) -> None:
+    key_id: Annotated[str, argument("ID", "Id of the key.")], config: Config = _CONFIG
+) -> Answer:
     """Revoke a key for good; it is refused from now on.
 
     Example: secretballot serve key revoke 0f3c9a7b2d41
     """
     key = _key_ring(config).revoke(key_id)
-    answer(as_json, _public_fields(key), f"The key {key.id} is revoked.")
+    return lines(key.public_fields(), f"The key {key.id} is revoked.")
 
 
 @verb(key_app)
-def audit(config: Config = _CONFIG, as_json: AsJson = False) -> None:
+def audit(config: Config = _CONFIG) -> Answer:
     """Check the audit log from its first row on, and print it.
 
     Example: secretballot serve key audit
@@ -322,10 +311,10 @@ def audit(config: Config = _CONFIG, as_json: AsJson = False) -> None:
         rows = log.rows(None, after=0, most=number)
     finally:
         log.close()
-    lines = [
+    said = [
         f"{row.position:>6}  {row.at[:19]}  {row.key}  {row.action:<8}"
         f" {row.dataset}/{row.session}  {row.points} points, {row.new} new  {row.outcome}"
         for row in rows
     ]
     document = {"ok": True, "rows": [vars(row) for row in rows]}
-    answer(as_json, document, *lines, f"All {number} rows are as they were written.")
+    return lines(document, *said, f"All {number} rows are as they were written.")

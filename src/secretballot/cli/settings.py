@@ -9,8 +9,8 @@ import typer
 
 from secretballot._places import shown_place
 from secretballot._validation import shown
-from secretballot.cli.outcome import option_of
-from secretballot.cli.screens import MORE
+from secretballot.cli.outcome import Answer, option_of
+from secretballot.cli.screens import MORE, argument, option, with_signature, words
 from secretballot.exceptions import ParameterError
 from secretballot.runs.spec import (
     DATA,
@@ -29,7 +29,6 @@ from secretballot.runs.spec import (
     shown_fields,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 LEARNING: tuple[type[Part], ...] = (
     DataSpec,
     BudgetSpec,
@@ -40,29 +39,17 @@ LEARNING: tuple[type[Part], ...] = (
 )
 _METHOD = Annotated[
     str | None,
-    typer.Option(
-        "--method",
-        metavar="NAME",
-        help=f"{', '.join(METHODS[:-1])} or {METHODS[-1]}.  [default: {METHODS[0]}]",
-        rich_help_panel=METHOD,
+    option(
+        "NAME", f"{words(METHODS)}.  [default: {METHODS[0]}]", "--method", rich_help_panel=METHOD
     ),
 ]
 _CONFIG = Annotated[
     list[Path] | None,
-    typer.Option(
-        metavar="FILE",
-        help="Settings or a plan, in TOML; may be repeated.",
-        rich_help_panel=RUN,
-    ),
+    option("FILE", "Settings or a plan, in TOML; may be repeated.", rich_help_panel=RUN),
 ]
 _SET = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Any other setting; --help-all lists them.",
-        rich_help_panel=RUN,
-    ),
+    option("KEY=VALUE", "Any other setting; --help-all lists them.", "--set", rich_help_panel=RUN),
 ]
 
 
@@ -73,7 +60,7 @@ def settings_of(
     required: tuple[str, ...] = (),
     more: tuple[str, ...] = (),
     **own: str,
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
     """Return a decorator that gives a verb the options of these groups of settings.
 
     The verb takes `Sources` first, then what its own parameters name.
@@ -94,25 +81,22 @@ def settings_of(
         Other words for the help of an argument or an option, by its name.
     """
 
-    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+    def decorate(verb: Callable[..., Answer]) -> Callable[..., Answer]:
         mine = list(inspect.signature(verb).parameters.values())[1:]
 
-        def call(**given: Any) -> None:
+        def call(**given: Any) -> Answer:
             rest = {one.name: given.pop(one.name) for one in mine}
             given.pop("help_all", None)
             files, pairs = given.pop("config") or [], given.pop("set_") or []
             fields = {name.removesuffix("_"): one for name, one in given.items() if one is not None}
-            verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
+            return verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
 
+        data = DataSpec.model_fields
         options: dict[str, Any] = {
-            name: Annotated[
-                str | None,
-                typer.Argument(
-                    metavar=name.upper(),
-                    help=own.get(name) or DataSpec.model_fields[name].description,
-                ),
+            one: Annotated[
+                str | None, argument(one.upper(), own.get(one) or str(data[one].description))
             ]
-            for name in arguments
+            for one in arguments
         }
         hidden = _hidden(models)
         for name, field in (*shown_fields(*models), *((one, hidden.pop(one)) for one in more)):
@@ -128,11 +112,7 @@ def settings_of(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
             for name, kind in options.items()
         ]
-        ordered += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in mine]
-        ordered.append(_help_all(hidden))
-        call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-        call.__annotations__ = {one.name: one.annotation for one in ordered}
-        call.__doc__, call.__name__ = verb.__doc__, verb.__name__
+        with_signature(call, verb, [*ordered, *mine, _help_all(hidden)])
         return call
 
     return decorate
@@ -140,10 +120,9 @@ def settings_of(
 
 def _option(name: str, field: Any, text: str) -> Any:
     extra = field.json_schema_extra
-    panel = extra["panel"] or DATA
+    shown_in = extra["panel"] or DATA
     return Annotated[
-        str | None,
-        typer.Option(option_of(name), metavar=extra["metavar"], help=text, rich_help_panel=panel),
+        str | None, option(extra["metavar"], text, option_of(name), rich_help_panel=shown_in)
     ]
 
 
@@ -166,15 +145,12 @@ def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
             typer.echo(context.get_help())
             raise typer.Exit
 
-    option = typer.Option(
+    shown_all = typer.Option(
         "--help-all", callback=print_all, is_eager=True, help="Show all settings, and exit."
     )
-    return inspect.Parameter(
-        "help_all",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=False,
-        annotation=Annotated[bool, option],
-    )
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    kind = Annotated[bool, shown_all]
+    return inspect.Parameter("help_all", keyword, default=False, annotation=kind)
 
 
 def _hidden(models: tuple[type[Part], ...]) -> dict[str, Any]:

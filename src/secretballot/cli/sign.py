@@ -3,30 +3,25 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from secretballot.cli.outcome import answer
-from secretballot.cli.settings import AsJson
+from secretballot.cli.outcome import Answer, lines
+from secretballot.cli.screens import argument, option
 from secretballot.exceptions import ParameterError
 
 
 def sign(
     release: Annotated[
         Path | None,
-        typer.Argument(metavar="RELEASE", help="A release folder, or the folder of a run."),
+        argument("RELEASE", "A release folder, or the folder of a run."),
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Your private key, Ed25519 in PEM, readable by you alone."
-        ),
+        option("FILE", "Your private key, Ed25519 in PEM, readable by you alone."),
     ] = None,
     new_key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Make a key, and its public part FILE.pub."),
+        option("FILE", "Make a key, and its public part FILE.pub."),
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Sign a release, or make a key.
 
     The release must verify; certificate.sig is written beside its certificate. The passphrase of a
@@ -48,8 +43,8 @@ def sign(
     else:
         raise ParameterError("Name a release and the key to sign it with, or --new-key FILE.")
     more = {"private": ": keep it secret", "public": ": publish it"}
-    lines = (
+    said = (
         f"{'signed' if name == 'release' else name:<11}{value}{more.get(name, '')}"
         for name, value in found.items()
     )
-    answer(as_json, found, *lines)
+    return lines(found, *said)

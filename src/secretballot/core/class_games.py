@@ -39,10 +39,8 @@ from secretballot.core.losses import Losses, count_losses
 from secretballot.core.types import BoolArray, FloatArray, IntArray
 
 MIN_SIGMA, MAX_SIGMA = 10.0, 600.0  # votes; beyond, the check fails or takes long
-FAR, DEEP = (
-    7.8,
-    5.4,
-)  # standard deviations; of one noise and of both, beyond which the noise counts as revealed
+# standard deviations; of one noise and of both, beyond which the noise counts as revealed
+FAR, DEEP = 7.8, 5.4
 # what a label may cost beside the laws of the list, as a probability: noise farther out, the slack
 # of the check and what floats lose in it
 LEFT_OUT = 5e-14
@@ -368,10 +366,7 @@ def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> Flo
 
 
 def _all_settled(
-    sigma: float,
-    edge: int,
-    deep: int,
-    open_ones: Callable[[IntArray, IntArray, int], BoolArray],
+    sigma: float, edge: int, deep: int, open_ones: Callable[[IntArray, IntArray, int], BoolArray]
 ) -> bool:
     """Return whether all points of the lattice of two noises are settled.
 
@@ -400,15 +395,12 @@ def _all_settled(
 
 def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
     """Return whether each law of the lattice is dominated by a mixture of a cell's laws."""
-
-    def open_ones(u: IntArray, w: IntArray, side: int) -> BoolArray:
-        return ~_squares_held(mesh, noise, u, w, side)
-
+    open_ones = functools.partial(_open_squares, mesh, noise)
     return _all_settled(noise.sigma, edge, deep, open_ones)
 
 
-def _squares_held(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
-    """Return which squares of integers hold dominated laws alone."""
+def _open_squares(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
+    """Return which squares of integers may hold a law that is not dominated."""
     last_u, last_w = u + side - 1, w + side - 1
     # the largest ratios, and the first class's chance; then the smallest, and the second class's
     p_high, log_high = noise.losses(u, last_w)
@@ -417,14 +409,14 @@ def _squares_held(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int
     most *= 1 + FLOAT_ERROR
     most_r, least_r = np.exp(log_high) * (1 + FLOAT_ERROR), np.exp(log_low) * (1 - FLOAT_ERROR)
     cell, shares = mesh.around((u + last_u) / 2, (w + last_w) / 2)
-    held = np.empty(len(u), dtype=np.bool_)
+    beyond = np.empty(len(u), dtype=np.bool_)
     for start in range(0, len(u), SQUARES):
         part = slice(start, start + SQUARES)
         x = mesh.kinks[cell[part]]
         bound = _largest_excess(most[:, part], least_r[:, part], most_r[:, part], x)
         found = np.einsum("nk,nkx->nx", shares[part], mesh.excess[cell[part]])
-        held[part] = (bound <= found + CHECK_SLACK * np.minimum(1.0, x)).all(axis=1)
-    return held
+        beyond[part] = ~(bound <= found + CHECK_SLACK * np.minimum(1.0, x)).all(axis=1)
+    return beyond
 
 
 def _largest_excess(
@@ -532,14 +524,14 @@ def _bounds_of_squares(
     return bounds
 
 
-def class_work(sigma: float, labels: int, resolution: float = RESOLUTION) -> float:
+def class_work(sigma: float, labels: int) -> float:
     """Return about how many multiplications a game of `labels` will need.
 
     Infinite where none is played.
     """
     if not MIN_SIGMA <= sigma <= MAX_SIGMA:
         return math.inf
-    grid = Grid.of_step(LOSS_OF_SIGMA / sigma, labels, resolution)
+    grid = Grid.of_step(LOSS_OF_SIGMA / sigma, labels)
     return labels * grid.size * (7.5 * USUAL_LAWS + OVERHEAD)
 
 
@@ -549,9 +541,7 @@ def class_block(sigma: float, queries: int) -> int | None:
 
 
 @functools.lru_cache(maxsize=256)
-def class_losses(
-    sigma: float, queries: int, block: int, resolution: float = RESOLUTION
-) -> Losses | None:
+def class_losses(sigma: float, queries: int, block: int) -> Losses | None:
     """Return losses that dominate `queries` adaptively chosen labels of more than two classes, by
     blocks of `block`.
 
@@ -565,8 +555,6 @@ def class_losses(
         Number l of labels.
     block : int
         Labels of a block.
-    resolution : float
-        As for `label_games.label_losses`.
 
     Privacy
     -------
@@ -578,8 +566,7 @@ def class_losses(
     laws = covering_laws(sigma)
     if laws is None:
         return None
-
-    grid, after = blocks_of(LOSS_OF_SIGMA / sigma, queries, block, resolution)
+    grid, after = blocks_of(LOSS_OF_SIGMA / sigma, queries, block, RESOLUTION)
     found = law_values(laws.chance.T, laws.log_ratio.T, grid, after)
     # at a value of at most 1, whatever stands beside the laws adds no more than its probability
     values = [np.minimum(1.0, one + n * LEFT_OUT) for one, n in zip(found, after, strict=True)]

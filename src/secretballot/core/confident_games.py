@@ -29,10 +29,10 @@ from secretballot.core.label_games import (
     VoteCurve,
     blocks_of,
     corners_around,
-    first_value,
     joined_blocks,
     log_ratios_of,
     pairs_at,
+    values_after,
 )
 from secretballot.core.losses import Losses, discrete_gaussian_pmf
 from secretballot.core.renyi import moment_above
@@ -142,7 +142,7 @@ def _usual_step(groups: tuple[Group, ...]) -> float:
 
 
 def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[FloatArray]:
-    """Return the game's value at every grid point after each of some numbers of queries."""
+    """Return the values of `values_after` some numbers of queries."""
     steps = [
         (
             _step_of(np.stack([g.labels.p, g.labels.rest]), log_ratios_of(g.labels), grid, False),
@@ -151,21 +151,19 @@ def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[Flo
         )
         for g in groups
     ]
-    value, found, played = first_value(grid), [], 0
-    for queries in after:
-        for _ in range(queries - played):
-            told, best = value, value
-            for label, question, sure in steps:
-                if label is not None:
-                    told = np.maximum(told, label.best(value))
-                if question is not None:
-                    best = np.maximum(best, question.best(told, value))
-                if sure:
-                    best = np.maximum(best, told)
-            value = np.minimum(1.0, best + LEFT_OUT)
-        played = queries
-        found.append(value)
-    return found
+
+    def further(value: FloatArray) -> FloatArray:
+        told, best = value, value
+        for label, question, sure in steps:
+            if label is not None:
+                told = np.maximum(told, label.best(value))
+            if question is not None:
+                best = np.maximum(best, question.best(told, value))
+            if sure:
+                best = np.maximum(best, told)
+        return np.minimum(1.0, best + LEFT_OUT)
+
+    return values_after(after, grid, further)
 
 
 def _step_of(chances: FloatArray, log_ratios: FloatArray, grid: Grid, apart: bool) -> Step | None:

@@ -344,10 +344,19 @@ class Step:
         return np.concatenate([1 - (1 - value[0]) * self._beyond, value, above])
 
 
-def first_value(grid: Grid) -> FloatArray:
-    """Return the value before any step, max(0, 1 - x), at every grid point."""
+def values_after(
+    after: Sequence[int], grid: Grid, further: Callable[[FloatArray], FloatArray]
+) -> list[FloatArray]:
+    """Return a game's value at every grid point after each of some numbers of steps, in increasing
+    order, from max(0, 1 - x) before any; `further` plays one step more."""
     below: FloatArray = -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1))
-    return np.maximum(0.0, below)
+    value, played, found = np.maximum(0.0, below), 0, []
+    for steps in after:
+        for _ in range(steps - played):
+            value = further(value)
+        played = steps
+        found.append(value)
+    return found
 
 
 def law_values(
@@ -357,19 +366,17 @@ def law_values(
     after: Sequence[int],
     outer: float = 0.0,
 ) -> list[FloatArray]:
-    """Return the game's value at every grid point, rounded up, after each of some numbers of steps,
-    in increasing order; pairs are those of `Step`, `outer` is that of `VoteCurve`."""
-    step, value = Step(chances, log_ratios, grid), first_value(grid)
-    played, found = 0, []
-    for labels in after:
-        for _ in range(labels - played):
-            best = step.best(value)
-            if outer > 0:
-                np.maximum(best, _outer_value(value, outer, grid.h), out=best)
-            value = np.maximum(value, best)
-        played = labels
-        found.append(value)
-    return found
+    """Return the values of `values_after`, rounded up; pairs are those of `Step`, `outer` is that
+    of `VoteCurve`."""
+    step = Step(chances, log_ratios, grid)
+
+    def further(value: FloatArray) -> FloatArray:
+        best = step.best(value)
+        if outer > 0:
+            np.maximum(best, _outer_value(value, outer, grid.h), out=best)
+        return np.maximum(value, best)
+
+    return values_after(after, grid, further)
 
 
 def _outer_value(value: FloatArray, outer: float, h: float) -> FloatArray:
@@ -384,7 +391,7 @@ def _outer_value(value: FloatArray, outer: float, h: float) -> FloatArray:
     return np.maximum(first, (1 - outer) * value + outer)
 
 
-def game_work(chances: Chances, labels: int, resolution: float = RESOLUTION) -> float:
+def game_work(chances: Chances, labels: int) -> float:
     """Return about how many multiplications a game will need (1e9 take about half a second).
 
     Infinite where none is played: it would fill the memory, floats end, or it bounds nothing.
@@ -404,7 +411,7 @@ def game_work(chances: Chances, labels: int, resolution: float = RESOLUTION) -> 
         corners = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
         # a vote at distance z changes the log ratio by about (z + 1.3) / sigma at most
         moved = (2 * far + 2.6) / sigma
-    grid = Grid.of_step(step, labels, resolution)
+    grid = Grid.of_step(step, labels)
     width = min(2.0 * grid.size, moved / grid.h + 2)
     fits = grid.above <= MOST_POINTS and grid.size * (corners + width) <= MAX_NUMBERS
     if not (fits and grid.above * grid.h <= LONGEST_GRID):

@@ -16,7 +16,7 @@ from itertools import accumulate
 import numpy as np
 from scipy.special import ndtr
 
-from secretballot.core.types import FloatArray, IntArray
+from secretballot.core.types import AnyArray, FloatArray
 
 Profile = Callable[[FloatArray], FloatArray]
 
@@ -80,11 +80,7 @@ class Losses:
         kept = chance[low:high].copy()
         kept[0] += chance[:low].sum()
         h = grid_step(max(float(at[-1] - at[0]), 2.0**-30 * float(np.abs(at).max())))
-        place = np.floor(at / h)
-        upper = kept * (np.expm1(place * h - at) / math.expm1(-h))
-        first = int(place[0])
-        cell = (place - first).astype(np.int64)
-        return cls(h, first, _shared(cell, kept, upper), certain)._without_ends()
+        return _on_grid(h, at, kept, certain)
 
     @classmethod
     def of_profile(cls, delta: Profile, reach: float) -> "Losses":
@@ -182,12 +178,8 @@ class Losses:
         """Return the losses on a grid of step `h`, a power of two times the present one."""
         if not h > self.h:
             return self
-        place = self.h * np.arange(self.first, self.first + len(self.chance))
-        low = np.floor(place / h)
-        upper = self.chance * (np.expm1(low * h - place) / math.expm1(-h))
-        first = int(low[0])
-        cell = (low - first).astype(np.int64)
-        return Losses(h, first, _shared(cell, self.chance, upper), self.certain)._without_ends()
+        at = self.h * np.arange(self.first, self.first + len(self.chance))
+        return _on_grid(h, at, self.chance, self.certain)
 
     def _fitting(self) -> "Losses":
         return self if len(self.chance) <= CELLS else self.coarser(2 * self.h)._fitting()
@@ -240,12 +232,17 @@ class Losses:
         return np.minimum(1.0, found + self.certain)
 
 
-def _shared(cell: IntArray, chance: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the chances of grid points where `upper` of each chance goes to the point after its
-    own."""
+def _on_grid(h: float, losses: AnyArray, chance: FloatArray, certain: float) -> Losses:
+    """Return losses on the grid of step `h`: each is split between the point below it and the next
+    one so that its mass under P and under Q stays."""
+    place = np.floor(losses / h)
+    upper = chance * (np.expm1(place * h - losses) / math.expm1(-h))
+    first = int(place[0])
+    cell = (place - first).astype(np.int64)
     size = int(cell[-1]) + 2
     lower = np.bincount(cell, chance - upper, size).astype(np.float64)
-    return (lower + np.bincount(cell + 1, upper, size)) * (1 + FOLDING_ERROR)
+    shared = (lower + np.bincount(cell + 1, upper, size)) * (1 + FOLDING_ERROR)
+    return Losses(h, first, shared, certain)._without_ends()
 
 
 def _all_certain(chance: float) -> Losses:

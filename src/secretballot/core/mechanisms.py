@@ -26,12 +26,7 @@ from pydantic import Field, TypeAdapter
 from secretballot.core import events
 from secretballot.core.errors import ParameterError
 from secretballot.core.exponential import least_quotient
-from secretballot.core.label_games import (
-    CHANCE_BITS,
-    MAX_WEIGHTS,
-    GaussianChances,
-    TableChances,
-)
+from secretballot.core.label_games import CHANCE_BITS, MAX_WEIGHTS, GaussianChances, TableChances
 from secretballot.core.streams import BITS, MAX_DISTANCE, keeps_inequalities
 from secretballot.core.types import (
     LARGEST,
@@ -80,6 +75,8 @@ class Mechanism(Model, ABC):
     ----------
     takes : type
         Shape of the container that it is drawn from.
+    of_sample, of_records : bool
+        Whether votes are those of teachers of a secret sample; whether records may vote.
     stops_at : int or None
         Answers, abstentions or stages after which nothing more is drawn.
     secret : bool
@@ -88,6 +85,7 @@ class Mechanism(Model, ABC):
 
     takes: ClassVar[type[Model]] = VoteShape
     of_sample: ClassVar[bool] = False
+    of_records: ClassVar[bool] = False
 
     @property
     def stops_at(self) -> int | None:
@@ -107,9 +105,14 @@ class Mechanism(Model, ABC):
         """
         if not isinstance(shape, self.takes):
             raise ParameterError(f"{type(self).__name__} takes a {self.takes.__name__}.")
-        if isinstance(shape, VoteShape) and self.of_sample != (shape.sample is not None):
-            # a record more or less changes the labels of a whole relabelled sample
-            raise ParameterError("RelabelledSample prices a secret sample, and nothing else does.")
+        if isinstance(shape, VoteShape):
+            if self.of_sample != (shape.sample is not None):
+                # a record more or less changes the labels of a whole relabelled sample
+                raise ParameterError(
+                    "RelabelledSample prices a secret sample, and nothing else does."
+                )
+            if not self.of_records:
+                teachers_of(shape)
         return self._event(shape)
 
     def _told(self, *names: str) -> dict[str, Any]:
@@ -166,6 +169,7 @@ class NoisyVotes(Mechanism):
         Papernot et al. 2017, 2018, arXiv:1802.08908.
     """
 
+    of_records: ClassVar[bool] = True
     kind: Literal["noisy-votes"] = "noisy-votes"
     noise: Literal["gaussian", "laplace"] = "gaussian"
     scale: Scale
@@ -285,7 +289,6 @@ class _Stream(Mechanism):
         return self.max_abstentions
 
     def _event(self, shape: VoteShape) -> events.Event:
-        teachers_of(shape)
         return self.stream_event()
 
     def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
@@ -403,7 +406,6 @@ class RelabelledSample(Mechanism):
         return self.stream.secret
 
     def _event(self, shape: VoteShape) -> events.Event:
-        teachers_of(shape)
         sample = shape.sample
         if sample is None or shape.n_classes != 2 or shape.guarantee.unit == "user":
             # of one user's records several may be in the sample
@@ -433,7 +435,6 @@ class StableValue(Mechanism):
     threshold: Threshold
 
     def _event(self, shape: VoteShape) -> events.Event:
-        teachers_of(shape)
         return events.StableTests(scale=self.scale, threshold=self.threshold, count=shape.moved)
 
     def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
@@ -456,7 +457,6 @@ class NoisyMeans(Mechanism):
     sigma: Scale
 
     def _event(self, shape: VoteShape) -> events.Event:
-        teachers_of(shape)
         return events.VectorSum(
             sigmas=(self.sigma,),
             squared_sensitivity=shape.moved * (shape.n_classes - 1) ** 2,
@@ -495,7 +495,18 @@ class VoteQuantiles(Mechanism):
         return np.array(drawn, dtype=np.int64)[:, None], state
 
 
-class StabilityQuantile(Mechanism):
+class _OneAnswer(Mechanism):
+    """One integer about all that is given."""
+
+    @property
+    def stops_at(self) -> int:
+        return 1
+
+    def answer_shape(self, shape: Any) -> tuple[int, int]:
+        return 1, 1
+
+
+class StabilityQuantile(_OneAnswer):
     """The smallest distance to instability but floor(fraction * n_rows), in votes, with discrete
     Laplace noise: one integer about all rows, which may be negative.
 
@@ -510,12 +521,7 @@ class StabilityQuantile(Mechanism):
     epsilon: DrawLoss
     fraction: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
 
-    @property
-    def stops_at(self) -> int:
-        return 1
-
     def _event(self, shape: VoteShape) -> events.Event:
-        teachers_of(shape)
         return events.Pure(epsilon=self.epsilon, count=1)
 
     def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
@@ -524,9 +530,6 @@ class StabilityQuantile(Mechanism):
         scale = least_quotient(1, self.epsilon)
         noisy = np.partition(distances, rank)[rank] + noise.discrete_laplace(scale, 1)
         return _released(noisy)[:, None], State(1)
-
-    def answer_shape(self, shape: VoteShape) -> tuple[int, int]:
-        return 1, 1
 
 
 class NoisySums(Mechanism):
@@ -565,7 +568,7 @@ class NoisySums(Mechanism):
         return len(self.sigmas), shape.coordinates
 
 
-class ExponentialChoice(Mechanism):
+class ExponentialChoice(_OneAnswer):
     """The index of one candidate, drawn with probability proportional to exp(score / scale), or one
     of all ranges of places: 0 for none, then by first place, then by last place.
 
@@ -587,10 +590,6 @@ class ExponentialChoice(Mechanism):
     rule: Literal["exponential", "permute-and-flip"] = "exponential"
     takes: ClassVar[type[Model]] = ScoreShape
 
-    @property
-    def stops_at(self) -> int:
-        return 1
-
     def _event(self, shape: ScoreShape) -> events.Event:
         if self.rule == "permute-and-flip":
             return events.Pure(epsilon=self.epsilon, count=1)
@@ -608,9 +607,6 @@ class ExponentialChoice(Mechanism):
             first, last = (0, -1) if found is None else found
             chosen = 1 + first * len(opened[0]) - first * (first - 1) // 2 + last - first
         return np.array([[chosen]], dtype=np.int64), State(1)
-
-    def answer_shape(self, shape: ScoreShape) -> tuple[int, int]:
-        return 1, 1
 
 
 AnyMechanism = Annotated[

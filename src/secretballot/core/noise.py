@@ -25,19 +25,13 @@ import numpy as np
 from secretballot.core.errors import (
     DataError,
     Parameter,
-    ParameterError,
     SamplerError,
     check_count,
     check_positive,
-    name_part,
     shown,
+    wrong,
 )
-from secretballot.core.exponential import (
-    check_candidates,
-    drawn_flip,
-    drawn_index,
-    drawn_range,
-)
+from secretballot.core.exponential import check_candidates, drawn_flip, drawn_index, drawn_range
 from secretballot.core.sampler import draws_wrong_noise, first_failure
 from secretballot.core.types import IntArray, Noise
 
@@ -205,7 +199,13 @@ class ExactNoise(Noise):
         ParameterError
             If a parameter is out of its range.
         """
-        return _drawn_uniformly(bits, size, secrets.token_bytes)
+        wanted, length = check_count("bits", bits), check_count("size", size, minimum=0)
+        if not wanted <= _MAX_UNIFORM_BITS:
+            most = f"at most {_MAX_UNIFORM_BITS}, so that sums stay inside 64 bits"
+            raise wrong("bits", wanted, most)
+        # the upper bits of each eight bytes
+        drawn = np.frombuffer(secrets.token_bytes(8 * length), dtype="<u8")
+        return (drawn >> np.uint64(64 - wanted)).astype(np.int64)
 
     def exponential_index(self, scores: IntArray, scale: float) -> int:
         """Draw an index i with probability proportional to exp(scores[i] / scale).
@@ -336,26 +336,8 @@ def check_scale(name: str, value: object) -> float:
     """
     scale = check_positive(name, value)
     if not scale <= MAX_SCALE:
-        raise ParameterError(
-            name_part(name),
-            f" is {shown(scale)}; it must be at most 2^40, as larger noise does not fit 64-bit"
-            " sums.",
-        )
+        raise wrong(name, scale, "at most 2^40, as larger noise does not fit 64-bit sums")
     return scale
-
-
-def _drawn_uniformly(bits: int, size: int, random_bytes: Callable[[int], bytes]) -> IntArray:
-    """Draw uniform integers, as `ExactNoise.uniform_integers` says."""
-    wanted, length = check_count("bits", bits), check_count("size", size, minimum=0)
-    if not wanted <= _MAX_UNIFORM_BITS:
-        raise ParameterError(
-            Parameter("bits"),
-            f" is {shown(wanted)}; it must be at most {_MAX_UNIFORM_BITS}, so that sums stay inside"
-            " 64 bits.",
-        )
-    # the upper bits of each eight bytes
-    drawn = np.frombuffer(random_bytes(8 * length), dtype="<u8") >> np.uint64(64 - wanted)
-    return drawn.astype(np.int64)
 
 
 def _draw_ready(distribution: str, scale: float, size: int) -> IntArray:

@@ -121,6 +121,13 @@ class Price:
     source: str
 
 
+_SOURCES = {
+    "pure": "basic composition (Dwork and Roth 2014, Corollary 3.15)",
+    "renyi": "Renyi composition (Mironov 2017) and conversion of Canonne, Kamath, Steinke 2020,"
+    " Proposition 12",
+    "losses": "dominating pairs of privacy losses, composed concurrently (Vadhan and Zhang"
+    " 2023); docs/explanation/prices.md",
+}
 Kinds = tuple[tuple[Event, int], ...]
 
 
@@ -207,16 +214,6 @@ def _likely_place(divergences: FloatArray, epsilon: float | None, delta: float |
     return int(np.argmin(np.where(np.isnan(at), np.inf, at)))
 
 
-def _source(method: str) -> str:
-    return {
-        "pure": "basic composition (Dwork and Roth 2014, Corollary 3.15)",
-        "renyi": "Renyi composition (Mironov 2017) and conversion of Canonne, Kamath, Steinke 2020,"
-        " Proposition 12",
-        "losses": "dominating pairs of privacy losses, composed concurrently (Vadhan and Zhang"
-        " 2023); docs/explanation/prices.md",
-    }[method]
-
-
 def delta_upper(events: Sequence[Event], epsilon: float) -> float:
     """Return the smallest certified delta, rounded up, at which `events` are (epsilon, delta)-DP.
 
@@ -275,7 +272,7 @@ def price(
 def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
     pure, failure = _pure_loss(kinds), _failure_of(kinds)
     if pure is not None and delta == 0 and not failure > 0:
-        return Price(_float_above(pure), 0.0, "pure", _source("pure"))
+        return Price(_float_above(pure), 0.0, "pure", _SOURCES["pure"])
     target = check_probability("delta", delta)
     divergences = _divergences(kinds, None, target)
 
@@ -285,7 +282,7 @@ def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
     low, high = 0.0, 1.0 if pure is None else _float_above(pure)
     while not keeps(high):
         if high > MOST_EPSILON:
-            return Price(math.inf, target, "losses", _source("losses"))
+            return Price(math.inf, target, "losses", _SOURCES["losses"])
         low, high = high, 2 * high
     if keeps(low):
         high = low
@@ -306,7 +303,7 @@ def _price_at_epsilon(
     pure = _pure_loss(kinds)
     at, failure = np.array([epsilon]), _failure_of(kinds)
     if pure is not None and pure <= Fraction(epsilon) and not failure > 0:
-        return Price(epsilon, 0.0, "pure", _source("pure"))
+        return Price(epsilon, 0.0, "pure", _SOURCES["pure"])
     by_renyi = delta_of(*(divergences or _divergences(kinds, epsilon, None)), at)[0]
     found = {"renyi": round_up(float(by_renyi) + failure)}
     # of an epsilon that is looked for, decimals are not given up for less than anybody sees
@@ -314,7 +311,7 @@ def _price_at_epsilon(
         found["pure"] = round_up(_response_delta(pure, epsilon) + failure)
     found["losses"] = min((round_up(float(one(at)[0])) for one in _profiles(kinds)), default=1.0)
     method = min(found, key=lambda name: found[name])
-    return Price(epsilon, min(1.0, found[method]), method, _source(method))
+    return Price(epsilon, min(1.0, found[method]), method, _SOURCES[method])
 
 
 def _response_delta(loss: Fraction, epsilon: float) -> float:

@@ -233,7 +233,7 @@ def release(
         error of the same kind where that ends the program; nothing of it is attached.
     Rounding : upward.
     """
-    own = _Request(shape, mechanism, ledger, budget, request, public, purpose)
+    own = _Request(Terms(mechanism, shape, budget, dict(public), purpose), ledger, request)
     entry, made = own.entry(), None
     if entry is None:
         own.check_admitted(check)
@@ -285,7 +285,8 @@ def stream(
     Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm
         1.
     """
-    own = _Request(shape, mechanism, ledger, budget, request, public, purpose, streams=True)
+    asked = Terms(mechanism, shape, budget, dict(public), purpose)
+    own = _Request(asked, ledger, request, streams=True)
     by_question = isinstance(shape, VoteShape) and shape.n_teachers is not None
     if not (isinstance(shape, ScoreShape) or (by_question and shape.moved == shape.n_queries)):
         # which rows of a table move is private, so that no part of one has a share of its price
@@ -312,9 +313,7 @@ def stored(ledger: Ledger, request: str) -> Released | None:
     entry = ledger.entry(request)
     if entry is None or entry.state != "committed" or not entry.terms:
         return None
-    mechanism, shape, budget, public, purpose = terms_of(entry)
-    streams = entry.terms["streams"]
-    own = _Request(shape, mechanism, ledger, budget, request, public, purpose, streams=streams)
+    own = _Request(terms_of(entry), ledger, request, streams=entry.terms["streams"])
     return own.released(entry)
 
 
@@ -558,30 +557,21 @@ class _Request:
     """One request and its terms: what is written of it before anything is drawn."""
 
     def __init__(
-        self,
-        shape: Shape,
-        mechanism: Mechanism,
-        ledger: Ledger,
-        budget: PrivacyBudget,
-        request: str,
-        public: Mapping[str, Any],
-        purpose: str,
-        *,
-        streams: bool = False,
+        self, asked: Terms, ledger: Ledger, request: str, *, streams: bool = False
     ) -> None:
-        self.ledger, self.budget, self.request = ledger, budget, request
-        self.purpose, self.streams = purpose, streams
+        self.ledger, self.request, self.streams = ledger, request, streams
+        self.budget, self.purpose = asked.budget, asked.purpose
         try:
-            mechanism.event(shape)
+            asked.mechanism.event(asked.shape)
         except ValidationError as error:
             raise fault_of(error) from None
-        sample = getattr(shape, "sample", None)
+        sample = getattr(asked.shape, "sample", None)
         if sample is not None and sample.request != request:
             raise ParameterError(
                 "These teachers learned from a secret sample that was drawn for one request, and"
                 " this is another; draw a new sample for it. Nothing was spent."
             )
-        self.terms = _terms(mechanism, shape, public, streams=streams)
+        self.terms = _json_terms(asked, streams=streams)
         # what is priced and drawn is what is stored, whatever class the caller's mechanism has
         self.mechanism = mechanism_in(self.terms["mechanism"])
         self.shape = shape_in(self.mechanism, self.terms["shape"])
@@ -853,9 +843,7 @@ def _without_frames(work: Callable[[], _Result]) -> _Result:
         raise
 
 
-def _terms(
-    mechanism: Mechanism, shape: Shape, public: Mapping[str, Any], *, streams: bool
-) -> dict[str, Any]:
+def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     """Return what must be the same whenever a request is taken up, as JSON values.
 
     Raises
@@ -864,9 +852,9 @@ def _terms(
         If a public setting is no JSON value, or all together are too long.
     """
     terms = {
-        "mechanism": mechanism.model_dump(mode="json"),
-        "shape": shape.model_dump(mode="json"),
-        "public": dict(public),
+        "mechanism": asked.mechanism.model_dump(mode="json"),
+        "shape": asked.shape.model_dump(mode="json"),
+        "public": asked.public,
         # whole and question by question, it would be drawn twice
         "streams": streams,
     }

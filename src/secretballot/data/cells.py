@@ -11,7 +11,7 @@ import datetime
 import decimal
 import math
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,12 +30,7 @@ LARGEST_NUMBER = 1e30
 _WRITTEN_OUT_BITS = 4096
 #: Decimals of at most this order of magnitude are written out without an exponent.
 _WRITTEN_OUT_ORDER = 400
-
-
-#: What the cells of a column are, for messages.
-Holds = Literal[
-    "numbers", "categories", "truth values", "words", "dates", "lengths of time", "vectors"
-]
+_FLOATS = np.dtype(np.float32), np.dtype(np.float64), pd.Float32Dtype(), pd.Float64Dtype()
 
 
 class OddCells(NamedTuple):
@@ -101,9 +96,8 @@ def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     -------
     ndarray of str objects, shape (n_rows,)
     """
-    codes, distinct = _distinct_cells(column)
-    texts = np.array([*map(text_of, distinct), ""], dtype=object)
-    return np.asarray(texts[codes], dtype=object)  # a null has code -1, which picks the last entry
+    codes, texts = coded_texts(column)
+    return np.asarray(np.array(texts, dtype=object)[codes], dtype=object)
 
 
 def known_texts(column: "pd.Series[Any]") -> list[str]:
@@ -229,9 +223,8 @@ def _distinct_arrow_texts(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]
 def _null_mask(column: "pd.Series[Any]") -> BoolArray:
     try:
         return np.asarray(column.isna(), dtype=bool)
-    except (
-        decimal.InvalidOperation
-    ):  # pandas compares decimals with themselves, which a signalling nan refuses
+    # pandas compares decimals with themselves, which a signalling nan refuses
+    except decimal.InvalidOperation:
         cells = (
             math.nan if isinstance(cell, decimal.Decimal) and cell.is_nan() else cell
             for cell in column
@@ -242,16 +235,8 @@ def _null_mask(column: "pd.Series[Any]") -> BoolArray:
 def _is_plain_number(kind: Any) -> bool:
     """Return whether a column holds integers, or floats of at most double precision, and nothing
     else."""
-    single = isinstance(kind, np.dtype | pd.api.extensions.ExtensionDtype) and not isinstance(
-        kind, pd.SparseDtype
-    )
-    is_float = kind in (
-        np.dtype(np.float32),
-        np.dtype(np.float64),
-        pd.Float32Dtype(),
-        pd.Float64Dtype(),
-    )
-    return is_float or (single and pd.api.types.is_integer_dtype(kind))
+    whole_numbers = pd.api.types.is_integer_dtype(kind) and not isinstance(kind, pd.SparseDtype)
+    return bool(whole_numbers or kind in _FLOATS)
 
 
 def text_of(cell: object) -> str:
@@ -263,11 +248,8 @@ def number_of(cell: object) -> float:
     """Return one cell, which is not null, as `numbers_of` does."""
     try:
         number = float(_plain_cell(cell))
-    except (
-        TypeError,
-        ValueError,
-        OverflowError,
-    ):  # any cell may come; what float refuses is no number
+    # any cell may come; what float refuses is no number
+    except (TypeError, ValueError, OverflowError):
         return math.nan
     return number + 0.0 if abs(number) <= LARGEST_NUMBER else math.nan
 

@@ -35,7 +35,6 @@ from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot.core.types import Model
 from secretballot.data.cells import (
     LARGEST_NUMBER,
-    Holds,
     OddCells,
     coded_texts,
     is_missing,
@@ -75,9 +74,8 @@ class Column(Model):
     name: Text
 
     kind: ClassVar[str]
-    holds: ClassVar[Holds]
-    #: What a public cell must have for the column to be completed from it, for messages.
-    wanted: ClassVar[str] = "a category"
+    #: What its cells are, for messages.
+    holds: ClassVar[str]
     #: Whether cells that it has no place for count as "other", rather than as missing.
     has_other: ClassVar[bool] = False
 
@@ -99,7 +97,7 @@ class IgnoredColumn(Column):
     reason: Text = "declared so"
 
     kind: ClassVar[str] = "ignored"
-    holds: ClassVar[Holds] = "categories"
+    holds: ClassVar[str] = "categories"
 
 
 class FeatureColumn(Column, ABC):
@@ -234,9 +232,8 @@ class NumericColumn(MeasuredColumn):
 
     decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
 
-    holds: ClassVar[Holds] = "numbers"
+    holds: ClassVar[str] = "numbers"
     kind: ClassVar[str] = "numeric"
-    wanted: ClassVar[str] = "a number"
 
     def numbers(self, cells: Cells) -> FloatArray:
         """Return the cells as numbers, nan where they hold none."""
@@ -246,9 +243,8 @@ class NumericColumn(MeasuredColumn):
 class DurationColumn(MeasuredColumn):
     """A column of lengths of time, or of times of day since midnight, in seconds."""
 
-    holds: ClassVar[Holds] = "lengths of time"
+    holds: ClassVar[str] = "lengths of time"
     kind: ClassVar[str] = "duration"
-    wanted: ClassVar[str] = "a length of time"
 
     def numbers(self, cells: Cells) -> FloatArray:
         """Return the cells in seconds, nan where they hold no length of time."""
@@ -318,7 +314,7 @@ class CategoricalColumn(OneHotColumn):
     ]
 
     kind: ClassVar[str] = "categorical"
-    holds: ClassVar[Holds] = "categories"
+    holds: ClassVar[str] = "categories"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
@@ -331,7 +327,7 @@ class BooleanColumn(OneHotColumn):
 
     categories: ClassVar[tuple[str, ...]] = ("False", "True")
     kind: ClassVar[str] = "boolean"
-    holds: ClassVar[Holds] = "truth values"
+    holds: ClassVar[str] = "truth values"
 
     @property
     def spellings(self) -> dict[str, int]:
@@ -396,8 +392,7 @@ class DateColumn(_ColumnOfTexts):
     indicator: TrueOrFalse
 
     kind: ClassVar[str] = "date"
-    holds: ClassVar[Holds] = "dates"
-    wanted: ClassVar[str] = "a date of format {format}"
+    holds: ClassVar[str] = "dates"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
@@ -497,8 +492,7 @@ class VectorColumn(FeatureColumn):
     scale: Scale
 
     kind: ClassVar[str] = "vector"
-    holds: ClassVar[Holds] = "vectors"
-    wanted: ClassVar[str] = "a vector"
+    holds: ClassVar[str] = "vectors"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
@@ -565,7 +559,7 @@ class TextColumn(_ColumnOfTexts):
     kind: ClassVar[str] = "text"
     #: How it is encoded; the schema's word for it.
     encoding: ClassVar[str]
-    holds: ClassVar[Holds] = "words"
+    holds: ClassVar[str] = "words"
     has_other: ClassVar[bool] = True
 
     @property

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
 from secretballot._validation import shown
-from secretballot.data.cells import known_texts, numbers_of
 from secretballot.data.columns import (
     BooleanColumn,
     CategoricalColumn,
@@ -76,8 +74,6 @@ def _declared_text(name: str, given: dict[str, Any], public: pd.DataFrame | None
     if encoding not in tuple(_ENCODINGS):
         raise _refusal("encoding", name, encoding, f"one of {', '.join(_ENCODINGS)}")
     kind = _ENCODINGS[encoding]
-    if "words" not in given and public is not None and name in public.columns:
-        _refuse_numbers_alone(name, public[name])
     # listed words set the width; of others the schema says how many
     width = {}
     if "words" not in given and "width" in given and kind is not HashedTextColumn:
@@ -105,10 +101,10 @@ def _completed(
             " ignored."
         )
     if found is None:
-        wanted = kind.wanted.format(format=given.get("format", "iso"))
+        form = f" of format {given['format']}" if "format" in given else ""
         raise DataError(
-            f"No public row has {wanted} in column {shown(name)}; give all of its parts in the"
-            " schema."
+            f"No public row has {kind.holds}{form} in column {shown(name)}; give all of its parts"
+            " in the schema."
         )
     column = _checked(kind, name, {**found, **given})
     assert column is not None
@@ -145,16 +141,6 @@ def _refusal(key: str, name: str, value: object, rule: str) -> DataError:
     return DataError(
         f"The schema's {key} of column {shown(name)} is {shown(value)}; it must be {rule}."
     )
-
-
-def _refuse_numbers_alone(name: str, cells: "pd.Series[Any]") -> None:
-    """Refuse public cells of a free text that are numbers alone."""
-    numbers = np.isfinite(numbers_of(cells))
-    if numbers.any() and int(numbers.sum()) == len(known_texts(cells)):
-        raise DataError(
-            f"Column {shown(name)} is declared text, and every public cell of it is a number;"
-            " declare it numeric, categorical or ignored."
-        )
 
 
 def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":

@@ -14,12 +14,7 @@ import pandas as pd
 from secretballot._times import duration_seconds, time_seconds
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
-from secretballot.data.cells import (
-    coded,
-    is_missing,
-    numbers_of,
-    texts_of,
-)
+from secretballot.data.cells import coded, is_missing, numbers_of, texts_of
 from secretballot.data.columns import (
     BooleanColumn,
     CategoricalColumn,

@@ -10,11 +10,9 @@ import csv
 import io
 import math
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -23,23 +21,21 @@ import pandas as pd
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._places import is_url
 from secretballot._typing import AnyArray, ObjectArray
-from secretballot._validation import (
-    shown,
-)
+from secretballot._validation import shown
 from secretballot.data.cells import texts_of
 from secretballot.data.frames import frame_of_arrow, memory_bytes, with_text_names
 from secretballot.data.sources import (
     Place,
     TableFile,
     TableSource,
+    arrow_modules,
     attempt,
     guarded,
+    mapped_array,
     source_of,
     why_unread,
 )
-from secretballot.exceptions import (
-    DataError,
-)
+from secretballot.exceptions import DataError
 
 #: Whether the cells of the first line of a CSV file name its columns.
 HeaderRule = Callable[[list[str]], bool]
@@ -211,17 +207,14 @@ def _vectors_in(array: AnyArray, start: int, n_rows: int) -> ObjectArray:
 
 def _opened_array(file: TableFile) -> AnyArray:
     """Return the array of a file, which is read as its rows are asked for."""
-    array: AnyArray | None = None
-    # a damaged file may fail in any way
-    with contextlib.suppress(Exception):
-        array = np.load(file.path, mmap_mode="r", allow_pickle=False)
-    usable = isinstance(array, np.ndarray) and array.dtype.kind in "iuf" and array.ndim > 1
-    if array is None or not usable:
-        raise DataError(
-            f"The array {file.shown!r} beside a table is no .npy file of numbers with two"
-            " dimensions or more; write it by numpy.save, with one row for each row of the table,"
-            " or take it out of that folder."
-        )
+    why = (
+        f"The array {file.shown!r} beside a table is no .npy file of numbers with two dimensions or"
+        " more; write it by numpy.save, with one row for each row of the table, or take it out of"
+        " that folder."
+    )
+    array = mapped_array(file.path, why)
+    if array.dtype.kind not in "iuf" or array.ndim < 2:
+        raise DataError(why)
     return array
 
 
@@ -280,13 +273,9 @@ def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> 
     Raises
     ------
     DataError
-        If there is none, a local file is no regular one, empty or unreadable; or if the table is
-        larger than this machine's memory could hold, and `whole`.
+        As `source_of`; or if the table is larger than this machine's memory could hold, and
+        `whole`.
     """
-    if is_local_file(place):
-        problem = why_no_file(Path(place))
-        if problem:
-            raise DataError(f"The {role} {str(place)!r} {problem}")
     source = source_of(place, role=role)
     size = source.size()
     if whole and size * GROWTH > memory_bytes():
@@ -297,40 +286,13 @@ def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> 
     return source
 
 
-def why_no_file(path: Path) -> str:
-    """Return why a path is no file that can be read, nothing where it is one."""
-    try:
-        # the file's kind comes before its content: opening a pipe would wait for ever
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return "is no regular file; give a CSV or Parquet file."
-        if status.st_size == 0:
-            return "is empty; give a table with a header and at least one row."
-        path.open("rb").close()
-    except FileNotFoundError:
-        return "does not exist; check the path."
-    except (OSError, ValueError) as error:
-        return f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
-    return ""
-
-
-def _parquet_module(where: str) -> Any:
-    """Return pyarrow's module for Parquet files."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        parquet = None
-    if parquet is None:
-        raise DataError(
-            f"{where} is Parquet, which needs pyarrow; install it with: pip install"
-            " 'secretballot[parquet]'."
-        )
-    return parquet
+def _parquet(where: str) -> Any:
+    return arrow_modules(f"{where} is Parquet, which")[1]
 
 
 def _parquet_rows(file: TableFile, where: str) -> int:
     with file.opened() as content:
-        return int(_parquet_module(where).read_metadata(content).num_rows)
+        return int(_parquet(where).read_metadata(content).num_rows)
 
 
 def _why_no_parquet(where: str, error: Exception) -> str:
@@ -343,7 +305,7 @@ def _why_no_parquet(where: str, error: Exception) -> str:
 
 def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in blocks; the first is empty."""
-    parquet = _parquet_module(where)
+    parquet = _parquet(where)
     from pyarrow import Table
 
     with file.opened() as content:

@@ -19,12 +19,7 @@ from scipy import sparse
 from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells
-from secretballot.data.columns import (
-    Column,
-    FeatureColumn,
-    IgnoredColumn,
-    OneHotColumn,
-)
+from secretballot.data.columns import Column, FeatureColumn, IgnoredColumn, OneHotColumn
 from secretballot.data.declared import declared_column
 from secretballot.data.frames import check_columns, frame_of, memory_bytes
 from secretballot.data.inferred import inferred_column
@@ -199,10 +194,8 @@ class Schema:
             declared = json.loads(Path(path).read_text(encoding="utf-8-sig"))
         except OSError as error:
             problem = f"cannot be read ({error.strerror})"
-        except (
-            ValueError,
-            RecursionError,
-        ):  # which carry the whole text, so nothing is raised in here
+        # these carry the whole text, so nothing is raised in here
+        except (ValueError, RecursionError):
             problem = "is no JSON text in UTF-8 of ordinary depth"
         if problem:
             raise DataError(f"The schema file {str(path)!r} {problem}.")
@@ -245,9 +238,7 @@ class Schema:
         DataError
             If a feature column is missing.
         """
-        frame = frame_of(table, role=role)
-        check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
-        return self.widen_sparse(self.compact(frame)[0])
+        return self.widen_sparse(self.compact(self._with_columns(table, role))[0])
 
     def encoding(self, table: Any, *, role: str = "table") -> Encoding:
         """Encode a table row by row.
@@ -281,8 +272,7 @@ class Schema:
         DataError
             If a feature column is missing, or the matrix would not fit in memory.
         """
-        frame = frame_of(table, role=role)
-        check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
+        frame = self._with_columns(table, role)
         self._check_memory(len(frame), role)
         rows, odd = self.compact(frame)
         others = frozenset(column.name for column in self.features if column.has_other)
@@ -393,6 +383,12 @@ class Schema:
                 f"{self.source.capitalize()} has no column that could be a feature{why}."
             )
         return self
+
+    def _with_columns(self, table: Any, role: str) -> pd.DataFrame:
+        """Return a table as a frame that has all columns which become features."""
+        frame = frame_of(table, role=role)
+        check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
+        return frame
 
     def _check_memory(self, n_rows: int, role: str) -> None:
         width = len(self.feature_names)

@@ -7,16 +7,20 @@ carry no credentials.
 import glob
 import hashlib
 import os
+import stat
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
+
 from secretballot._places import is_url, shown_place
+from secretballot._typing import AnyArray
 from secretballot._validation import shown
 from secretballot.exceptions import DataError, SecretBallotError
 
@@ -228,7 +232,8 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
     Raises
     ------
     DataError
-        If there is nothing there, or nothing that could be a table.
+        If there is nothing there, or nothing that could be a table: a local file that is no
+        regular one, empty or unreadable.
     """
     where = f"The {role} {shown_place(place)!r}"
     if not isinstance(place, str | os.PathLike):
@@ -237,8 +242,6 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
         system, path = _file_system(str(place), where)
         if getattr(system, "type_name", "") != "local":
             return _source_at(path, system, shown_place(place), where)
-        if not os.path.lexists(path):
-            raise DataError(f"{where} does not exist; check the address.")
         # a file here is the same file however it is called
         return _local_source(path, shown_place(place), where)
     return _local_source(os.fspath(place), str(place), where)
@@ -248,10 +251,28 @@ def _local_source(local: str, place: str, where: str) -> TableSource:
     """Return the files at a path of this machine."""
     if os.path.isdir(local):
         return _folder_source(_local_files(local, where), None, place, where)
-    if os.path.lexists(local) and not os.path.isfile(local):
-        raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
+    problem = _why_no_file(Path(local))
+    if problem:
+        raise DataError(f"{where} {problem}")
     file = TableFile(local, place, arrays=_arrays_beside(Path(local), place))
     return TableSource((file,), place, True)
+
+
+def _why_no_file(path: Path) -> str:
+    """Return why a path is no file that can be read, nothing where it is one."""
+    try:
+        # the file's kind comes before its content: opening a pipe would wait for ever
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return "is no regular file; give a CSV or Parquet file."
+        if status.st_size == 0:
+            return "is empty; give a table with a header and at least one row."
+        path.open("rb").close()
+    except FileNotFoundError:
+        return "does not exist; check the path."
+    except (OSError, ValueError) as error:
+        return f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
+    return ""
 
 
 def _arrays_beside(table: Path, place: str) -> dict[str, TableFile]:
@@ -300,14 +321,11 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
 
 def _file_system(url: str, where: str) -> tuple[Any, str]:
     """Return the file system of a URL and the path in it."""
-    problem = ""
-    try:
-        from pyarrow import fs
-    except ImportError:
-        problem = "needs pyarrow; install it with: pip install 'secretballot[parquet]'."
-    if problem:
-        raise DataError(f"{where} {problem}")
-    found = _by_arrow(fs, url) or _by_fsspec(fs, url)
+    found, (fs, _) = None, arrow_modules(where)
+    # each knows schemes that the other does not, and raises what it likes, with the address in it
+    for ask in (_by_arrow, _by_fsspec):
+        with suppress(Exception):
+            found = found or ask(fs, url)
     if found is None:
         scheme = urlsplit(url).scheme
         raise DataError(
@@ -317,22 +335,28 @@ def _file_system(url: str, where: str) -> tuple[Any, str]:
     return found
 
 
-def _by_arrow(fs: Any, url: str) -> tuple[Any, str] | None:
+def arrow_modules(where: str) -> tuple[Any, Any]:
+    """Return the modules of pyarrow for file systems and for Parquet; `DataError` that begins with
+    `where` if it is not installed."""
     try:
-        system, path = fs.FileSystem.from_uri(url)
-        return system, path
-    except Exception:  # of an unknown scheme; fsspec may know it
-        return None
+        from pyarrow import fs, parquet
+    except ImportError:
+        raise DataError(
+            f"{where} needs pyarrow; install it with: pip install 'secretballot[parquet]'."
+        ) from None
+    return fs, parquet
 
 
-def _by_fsspec(fs: Any, url: str) -> tuple[Any, str] | None:
-    try:
-        import fsspec
+def _by_arrow(fs: Any, url: str) -> tuple[Any, str]:
+    system, path = fs.FileSystem.from_uri(url)
+    return system, path
 
-        system, path = fsspec.core.url_to_fs(url)
-        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
-    except Exception:  # not installed, or of an unknown scheme
-        return None
+
+def _by_fsspec(fs: Any, url: str) -> tuple[Any, str]:
+    import fsspec
+
+    system, path = fsspec.core.url_to_fs(url)
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
 def _local_files(folder: str, where: str) -> list[tuple[str, str]]:
@@ -479,6 +503,14 @@ def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
     except Exception as error:
         sentence = why(error)
     raise DataError(sentence)
+
+
+def mapped_array(path: str | os.PathLike[str], why: str) -> AnyArray:
+    """Return the array of a `.npy` file, which is read as its rows are asked for; `DataError` of
+    this sentence if it is none."""
+    # a memory map checks the header's claim against the file's size and never unpickles
+    found: AnyArray = attempt(partial(np.lib.format.open_memmap, path, mode="r"), lambda error: why)
+    return found
 
 
 def guarded(blocks: Iterator[T], why: Callable[[Exception], str]) -> Iterator[T]:

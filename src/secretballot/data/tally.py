@@ -79,17 +79,17 @@ def fits_a_file(value: object) -> bool:
     return True
 
 
-def blocks_of(table: npt.NDArray[Any], block_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
-    """Yield the rows of `table`, shape (n_rows, n_columns), in blocks of at most `block_rows`, by
-    default about four million cells."""
-    rows = block_rows or max(1, _BLOCK_CELLS // max(1, table.shape[1]))
+def blocks_of(table: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Yield the rows of `table`, shape (n_rows, n_columns), in blocks of about four million
+    cells."""
+    rows = max(1, _BLOCK_CELLS // max(1, table.shape[1]))
     for start in range(0, len(table), rows):
         yield np.asarray(table[start : start + rows])
 
 
 def count_votes(
     blocks: Iterable[Block], classes: Sequence[Any], n_teachers: int | None = None
-) -> tuple[CountArray, int]:
+) -> CountArray:
     """Count the votes for each class.
 
     Parameters
@@ -103,8 +103,7 @@ def count_votes(
 
     Returns
     -------
-    counts : ndarray of shape (n_queries, C), int32
-    n_teachers : int
+    ndarray of shape (n_queries, C), int32
 
     Raises
     ------
@@ -132,7 +131,7 @@ def count_votes(
         first += len(block)
     # all blocks first: one message names the faulty rows of the whole table
     faults = {"a missing vote (nan)": missing, "a vote that is no declared class": strange}
-    return _joined_counts(parts, "votes", faults), n_teachers or 0
+    return _joined_counts(parts, "votes", faults)
 
 
 def _by_cell(read: Callable[["pd.Series[Any]"], Any], block: Block) -> Any:
@@ -145,7 +144,7 @@ def _by_cell(read: Callable[["pd.Series[Any]"], Any], block: Block) -> Any:
 
 def check_counts(
     blocks: Iterable[Block], n_classes: int | None = None, n_teachers: int | None = None
-) -> tuple[CountArray, int]:
+) -> CountArray:
     """Check counts of votes: whole, not negative, every row with the same sum, the number of
     teachers.
 
@@ -160,8 +159,7 @@ def check_counts(
 
     Returns
     -------
-    counts : ndarray of shape (n_queries, C), int32
-    n_teachers : int
+    ndarray of shape (n_queries, C), int32
 
     Raises
     ------
@@ -192,7 +190,7 @@ def check_counts(
     joined = _joined_counts(parts, "counts", faults)
     if not n_teachers:
         raise DataError("counts sum to 0 in every row; there must be at least one teacher.")
-    return joined, n_teachers
+    return joined
 
 
 def _checked_width(block: Block, table: str, expected: int | None) -> int:
@@ -246,7 +244,7 @@ def votes_of_teachers(
     3
     """
     values = check_classes(classes)
-    counts, _ = count_votes(blocks_of(_vote_table(votes, "votes")), values)
+    counts = count_votes(blocks_of(_vote_table(votes, "votes")), values)
     return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
 
 
@@ -288,7 +286,7 @@ def votes_of_counts(
     """
     table = _vote_table(counts, "counts")
     values = check_classes(range(table.shape[1]) if classes is None else classes)
-    checked, _ = check_counts(blocks_of(table), len(values), n_teachers)
+    checked = check_counts(blocks_of(table), len(values), n_teachers)
     return Votes.of_teachers(checked, guarantee_of(unit, relation), classes=values)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice
 from secretballot.core.private import Votes
 from secretballot.data.cells import is_missing, number_of, text_of
-from secretballot.data.reading import table_blocks, why_no_file
-from secretballot.data.sources import attempt
+from secretballot.data.reading import table_blocks
+from secretballot.data.sources import Place, mapped_array, source_of
 from secretballot.data.tally import (
     Block,
     blocks_of,
@@ -22,12 +22,7 @@ from secretballot.data.tally import (
     count_votes,
     guarantee_of,
 )
-from secretballot.exceptions import (
-    Argument,
-    DataError,
-    Parameter,
-    ParameterError,
-)
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 
 _COLUMNS_NAMED = 5
 _AMBIGUOUS = (
@@ -90,7 +85,7 @@ def read_votes(
 
     blocks: Iterator[Block]
     if Path(path).suffix.lower() == ".npy":
-        blocks = _npy_blocks(Path(path))
+        blocks = _npy_blocks(path)
     else:
         blocks = table_blocks(path, whole=True, has_header=has_header)
     first = next(blocks)
@@ -102,28 +97,23 @@ def read_votes(
                 Parameter("classes"),
                 " are missing; votes can only be counted for declared classes.",
             )
-        counts, _ = count_votes(blocks, values, n_teachers)
-        return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
-    width = None if values is None else len(values)
-    counts, total = check_counts(_by_class(blocks, values), width, n_teachers)
-    # a table of votes could pass for one of counts; a wrong guess would misstate the sensitivity
-    guessed = kind is None and n_teachers is None
-    if guessed and (len(counts) == 1 or total <= first.shape[1]):
-        raise DataError(*_AMBIGUOUS)
+        counts = count_votes(blocks, values, n_teachers)
+    else:
+        width = None if values is None else len(values)
+        counts = check_counts(_by_class(blocks, values), width, n_teachers)
+        # a table of votes could pass for one of counts; a wrong guess would misstate the
+        # sensitivity
+        guessed = kind is None and n_teachers is None
+        if guessed and (len(counts) == 1 or counts[0].sum() <= first.shape[1]):
+            raise DataError(*_AMBIGUOUS)
     return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
 
 
-def _npy_blocks(path: Path) -> Iterator[Block]:
+def _npy_blocks(path: Place) -> Iterator[Block]:
     """Yield the rows of a `.npy` file in blocks."""
     where = f"the file {str(path)!r}"
-    problem = why_no_file(path)
-    if problem:
-        raise DataError(f"{where} {problem}")
-    table: Any = attempt(
-        # a memory map checks the header's claim against the file's size and never unpickles
-        lambda: np.lib.format.open_memmap(path, mode="r"),
-        lambda error: f"{where} is no readable .npy table; it is damaged or of another kind.",
-    )
+    why = f"{where} is no readable .npy table; it is damaged or of another kind."
+    table = mapped_array(source_of(path).files[0].path, why)
     if table.ndim != 2 or not len(table):
         raise DataError(
             f"{where} has the shape {table.shape}; give one row per query and two dimensions."

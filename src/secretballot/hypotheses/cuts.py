@@ -248,7 +248,7 @@ class CutDichotomies(Dichotomies):
     def __init__(self, points: FloatArray, directions: Sequence[str]) -> None:
         self.columns = tuple(SortedColumn.sort(column) for column in points.T)
         self._directions = tuple(directions)
-        self._n = len(points)
+        self._points = points
 
     def __len__(self) -> int:
         return int(self._block_offsets[-1])
@@ -269,10 +269,7 @@ class CutDichotomies(Dichotomies):
         ----------
         y : array of 0 and 1, shape (m,)
         """
-        labels = check_labels(y, self._n)
-        return self._all_mistakes(
-            [column.prefix_sums(2 * labels - 1) for column in self.columns], labels
-        )
+        return self.errors_on(self._points, y)
 
     def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
         """Return the number of mistakes of every representative on n other points.

@@ -391,8 +391,7 @@ class IntervalDichotomies(Dichotomies):
     """
 
     def __init__(self, values: FloatArray) -> None:
-        self.column = SortedColumn.sort(values)
-        self._n = len(values)
+        self.column, self._points = SortedColumn.sort(values), values
         self._m = len(self.column.values)
 
     def __len__(self) -> int:
@@ -435,23 +434,6 @@ class IntervalDichotomies(Dichotomies):
             )
         return int(1 + first * self._m - first * (first - 1) // 2 + last - first)
 
-    def prefix_mistakes(self, y: ArrayLike) -> tuple[int, IntArray]:
-        """Return the mistakes of the empty interval, and what points add, summed from the left.
-
-        Parameters
-        ----------
-        y : array of 0 and 1, shape (n,)
-
-        Returns
-        -------
-        base : int
-        gained : ndarray of int64, shape (m + 1,)
-            The interval from place i to place j makes ``base + gained[j + 1] - gained[i]``
-            mistakes.
-        """
-        labels = check_labels(y, self._n)
-        return int(labels.sum()), self.column.prefix_sums(1 - 2 * labels)
-
     def errors(self, y: ArrayLike) -> IntArray:
         """Return the mistakes of every labelling against `y`. Cost: O(m^2) time and memory.
 
@@ -467,9 +449,7 @@ class IntervalDichotomies(Dichotomies):
         y : array of 0 and 1, shape (m,)
             Labels of the points, in their order.
         """
-        self._check_listable("prefix_mistakes")
-        base, gained = self.prefix_mistakes(y)
-        return self._all_errors(base, gained[:-1], gained[1:])
+        return self.errors_on(self._points, y)
 
     def prefix_mistakes_on(self, X: ArrayLike, y: ArrayLike) -> tuple[int, IntArray, IntArray]:
         """Return what the mistakes of all representatives on other points are made of.
@@ -522,17 +502,12 @@ class IntervalDichotomies(Dichotomies):
         X : array of shape (n, 1) or (n,)
         y : array of 0 and 1, shape (n,)
         """
-        self._check_listable("prefix_mistakes_on")
-        return self._all_errors(*self.prefix_mistakes_on(X, y))
-
-    def _check_listable(self, instead: str) -> None:
         if len(self) > _MOST_LISTED:
             raise ParameterError(
                 f"There are {len(self)} labellings, more than the {_MOST_LISTED} whose errors are"
-                f" listed; use {instead}, which holds them all in one sum for each point."
+                " listed; use prefix_mistakes_on, which holds them all in one sum for each point."
             )
-
-    def _all_errors(self, base: int, starts: IntArray, ends: IntArray) -> IntArray:
+        base, starts, ends = self.prefix_mistakes_on(X, y)
         errors = np.empty(len(self), dtype=np.int64)
         errors[0] = base
         for first in range(self._m):

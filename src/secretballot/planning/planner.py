@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance, shown
@@ -21,8 +20,7 @@ from secretballot.teachers.rows import n_rows
 
 LEAST_ROWS = 100
 MOST_CLASSES = 1000  # work and memory grow with them
-# settings are compared on the first half, which score on disjoint parts, and judged on all
-FOLDS = 8
+FOLDS = 4  # of a stand-in, which score on disjoint parts
 
 
 def plan(
@@ -93,47 +91,34 @@ def plan(
         raise ParameterError(
             "both like and curve are given; give a stand-in or a learning curve, not both."
         )
-    check_count("n_public", n_public)
     if n_classes is not None and check_count("n_classes", n_classes, minimum=2) > MOST_CLASSES:
         raise ParameterError(
             Parameter("n_classes"),
             f" is {shown(n_classes)}; plans are made for at most {MOST_CLASSES:,} classes.",
         )
+    X, y = None, None
+    classes: int = getattr(curve, "n_classes", 2) if n_classes is None else n_classes
+    if like is not None:
+        X, y, classes = checked_stand_in(like, n_classes)
+    sizes, price = (n_records, n_public, classes), (budget.epsilon, budget.delta)
+    task = Task(*sizes, *price, teacher, student, mechanism=mechanism)
     # names are looked up before anything is simulated: a typing error should cost no minutes
+    learner, pupil = teacher_by_name(teacher, classes), student_by_name(student)
     model: VoteModel
-    if like is None:
-        classes = _n_classes_of(n_classes, curve)
-        teacher_by_name(teacher, classes), student_by_name(student)
+    if y is None:
         model = CurveModel(curve, n_classes=classes, seed=seed)
     else:
-        X, y, classes = checked_stand_in(like, n_classes)
         model = StandInModel(
             X,
             y,
             n_classes=classes,
-            teacher=teacher_by_name(teacher, classes),
-            student=student_by_name(student),
+            teacher=learner,
+            student=pupil,
             n_public=n_public,
             seed=seed,
             n_folds=FOLDS,
         )
-    task = Task(
-        n_records,
-        n_public,
-        classes,
-        budget.epsilon,
-        budget.delta,
-        teacher,
-        student,
-        mechanism=mechanism,
-    )
     return make_plan(task, model, n_teachers=n_teachers, seed=seed, progress=progress)
-
-
-def _n_classes_of(n_classes: int | None, curve: object) -> int:
-    if n_classes is not None:
-        return check_count("n_classes", n_classes, minimum=2)
-    return curve.n_classes if isinstance(curve, LearningCurve) else 2
 
 
 def checked_stand_in(like: object, n_classes: int | None) -> tuple[Any, IntArray, int]:
@@ -162,11 +147,6 @@ def checked_stand_in(like: object, n_classes: int | None) -> tuple[Any, IntArray
             Parameter("like"),
             f" has {len(labels)} rows; give at least {LEAST_ROWS}, or a learning curve instead.",
         )
-    return X, *_as_class_indices(labels, n_classes)
-
-
-def _as_class_indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntArray, int]:
-    """Return labels as class indices, and the number of classes; smaller integers are indices."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise DataError("y of like has missing or infinite values; give a class for each row.")
     try:
@@ -175,23 +155,23 @@ def _as_class_indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntA
         raise DataError(
             "y of like holds values of several kinds; give classes of one kind."
         ) from None
-    # with all classes present their sorted order is their index; with fewer, only the caller knows
-    given = None if n_classes is None else check_count("n_classes", n_classes, minimum=2)
     if len(values) < 2:
         raise DataError(
             "y of like holds one class only; give a stand-in in which at least two occur."
         )
-    if given is None or given == len(values):
-        return places.astype(np.int64), len(values)
+    # with all classes present their sorted order is their index; with fewer, only the caller knows
+    given = len(values) if n_classes is None else check_count("n_classes", n_classes, minimum=2)
     if len(values) > given:
         raise ParameterError(
             Parameter("like"),
             f" has {len(values)} classes and n_classes is {given}; give the same number.",
         )
+    if len(values) == given:
+        return X, places.astype(np.int64), given
     if labels.dtype.kind not in "iu" or values.min() < 0 or values.max() >= given:
         raise ParameterError(
             Parameter("like"),
             f" has {len(values)} of {given} classes; then give y as indices from 0 to"
             f" {given - 1}, so that it is clear which.",
         )
-    return labels.astype(np.int64), given
+    return X, labels.astype(np.int64), given

@@ -134,11 +134,7 @@ def _ignore_message(_: str) -> None:
 
 
 def _made_in_place(
-    folder: str | Path,
-    make: Callable[[Path], MadeRelease],
-    *,
-    overwrite: bool,
-    damaged: str = "",
+    folder: str | Path, make: Callable[[Path], MadeRelease], *, overwrite: bool, damaged: str = ""
 ) -> ReleaseFolder:
     """Make a release beside its place, and move it there."""
     target = Path(os.path.abspath(folder))

@@ -14,6 +14,7 @@ from secretballot.report.certificate.signature import (
     ed25519,
     fingerprint,
     key_file,
+    key_or_none,
     serialization,
 )
 from secretballot.report.certificate.verify import verify_certificate
@@ -138,17 +139,13 @@ def read_private_key(path: Path) -> Any:
     DataError
         If it cannot be read, others may read it, or it holds something else.
     """
-    pem, secret, key = key_file(path), _environment_passphrase(), None
+    pem = key_file(path)
     if hasattr(os, "geteuid") and path.stat().st_mode & 0o077:
         raise DataError(
             f"The key file {named(path)} may be read by others; make it its owner's alone with:"
             f" chmod 600 {path.name}"
         )
-    # the errors of the other package may quote the file
-    try:
-        key = serialization().load_pem_private_key(pem, secret)
-    except (TypeError, ValueError):
-        key = None
+    key = key_or_none(serialization().load_pem_private_key, pem, _environment_passphrase())
     if not isinstance(key, ed25519().Ed25519PrivateKey):
         raise DataError(
             f"The key file {named(path)} holds no private Ed25519 key in PEM, or one with another"

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
@@ -17,7 +18,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 
 #: Of all intervals here.
 CONFIDENCE = 0.95
-_Z = 1.959963984540054  # of the normal distribution, for that confidence
+NORMAL_QUANTILE = 1.959963984540054  # of the normal distribution, for that confidence
 _BINS = 10
 
 
@@ -227,12 +228,7 @@ def metrics_of(
     ParameterError
         If there are no rows, or not as many of each.
     """
-    if not len(truth) or len(truth) != len(answers):
-        raise ParameterError(
-            Parameter("truth"),
-            f" has {len(truth)} rows and there are {len(answers)} answers; give as many of both,"
-            " one at least.",
-        )
+    check_rows(truth, answers)
     # as JSON has them
     classes = [one.item() if isinstance(one, np.generic) else one for one in classes]
     table = confusion_matrix(truth, answers, labels=np.arange(len(classes)))
@@ -266,6 +262,22 @@ def metrics_of(
         if probabilities is None
         else _calibration_of(truth, answers, probabilities),
     )
+
+
+def check_rows(truth: Any, answers: Any) -> None:
+    """Refuse no rows, and answers of another shape.
+
+    Raises
+    ------
+    ParameterError
+        If there are none, or the shapes differ.
+    """
+    if not len(truth) or truth.shape != answers.shape:
+        raise ParameterError(
+            Parameter("truth"),
+            f" has shape {truth.shape} and the answers {answers.shape}; give as many of both, one"
+            " row at least.",
+        )
 
 
 def _share_or_none(part: int, whole: int) -> float | None:
@@ -307,13 +319,8 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     Wilson 1927; Brown, Cai and DasGupta 2001 recommend it. It holds for few trials and for shares
     near 0 and 1, too.
     """
-    share, square = successes / trials, _Z**2
-    centre = (share + square / (2 * trials)) / (1 + square / trials)
-    half = _Z * math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
-    half /= 1 + square / trials
-    # at both ends the bound is exact, and rounding would move it
-    low = 0.0 if successes == 0 else centre - half
-    return Interval(low, 1.0 if successes == trials else centre + half, "Wilson")
+    found = binomtest(successes, trials).proportion_ci(CONFIDENCE, "wilson")
+    return Interval(float(found.low), float(found.high), "Wilson")
 
 
 def paired_difference(first: BoolArray, second: BoolArray) -> PairedDifference:
@@ -333,7 +340,7 @@ def paired_difference(first: BoolArray, second: BoolArray) -> PairedDifference:
     only_second = int(np.count_nonzero(second & ~first)) + 0.5
     centre = (only_first - only_second) / (rows + 2)
     variance = only_first + only_second - (only_first - only_second) ** 2 / (rows + 2)
-    half = _Z * math.sqrt(variance) / (rows + 2)
+    half = NORMAL_QUANTILE * math.sqrt(variance) / (rows + 2)
     return PairedDifference(
         float(np.mean(first) - np.mean(second)),
         Interval(max(-1.0, centre - half), min(1.0, centre + half)),

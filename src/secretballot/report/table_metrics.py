@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import AnyArray, FloatArray, IntArray
-from secretballot.exceptions import Parameter, ParameterError
 from secretballot.report.metrics import (
+    NORMAL_QUANTILE,
     Interval,
     Metrics,
+    check_rows,
     metrics_of,
     paired_difference,
     wilson_interval,
 )
-
-_Z = 1.959963984540054  # of the normal distribution, for 95 %
 
 
 @dataclass(frozen=True)
@@ -136,11 +135,14 @@ def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
     ParameterError
         If there are no rows, or not as many of each.
     """
-    _check_rows(truth, answers)
+    check_rows(truth, answers)
     mean, median = float(np.mean(truth)), float(np.median(truth))
     squared, constant = (answers - truth) ** 2, (mean - truth) ** 2
     won = constant - squared
-    centre, half = float(np.mean(won)), _Z * float(np.std(won)) / math.sqrt(max(1, len(won) - 1))
+    centre, half = (
+        float(np.mean(won)),
+        NORMAL_QUANTILE * float(np.std(won)) / math.sqrt(max(1, len(won) - 1)),
+    )
     return NumberMetrics(
         rows=len(truth),
         mean_absolute_error=float(np.mean(np.abs(answers - truth))),
@@ -172,7 +174,7 @@ def labels_metrics(
     ParameterError
         If there are no rows, or not as many of each.
     """
-    _check_rows(truth, answers)
+    check_rows(truth, answers)
     sets = [tuple(row) for row in truth.tolist()]
     # of sets that are as frequent, the one that comes first in the order of its labels
     majority, frequency = max(sorted(Counter(sets).items()), key=lambda one: one[1])
@@ -199,12 +201,3 @@ def labels_metrics(
 
 def _both_classes(shares: FloatArray) -> FloatArray:
     return np.column_stack([1 - shares, shares])
-
-
-def _check_rows(truth: Any, answers: Any) -> None:
-    if not len(truth) or truth.shape != answers.shape:
-        raise ParameterError(
-            Parameter("truth"),
-            f" has shape {truth.shape} and the answers {answers.shape}; give as many of both, one"
-            " row at least.",
-        )

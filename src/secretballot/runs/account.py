@@ -30,8 +30,6 @@ class AccountState:
     Attributes
     ----------
     path : Path or DatabasePlace
-    exists : bool
-        Whether there is one already.
     own : bool
         Whether it is that of the run alone.
     budget : PrivacyBudget or None
@@ -45,18 +43,23 @@ class AccountState:
     """
 
     path: Path | DatabasePlace
-    exists: bool
     own: bool
-    budget: PrivacyBudget | None
-    left: Amount | None
-    releases: int
-    admits: bool
+    budget: PrivacyBudget | None = None
+    left: Amount | None = None
+    releases: int = 0
+    admits: bool = True
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is one already."""
+        return self.budget is not None
 
     def to_json(self) -> dict[str, Any]:
         """Return the state for machines."""
         budget = None if self.budget is None else self.budget.to_json()
         left = None if self.left is None else self.left._asdict()
-        return {**vars(self), "path": str(self.path), "budget": budget, "left": left}
+        more = {"path": str(self.path), "exists": self.exists, "budget": budget, "left": left}
+        return {**vars(self), **more}
 
 
 def place_of_account(spec: RunSpec, folder: RunFolder) -> Path | DatabasePlace:
@@ -120,8 +123,8 @@ def question_of_total(spec: RunSpec, place: Path | DatabasePlace, own: bool) -> 
     """
     if own or Ledger.exists(place):
         return
-    if spec.budget.total is not None:
-        _refuse_small_total(spec)
+    _refuse_small_total(spec)
+    if spec.total is not None:
         return
     beside = ""
     if isinstance(place, Path) and place.parent.is_dir():
@@ -156,22 +159,15 @@ def state_of_account(spec: RunSpec, folder: RunFolder, unit: str) -> AccountStat
     own = path == folder.ledger
     ledger = _found_ledger(path, spec.dataset_name, *unit_of, own=own)
     if ledger is None:
-        return AccountState(path, False, own, None, None, 0, True)
+        return AccountState(path, own)
     left, price = ledger.remaining(), spec.price
     admits = ledger.composition != "basic" or (
         left.epsilon >= price.epsilon and left.delta >= price.delta
     )
-    return AccountState(path, True, own, ledger.budget, left, ledger.releases(), admits)
+    return AccountState(path, own, ledger.budget, left, ledger.releases(), admits)
 
 
-def ledger_of_run(
-    spec: RunSpec,
-    folder: RunFolder,
-    unit: str,
-    watch: Watch,
-    *,
-    priced: bool = True,
-) -> Ledger:
+def ledger_of_run(spec: RunSpec, folder: RunFolder, unit: str, watch: Watch) -> Ledger:
     """Return the account of a run, opened or made, after asking whether it admits the price.
 
     Parameters
@@ -183,8 +179,6 @@ def ledger_of_run(
         Whose account it is.
     watch : Watch
         Told that an interrupted run is taken up.
-    priced : bool
-        Whether the price is that of the run; otherwise the learner asks before it trains.
 
     Raises
     ------
@@ -211,7 +205,8 @@ def ledger_of_run(
     if folder.resumed and is_other_ledger(folder.vault, ledger):
         raise _other_account(str(folder.account or "that it began with"))
     settle_request(folder, ledger, watch)
-    if priced:
+    # of an estimate that was paid for the rest alone is to be paid, as the learner knows
+    if ledger.entry(EstimatedSize.request_of(folder.request)) is None:
         refuse_beyond(ledger, spec.price, folder.request)
     return ledger
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from secretballot._validation import HYPOTHESES
 from secretballot.core.ledger import Ledger
@@ -28,6 +28,7 @@ class Choice(Method):
     """The best of a class of hypotheses, or of saved students."""
 
     step = "Choosing"
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": SemiPrivateClassifier}
 
     def __init__(self, spec: RunSpec) -> None:
         names = spec.method.hypotheses  # type: ignore[union-attr]
@@ -82,18 +83,16 @@ class Choice(Method):
         # a record that comes or goes moves all numbers of mistakes one way, a replaced one both
         sigma = (2 if self.spec.budget.relation == "replace-one" else 1) / self.price.epsilon
         released, noise = f"the choice of one of {what}", f"scale {sigma:.4g} right answers"
-        return self.quoted(released, noise, sigma, sizes, can_be_planned=False)
+        return self.quoted(released, noise, sigma, sizes)
 
     def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
         note_other_accounts(self.candidates, ledger, watch)
         return super().fit(inputs, folder, ledger, watch)
 
-    def learner(self, inputs: RunInputs, **common: Any) -> Learner:
-        """Return the learner of these settings, and of what every learner takes."""
-        del common["delta"]  # a choice needs none
-        chosen_from = self._students or self.hypotheses
-        return SemiPrivateClassifier(chosen_from, n_cover=self.settings.n_cover, **common)
+    def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
+        """Return the learner of these settings."""
+        return self.learner_with(hypotheses=self._students or self.hypotheses, ledger=ledger)
 
     def source(self, model: Any) -> StudentSource:
         """Return what the student is made by, of a learner that released."""

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 
 from secretballot._places import is_url, shown_place
+from secretballot._typing import AnyArray, BoolArray
 from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
-from secretballot.data.schema import Encoding
+from secretballot.data.schema import Encoding, Schema
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.certificate.fields import read_certificate
@@ -104,10 +105,6 @@ class Difference:
     accuracy: PairedDifference
     balanced_accuracy: PairedDifference
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {**asdict(self), "release": str(self.release)}
-
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -131,7 +128,9 @@ class Evaluation:
         """Return all of it as JSON values."""
         return {
             "releases": [release.to_json() for release in self.releases],
-            "differences": [difference.to_json() for difference in self.differences],
+            "differences": [
+                {**asdict(one), "release": str(one.release)} for one in self.differences
+            ],
             "caution": self.caution,
         }
 
@@ -165,9 +164,9 @@ def evaluate(
     if not releases or (len(releases) < 2 and table is None):
         raise ParameterError("Name a release and a public labelled table, or two releases.")
     found = [verified_release(path) for path in releases]
-    cautions: list[str | None] = [_promises_caution(found)]
+    cautions = _promises_cautions(found)
     if table is None:
-        return _evaluation(found, (), cautions)
+        return Evaluation(tuple(found), (), " ".join(cautions) or None)
     frame = read_table(table, role=ROLE)
     students = [read_student_file(path) for path in releases]
     target = tuple(target) or students[0].schema.target
@@ -177,57 +176,57 @@ def evaluate(
             f" is missing, and the schema.json of {str(releases[0])!r} names none; name the column"
             " with the class or the number.",
         )
-    read = [student.encoding(frame, role=ROLE) for student in students]
-    for path, student, encoding in zip(releases, students, read, strict=True):
-        cautions.append(_caution_of_private_rows(path, student, table, encoding))
+    matrices = []
+    for path, student in zip(releases, students, strict=True):
+        encoding = student.encoding(frame, role=ROLE)
+        cautions += _cautions_of_private_rows(path, student, table, encoding)
         worst = misfits(student.schema, TableCells.of(frame, encoding))[:1]
         cautions += [
             f"Column {shown(one.name)} of the {ROLE}: {one.words}." for one in worst if one.stops
         ]
-    classes = found[0].certificate["released"]["classes"]
-    if not classes:
-        if len(found) > 1:
+        matrices.append(encoding.matrix)
+    truth, differences = _truth(found, students[0].schema, frame, target), []
+    classes, right = found[0].certificate["released"]["classes"], list[BoolArray]()
+    for number, (student, X) in enumerate(zip(students, matrices, strict=True)):
+        if not classes:
+            measured: Any = metrics_of_table_student(student.model, X, truth)
+        else:
+            measured = metrics_of_student(student.model, X, truth, classes)
+            right.append(answers_of_student(student.model, X, classes) == truth)
+        found[number] = replace(found[number], metrics=measured)
+    # all are compared with the first, on the same rows
+    for path, one in zip(releases[1:], right[1:], strict=True):
+        accuracy = paired_difference(one, right[0])
+        balanced = paired_balanced_difference(one, right[0], truth)
+        differences.append(Difference(path, accuracy, balanced))
+    caution = " ".join(dict.fromkeys(cautions)) or None
+    return Evaluation(tuple(found), tuple(differences), caution)
+
+
+def _truth(
+    releases: Sequence[EvaluatedRelease],
+    schema: Schema,
+    frame: pd.DataFrame,
+    target: tuple[str, ...],
+) -> AnyArray:
+    """Return the targets of the rows, which all releases must be about."""
+    first = releases[0].certificate
+    if not first["released"]["classes"]:
+        if len(releases) > 1:
             raise ParameterError(
                 "Of numbers, or of several labels, one release is evaluated at a time; leave the"
                 " others out."
             )
-        bounds = found[0].certificate["public"].get("bounds")
+        bounds = first["public"].get("bounds")
         data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
-        truth = targets_of(data, frame, declared_names(data, students[0].schema), role=ROLE)
-        metrics = metrics_of_table_student(students[0].model, read[0].matrix, truth)
-        return _evaluation([replace(found[0], metrics=metrics)], (), cautions)
+        return targets_of(data, frame, declared_names(data, schema), role=ROLE)
     if len(target) > 1:
         raise ParameterError(
             Parameter("target"),
             f" is {shown(','.join(target))}, and the releases are of one class; name its column.",
         )
-    _check_classes(found)
-    truth = class_indices(frame, target[0], classes, role=ROLE)
-    right = []
-    for number, (student, encoding) in enumerate(zip(students, read, strict=True)):
-        X = encoding.matrix
-        right.append(answers_of_student(student.model, X, classes) == truth)
-        measured = metrics_of_student(student.model, X, truth, classes)
-        found[number] = replace(found[number], metrics=measured)
-    # all are compared with the first, on the same rows
-    differences = tuple(
-        Difference(
-            path,
-            paired_difference(one, right[0]),
-            paired_balanced_difference(one, right[0], truth),
-        )
-        for path, one in zip(releases[1:], right[1:], strict=True)
-    )
-    return _evaluation(found, differences, cautions)
-
-
-def _evaluation(
-    releases: Sequence[EvaluatedRelease],
-    differences: tuple[Difference, ...],
-    cautions: Sequence[str | None],
-) -> Evaluation:
-    caution = " ".join(dict.fromkeys(one for one in cautions if one is not None))
-    return Evaluation(tuple(releases), differences, caution or None)
+    _check_classes(releases)
+    return class_indices(frame, target[0], first["released"]["classes"], role=ROLE)
 
 
 def is_table(place: str) -> bool:
@@ -240,9 +239,9 @@ def is_table(place: str) -> bool:
     return not (path.parent / CERTIFICATE_FILE).exists()
 
 
-def _caution_of_private_rows(
+def _cautions_of_private_rows(
     path: Path, student: StudentFile, table: Path | str, encoding: Encoding
-) -> str | None:
+) -> list[str]:
     """Refuse a table with rows of the private file, where the vault beside the release says which
     it is.
 
@@ -251,14 +250,14 @@ def _caution_of_private_rows(
     """
     vault = Path(os.path.realpath(release_of(path))).parent / "vault"
     if not (vault / "run.json").is_file():
-        return None
+        return []
     rows, role = PrivateRows([encoding.matrix]), "private file"
     data = RunSpec.read(vault / SPEC_FILE).data
     if isinstance(data.private, Path) and not os.path.lexists(data.private):
-        return (
+        return [
             f"The private file of {str(path)!r} is not where it was, so its rows were not looked"
             f" for in the {ROLE}."
-        )
+        ]
     for block in table_blocks(data.private or "", role=role):
         units = None if data.unit is None else unit_ids(block, data.unit, role=role)
         X = student.schema.encode(block, role=role)
@@ -268,7 +267,7 @@ def _caution_of_private_rows(
             f"The {ROLE} {shown_place(table)!r} holds rows of the private file of {str(path)!r},"
             " more of them than chance explains, so the figures would be private; give public rows."
         )
-    return None
+    return []
 
 
 def verified_release(path: Path) -> EvaluatedRelease:
@@ -311,12 +310,12 @@ def _check_classes(releases: Sequence[EvaluatedRelease]) -> None:
             )
 
 
-def _promises_caution(releases: Sequence[EvaluatedRelease]) -> str | None:
-    """Return why prices are no measure of each other: other units, or other relations."""
+def _promises_cautions(releases: Sequence[EvaluatedRelease]) -> list[str]:
+    """Return why prices are no measure of each other, where units or relations differ."""
     promises = {(one.certificate["unit"], one.certificate["relation"]) for one in releases}
     if len(promises) == 1:
-        return None
-    return (
+        return []
+    return [
         "The releases promise different things (unit or relation), so the smaller epsilon is not"
         " the stronger promise."
-    )
+    ]

@@ -6,28 +6,28 @@ nothing is paid twice.
 """
 
 import hashlib
-import json
 import os
 import shutil
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from secretballot._json_files import LARGEST_JSON, json_fields
+from pydantic import ValidationError
+
+from secretballot._json_files import LARGEST_JSON
 from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
+from secretballot.core.types import Model
 from secretballot.drafts import sweep_drafts, try_lock
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
 
-FORMAT = "secretballot/run"
 SPEC_FILE = "spec.toml"
-VERSION = 1
 #: What shapes the student, or what is said of the release, alone: post-processing, which another
 #: attempt may do otherwise.
 _FREE = frozenset({"student", "abstentions", "title", "controller", "contact"})
@@ -44,16 +44,19 @@ _BEGINNINGS = frozenset(
         "table",
     }
 )
-_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "format": str,
-    "version": int,
-    "request": str,
-    "account": (str, type(None)),
-    "description": dict,
-}
 _WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 #: What tells the vault of a run or of a fit.
 _SECRETS = ("run.lock", "partition.key", "record.ids")
+
+
+class _StoredRun(Model):
+    """What a run was asked to do, and how the ledger knows it."""
+
+    format: Literal["secretballot/run"] = "secretballot/run"
+    version: Literal[1] = 1
+    request: str
+    account: str | None
+    description: dict[str, Any]
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
@@ -197,11 +200,11 @@ class RunFolder:
         self.damaged = damaged_file(self.release) if released else ""
         self.finished = released and not self.damaged
         self.resumed = stored is not None and not self.finished
-        self.request = stored["request"] if stored else new_request(self._description)
-        account = stored["account"] if stored else None
+        self.request = stored.request if stored else new_request(self._description)
+        account = stored.account if stored else None
         self.account = file_or_database(account) if account else None
 
-    def _stored_run(self) -> dict[str, Any] | None:
+    def _stored_run(self) -> _StoredRun | None:
         """Return what the run in this folder left, None where there is no run yet."""
         if not os.path.lexists(self.root) or self._is_untouched():
             return None
@@ -213,9 +216,7 @@ class RunFolder:
                 f"{str(self.vault)!r} is a link, and a vault is a folder; give another folder with"
                 " --out."
             )
-        stored = _stored_fields(self.vault)
-        if stored is not None and (stored["format"], stored["version"]) != (FORMAT, VERSION):
-            stored = None
+        stored = _read_run(self.vault)
         if stored is None and os.path.lexists(self.vault / "run.json"):
             raise DataError(
                 f"{str(self.vault / 'run.json')!r} is damaged or of another version, and it alone"
@@ -223,7 +224,7 @@ class RunFolder:
                 " folder with --out. Nothing was spent."
             )
         if os.path.lexists(self.release):
-            if stored is None or stored["description"] != self._description:
+            if stored is None or stored.description != self._description:
                 raise DataError(
                     f"The folder {str(self.root)!r} holds a finished release; give another one with"
                     " --out."
@@ -234,7 +235,7 @@ class RunFolder:
                 " --out."
             )
         else:
-            self._refuse_other(stored["description"])
+            self._refuse_other(stored.description)
         return stored
 
     def _is_untouched(self) -> bool:
@@ -293,17 +294,9 @@ class RunFolder:
             sweep_drafts(self.vault / folder, name)
 
     def _write_run(self) -> None:
-        text = json.dumps(
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "request": self.request,
-                "account": None if self.account is None else str(self.account),
-                "description": self._description,
-            },
-            indent=1,
-        )
-        write_secret(self.vault / "run.json", text.encode())
+        account = None if self.account is None else str(self.account)
+        run = _StoredRun(request=self.request, account=account, description=self._description)
+        write_secret(self.vault / "run.json", run.model_dump_json(indent=1).encode())
 
     def _nothing_kept(self) -> bool:
         """Return whether nothing was learnt or paid; where that cannot be told, something was."""
@@ -322,16 +315,16 @@ class RunFolder:
 def begun_description(root: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the description of the run that was begun in a folder; empty where there is none."""
     vault = Path(root) / "vault"
-    stored = None if vault.is_symlink() else _stored_fields(vault)
-    return {} if stored is None else dict(stored["description"])
+    stored = None if vault.is_symlink() else _read_run(vault)
+    return {} if stored is None else stored.description
 
 
-def _stored_fields(vault: Path) -> dict[str, Any] | None:
-    """Return the fields of run.json; None where there is no such file, or it is no run's."""
-    content = None
-    with suppress(DataError):  # a file that cannot be read is no run's either
+def _read_run(vault: Path) -> _StoredRun | None:
+    """Return what a run left; None where there is no such file, or it is no run's."""
+    with suppress(DataError, ValidationError):  # a file that cannot be read is no run's either
         content = read_secret(vault / "run.json", largest=LARGEST_JSON)
-    return None if content is None else json_fields(content, _FIELDS)
+        return None if content is None else _StoredRun.model_validate_json(content)
+    return None
 
 
 def _is_file_at(handle: int, place: Path) -> bool:

@@ -1,7 +1,7 @@
 """What every method of a run does: check settings and tables, ask, quote and fit."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from secretballot.runs.questions import (
     cautions_of_records,
     note_careless_delta,
     public_warnings_noted,
+    settle_questions,
 )
 from secretballot.runs.spec import MOMENTS, PATE, RunSpec
 from secretballot.runs.student_file import check_converts
@@ -81,8 +82,6 @@ class Quote:
     teachers : int or None
     expect : tuple of str
         How often answers come out right, or are given, and how far counts are off.
-    can_be_planned : bool
-        Whether a plan forecasts such runs.
     cautions : tuple of Caution
         What the run would ask.
     account : AccountState or None
@@ -100,7 +99,6 @@ class Quote:
     queries: int | None = None
     teachers: int | None = None
     expect: tuple[str, ...] = ()
-    can_be_planned: bool = True
     cautions: tuple[Caution, ...] = ()
     account: AccountState | None = None
 
@@ -113,7 +111,7 @@ class Quote:
         ]
         account = None if self.account is None else self.account.to_json()
         found = {**vars(self), "public": self.n_public, "asks": asks, "account": account}
-        left_out = ("n_public", "can_be_planned", "cautions")
+        left_out = ("n_public", "cautions")
         return {name: value for name, value in found.items() if name not in left_out}
 
 
@@ -137,7 +135,8 @@ class Method:
     """A method of learning from tables, by the settings of a run."""
 
     step: ClassVar[str]
-    targets: ClassVar[tuple[str, ...]] = ("class",)
+    #: What learns each kind of target that there is a learner for.
+    learners: ClassVar[Mapping[str, type[Learner]]] = {}
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
@@ -157,16 +156,6 @@ class Method:
         """What the target is."""
         return self.spec.data.kind
 
-    @property
-    def abstentions(self) -> str:
-        """What a student makes of queries without an answer."""
-        return "drop"
-
-    @property
-    def priced(self) -> bool:
-        """Whether no estimate comes first, which is paid for by a part of the price."""
-        return True
-
     def description(self) -> dict[str, Any]:
         """Return what shapes the result beside the settings: the digests of the files."""
         return table_digests(self.spec)
@@ -176,7 +165,7 @@ class Method:
         data, output, execution = self.spec.data, self.spec.output, self.spec.execution
         workers = worker_processes(execution.n_jobs, execution.executor)
         check_engine(execution.executor, workers, send_shards=execution.send_shards)
-        if self.kind not in self.targets:
+        if self.kind not in self.learners:
             raise ParameterError(
                 Parameter("method"),
                 f" is {self.settings.name}, which learns classes, and the target is"
@@ -265,6 +254,14 @@ class Method:
         ]
         return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)))
 
+    def settle(self, quoted: Quote, watch: Watch) -> RunSpec:
+        """Go on once all questions are answered; the settings then have the total of a new
+        account."""
+        total = settle_questions(quoted.cautions, self.spec.execution.confirm, watch)
+        if total is not None:
+            self.spec = self.spec.with_total(total)
+        return self.spec
+
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise; refuse settings
         of which nothing comes."""
@@ -273,7 +270,7 @@ class Method:
     def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted where no private data ever
         was."""
-        model = self.learner(inputs, **self.of_learner(ledger))
+        model = self.learner(inputs, ledger)
         # the folder's key goes with it, so that a run that is taken up again is not paid twice
         named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
         with public_warnings_noted(watch):
@@ -283,29 +280,28 @@ class Method:
             watch.note(coverage.warning, private=False)
         return Fitted(model.released_, self.source(model))
 
-    def of_learner(self, ledger: Ledger) -> dict[str, Any]:
-        """Return what every learner takes."""
-        return {
-            "epsilon": self.price.epsilon,
-            "delta": self.price.delta,
-            "relation": self.spec.budget.relation,
-            "ledger": ledger,
-            "random_state": self.settings.random_state,
-        }
-
-    @property
-    def engine(self) -> dict[str, Any]:
-        """Where a fit does its work."""
-        given = self.spec.execution
-        return {"executor": given.executor, "send_shards": given.send_shards}
-
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work."""
         return {}
 
-    def learner(self, inputs: Any, **common: Any) -> Learner:
-        """Return the learner of these settings, and of what every learner takes."""
-        raise NotImplementedError
+    def learner(self, inputs: Any, ledger: Ledger) -> Learner:
+        """Return the learner of these settings."""
+        return self.learner_with(ledger=ledger)
+
+    def learner_with(self, **own: Any) -> Learner:
+        """Return a learner whose parameters are the settings of their names, but for its own."""
+        kind: Any = self.learners[self.kind]
+        given = {
+            **dict(self.settings),
+            "epsilon": self.price.epsilon,
+            "delta": self.price.delta,
+            "relation": self.spec.budget.relation,
+            **own,
+        }
+        model: Learner = kind(
+            **{one.name: given[one.name] for one in fields(kind) if one.name in given}
+        )
+        return model
 
     def source(self, model: Learner) -> StudentSource:
         """Return what the student is made by, of a learner that released."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from secretballot._naming import named
 from secretballot._validation import (
@@ -45,7 +45,6 @@ from secretballot.learners.moments.estimators import RecordMomentsClassifier, Re
 from secretballot.learners.moments.stages import COUNTS_SHARE
 from secretballot.learners.pate.estimators import (
     PATEClassifier,
-    PATELearner,
     PATERegressor,
     estimate_in,
 )
@@ -65,7 +64,6 @@ from secretballot.learners.training.targets import Target
 from secretballot.named_learners import teacher_by_name
 from secretballot.publishing.job import AskedInRounds, ReleasedWeights, StudentSource
 from secretballot.queries import InRounds, rounds_of
-from secretballot.released import ReleasedLabels
 from secretballot.releasing import release
 from secretballot.runs.choice import Choice
 from secretballot.runs.folder import RunFolder, file_digest
@@ -86,8 +84,6 @@ from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
 
 DEFAULT_TEACHERS = 250
-#: Share of the queries below which hardly any was answered.
-_FEW = 0.1
 #: Margins at which it is said how often a label comes out right, in shares of the teachers.
 _MARGINS = (0.2, 0.6, 1.0)
 #: Mechanisms of votes, by the target.
@@ -98,7 +94,11 @@ class Moments(Method):
     """Noisy sums over all records."""
 
     step = "Adding up records"
-    targets = ("class", "number", "labels")
+    learners: ClassVar[Mapping[str, type[Learner]]] = {
+        "class": RecordMomentsClassifier,
+        "number": RecordMomentsRegressor,
+        "labels": RecordMomentsClassifier,
+    }
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
@@ -132,25 +132,21 @@ class Moments(Method):
             f"of each sum {sigma:.3g} times what one record can move",
             sigma,
             sizes,
-            can_be_planned=self.kind == "class",
         )
 
-    def learner(self, inputs: RunInputs, **common: Any) -> Learner:
-        """Return the learner of these settings, and of what every learner takes."""
-        basis = basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public)
-        of_classes = self.kind == "class"
-        if self.kind == "number":
-            return RecordMomentsRegressor(basis, **common)
-        return RecordMomentsClassifier(
-            basis,
-            self.settings.student,
-            class_weight=by_class(self.settings.weights, inputs.classes) if of_classes else None,
-            **common,
+    def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
+        """Return the learner of these settings."""
+        weights = self.settings.weights if self.kind == "class" else None
+        return self.learner_with(
+            basis=basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public),
+            class_weight=by_class(weights, inputs.classes),
+            ledger=ledger,
         )
 
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work."""
-        return self.engine
+        execution = self.spec.execution
+        return {"executor": execution.executor, "send_shards": execution.send_shards}
 
     def source(self, model: Learner) -> StudentSource:
         """Return what the student is made by, of a learner that released."""
@@ -161,6 +157,7 @@ class RecordVotes(Method):
     """Every record votes at its nearest public points."""
 
     step = "Letting records vote"
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": RecordVotesClassifier}
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
@@ -177,15 +174,6 @@ class RecordVotes(Method):
         sigma = noisy_votes(self.price, shape, release="counts").scale
         released = f"noisy counts of {sizes.n_classes} classes at {n_points:,} public points"
         return self.quoted(released, f"scale {sigma:.4g} votes", sigma, sizes, queries=n_points)
-
-    def learner(self, inputs: RunInputs, **common: Any) -> Learner:
-        """Return the learner of these settings, and of what every learner takes."""
-        return RecordVotesClassifier(
-            votes_per_record=self.settings.votes_per_record,
-            n_queries=self.settings.n_queries,
-            student=self.settings.student,
-            **common,
-        )
 
 
 class VoteMethod(Method):
@@ -252,7 +240,6 @@ class VoteMethod(Method):
             teachers=n_teachers,
             expect=tuple(expect),
             cautions=tuple(cautions_of_noise(terms)),
-            can_be_planned=self.kind == "class",
         )
 
 
@@ -265,14 +252,18 @@ class Pate(VoteMethod):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
     step = "Training teachers"
-    targets = ("class", "number", "labels")
+    learners: ClassVar[Mapping[str, type[Learner]]] = {
+        "class": PATEClassifier,
+        "number": PATERegressor,
+        "labels": PATEClassifier,
+    }
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
         given = self.settings
         named("mechanism", given.mechanism, _MECHANISMS[self.kind])
-        for name, other in (("n_queries", not self.priced), ("strategy", self._rounds is not None)):
-            if self.kind != "class" and other:
+        for name, one in (("n_queries", self._estimate), ("strategy", self._rounds)):
+            if self.kind != "class" and one is not None:
                 raise ParameterError(
                     Parameter(name),
                     f" goes with one target of classes, and the target is {KINDS[self.kind]};"
@@ -292,19 +283,9 @@ class Pate(VoteMethod):
             check_positions(single=source_of(self.spec.private).single)
 
     @property
-    def abstentions(self) -> str:
-        """What a student makes of queries without an answer."""
-        return str(self.settings.abstentions)
-
-    @property
     def teacher(self) -> str:
         """The name of the teacher."""
         return str(self.settings.teacher or ("ridge" if self.kind == "number" else "logistic"))
-
-    @property
-    def priced(self) -> bool:
-        """Whether no estimate comes first, which is paid for by a part of the price."""
-        return self._estimate is None
 
     @cached_property
     def _estimate(self) -> float | None:
@@ -345,17 +326,15 @@ class Pate(VoteMethod):
             "number": lambda: Target.of_number(data.bounds),
             "labels": lambda: Target.of_labels(data.target),
         }[self.kind]()
-        learner = self.voter(
-            self._n_teachers(sizes.n_columns), epsilon=self.price.epsilon, delta=self.price.delta
-        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
-            return learner.planned_terms(target, sizes.n_public)
+            terms: Terms = self._voter(sizes.n_columns, None).planned_terms(target, sizes.n_public)
+        return terms
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         quoted = self.quoted_votes(self.terms(sizes), sizes)
-        if self.priced:
+        if self._estimate is None:
             return quoted
         other = f", unless an estimate at epsilon {self._estimate:g} of these says another number"
         # which would say itself how many queries make sense
@@ -368,38 +347,34 @@ class Pate(VoteMethod):
             found = f"{self.n_teachers(inputs)} teachers, by the stated {stated} records."
             watch.note(found, private=False)
         fitted = super().fit(inputs, folder, ledger, watch)
-        note_few_answers(fitted.released, watch)
         if self._rounds is None:
             return fitted
         name, _, _ = self.settings.strategy.partition(":")
         rows = AskableRows.of(inputs.X_public).rows
         return replace(fitted, asked=AskedInRounds(name, rows, self._rounds.round_size))
 
-    def learner(self, inputs: RunInputs, **common: Any) -> Learner:
-        """Return the learner of these settings, and of what every learner takes."""
-        return self.voter(self.n_teachers(inputs), **common)
+    def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
+        """Return the learner of these settings."""
+        model: Learner = self._voter(inputs.X_public.shape[1], ledger)
+        return model
+
+    def _voter(self, n_columns: int, ledger: Ledger | None) -> Any:
+        execution = self.spec.execution
+        return self.learner_with(
+            teacher=self.teacher,
+            n_teachers=self._n_teachers(n_columns),
+            n_jobs=worker_processes(execution.n_jobs, execution.executor),
+            ledger=ledger,
+        )
 
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
-        """Return how a fit does its work."""
+        """Return how a fit does its work; several labels, and numbers, are asked once, here."""
         work: dict[str, Any] = {"progress": watch.progress}
-        return work | ({"vault": folder.vault, **self.engine} if self.kind == "class" else {})
-
-    def voter(self, n_teachers: int, **more: Any) -> PATELearner:
-        """Return the learner of these settings, and of what belongs to one run alone."""
-        given, execution = self.settings, self.spec.execution
-        settings: dict[str, Any] = {
-            "n_teachers": n_teachers,
-            "mechanism": given.mechanism,
-            "n_queries": given.n_queries,
-            "relation": self.spec.budget.relation,
-            **more,
-        }
-        if self.kind == "number":
-            return PATERegressor(self.teacher, given.student, **settings)
-        n_jobs = worker_processes(execution.n_jobs, execution.executor)
-        return PATEClassifier(
-            self.teacher, given.student, strategy=given.strategy, n_jobs=n_jobs, **settings
-        )
+        if self.kind == "class":
+            execution = self.spec.execution
+            work |= {"executor": execution.executor, "send_shards": execution.send_shards}
+            work |= {"vault": folder.vault}
+        return work
 
 
 @dataclass(frozen=True, eq=False)
@@ -483,28 +458,7 @@ class CastVotes(VoteMethod):
                 request=folder.request,
                 purpose=self.spec.about.purpose or "label",
             )
-        note_few_answers(released, watch)
         return Fitted(released, None)
-
-
-def note_few_answers(released: Any, watch: Watch) -> None:
-    """Say so where hardly any query was answered: it was paid for all the same."""
-    if not isinstance(released, ReleasedLabels):
-        return
-    answered, asked = int(released.answered.sum()), len(released.queries)
-    # few corrections of a student are no bad sign
-    if answered >= _FEW * asked or "confidence" in released.certificate["public"]:
-        return
-    advice = (
-        "the sparse vector needs votes that nearly all agree. Use more teachers, fewer"
-        " abstentions (max_abstentions) or Gaussian noise."
-    )
-    if released.certificate["mechanism"]["kind"] == "confident-labels":
-        advice = "few votes reached the threshold. Use a lower one (threshold)."
-    watch.note(
-        f"Only {answered} of {asked} queries were answered, and the price is spent; {advice}",
-        private=False,
-    )
 
 
 def method_of(spec: RunSpec) -> Method:

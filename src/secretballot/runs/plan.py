@@ -7,8 +7,7 @@ Nothing here is secret: a plan is made of public numbers and stand-in data.
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,7 @@ from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import as_texts, estimated_rows, read_table, table_blocks
 from secretballot.data.schema import Schema
-from secretballot.drafts import (
-    draft_folder,
-    is_draft_of,
-    make_folder,
-    sweep_drafts,
-    sync_folder,
-    sync_tree,
-)
+from secretballot.drafts import is_draft_of, make_folder, write_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.estimators import PATEClassifier
@@ -70,7 +62,6 @@ from secretballot.students.names import student_by_name
 
 PLAN_FILE, JSON_FILE, TEXT_FILE = "plan.toml", "plan.json", "plan.txt"
 SCHEMA_FILE = "plan.schema.json"
-DRAFT = "plan"
 _NEXT = f"next         secretballot learn PRIVATE PUBLIC --config {PLAN_FILE}\n"
 STAND_IN = "stand-in file"
 MOST_ROWS = 500_000  # of a larger stand-in so many, about, are drawn
@@ -89,14 +80,11 @@ class Planned:
         What a run of these settings would release, where no number of records was stated.
     plan : Plan or None
         What to choose and to expect, where one was.
-    given : dict
-        What was given of the run to come beside its method: target, columns, account.
     """
 
     schema: Schema | None
     quote: Quote | None
     plan: Plan | None
-    given: dict[str, Any] = field(default_factory=dict)
 
 
 def run_plan(
@@ -150,11 +138,10 @@ def run_plan(
             _write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
         return Planned(schema, replace(quoted, cautions=asked), None)
     made = _plan_of_spec(sources, spec, n_public, names, n_classes, like, curve, watch)
-    given = _given_of_run(sources, spec)
     if out is not None:
         watch.step("Writing the plan")
-        write_plan(made, out, schema, watch, given=given)
-    return Planned(schema, None, made, given)
+        write_plan(made, out, schema, watch, given=_given_of_run(sources, spec))
+    return Planned(schema, None, made)
 
 
 def _given_of_run(sources: Sources, spec: RunSpec) -> dict[str, Any]:
@@ -172,13 +159,7 @@ def _declared_classes(data: DataSpec) -> tuple[tuple[Any, ...] | None, int | Non
         return None, None
     if len(data.classes) > 1 or not isinstance(data.classes[0], int):
         return check_classes(data.classes), len(data.classes)
-    number = check_count("classes", data.classes[0], minimum=2)
-    if number > MOST_CLASSES:
-        raise ParameterError(
-            Parameter("classes"),
-            f" is {number}; plans are made for at most {MOST_CLASSES:,} classes.",
-        )
-    return None, number
+    return None, check_count("classes", data.classes[0], minimum=2)
 
 
 def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
@@ -570,7 +551,7 @@ def check_plan_folder(folder: Path, settings: str | None = None) -> None:
         raise DataError(f"{str(folder)!r} is a file; give a folder with --out.")
     if not (place / PLAN_FILE).is_file():
         # what a killed command left half written is no obstacle to the same command
-        if not all(is_draft_of(path.name, DRAFT) for path in place.iterdir()):
+        if not all(is_draft_of(path.name, PLAN_FILE) for path in place.iterdir()):
             raise DataError(
                 f"The folder {str(folder)!r} holds something else than a plan; give a new one with"
                 " --out."
@@ -645,30 +626,19 @@ def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
 
 
 def _write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files aside, all of them, and then rename them into the folder."""
-    # A full disk thus leaves the folder as it was; a new folder is removed again.
-    is_new, problem = not folder.exists(), ""
+    """Write files into a folder, which is made where there is none."""
+    problem = ""
     try:
         make_folder(folder)
-        sweep_drafts(folder, DRAFT)
-        with draft_folder(folder, DRAFT) as drafts:
-            for name, content in contents.items():
-                (drafts / name).write_bytes(content)
-            sync_tree(drafts)
-            for name in contents:
-                (drafts / name).replace(folder / name)
-            sync_folder(folder)
+        for name, content in contents.items():
+            write_file(folder / name, content)
     except OSError as error:
         problem = error.strerror or type(error).__name__
-    if not problem:
-        return
-    if is_new:
-        with suppress(OSError):
-            folder.rmdir()
-    raise DataError(
-        f"The plan cannot be written to {str(folder)!r} ({problem}); make room, or give another"
-        " folder with --out."
-    )
+    if problem:
+        raise DataError(
+            f"The plan cannot be written to {str(folder)!r} ({problem}); make room, or give another"
+            " folder with --out."
+        )
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

@@ -3,7 +3,8 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +27,15 @@ from secretballot.runs.table_match import TableCells, misfits
 
 ROLE = "table"
 _PARQUET = (".parquet", ".pq")
-_ONE = {
-    "numbers": "a number",
-    "dates": "a date",
-    "lengths of time": "a length of time",
-    "vectors": "a vector of the right length",
-}
-#: How to write what a student reads.
+#: What a column holds: one of it, and how a student reads it.
 _SPELLINGS = {
-    "numbers": "write them with a decimal point and without units",
-    "dates": "write them as in 2020-02-29 or 2020-02-29 13:30:00",
-    "lengths of time": "write them as in 13:30:00 or 2 days 13:30:00",
-    "vectors": "write them as in [0.5, -1, 2e-3], as many numbers as schema.json has in the center",
+    "numbers": ("a number", "with a decimal point and without units"),
+    "dates": ("a date", "as in 2020-02-29 or 2020-02-29 13:30:00"),
+    "lengths of time": ("a length of time", "as in 13:30:00 or 2 days 13:30:00"),
+    "vectors": (
+        "a vector of the right length",
+        "as in [0.5, -1, 2e-3], as many numbers as schema.json has in the center",
+    ),
 }
 
 
@@ -168,7 +166,7 @@ def _refuse_other_types(found: StudentFile, frame: pd.DataFrame, unread: dict[st
             raise DataError(
                 f"Column {name!r} of the {ROLE} holds no {holds} in its first {len(frame)} rows,"
                 f" and the student reads {holds} there{'' if near is None else f' ({near})'};"
-                f" {_SPELLINGS[holds]}, or leave the cells empty."
+                f" write them {_SPELLINGS[holds][1]}, or leave the cells empty."
             )
 
 
@@ -180,7 +178,7 @@ def _note_cells(
         if unreadable[column.name]:
             watch.note(
                 f"Column {column.name!r}: {count_text(unreadable[column.name], 'cell')} without"
-                f" {_ONE[column.holds]} where one is due; counted as missing.",
+                f" {_SPELLINGS[column.holds][0]} where one is due; counted as missing.",
                 private=False,
             )
         if unknown[column.name]:
@@ -222,7 +220,7 @@ def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Give what writes blocks, to a file that appears complete or not at all, or to standard
     output."""
     if out is None:
-        yield _csv_writer(sys.stdout.write)
+        yield partial(_write_csv, sys.stdout)
         return
     problem = ""
     try:
@@ -231,7 +229,7 @@ def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
                 with _parquet_writer(file) as write:
                     yield write
             else:
-                yield _csv_writer(lambda text: file.write(text.encode()))
+                yield partial(_write_csv, file)
             put_in_place(file, draft, out)
     except OSError as error:
         problem = error.strerror or type(error).__name__
@@ -242,32 +240,25 @@ def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
         )
 
 
-def _csv_writer(put: Callable[[str], object]) -> Callable[[pd.DataFrame], None]:
-    """Return what writes blocks as CSV, with one header."""
-
-    def write(block: pd.DataFrame) -> None:
-        put(block.to_csv(index=False, header=bool(block["row"].iloc[0] == 0), lineterminator="\n"))
-
-    return write
+def _write_csv(file: Any, block: pd.DataFrame) -> None:
+    """Write a block as CSV, the first one with a header."""
+    first = bool(block["row"].iloc[0] == 0)
+    block.to_csv(file, index=False, header=first, lineterminator="\n")
 
 
 @contextmanager
 def _parquet_writer(file: Any) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Give what writes blocks as Parquet."""
-    arrow, parquet = (
-        require_extra("pyarrow", "parquet"),
-        require_extra("pyarrow.parquet", "parquet"),
-    )
-    writer: Any = None
+    arrow = require_extra("pyarrow", "parquet")
+    parquet = require_extra("pyarrow.parquet", "parquet")
+    with ExitStack() as opened:
+        writer: Any = None
 
-    def write(block: pd.DataFrame) -> None:
-        nonlocal writer
-        table = arrow.Table.from_pandas(block, preserve_index=False).replace_schema_metadata()
-        writer = writer or parquet.ParquetWriter(file, table.schema)
-        writer.write_table(table)
+        def write(block: pd.DataFrame) -> None:
+            nonlocal writer
+            table = arrow.Table.from_pandas(block, preserve_index=False).replace_schema_metadata()
+            if writer is None:
+                writer = opened.enter_context(parquet.ParquetWriter(file, table.schema))
+            writer.write_table(table)
 
-    try:
         yield write
-    finally:
-        if writer is not None:
-            writer.close()

@@ -4,9 +4,10 @@ and the settings by which it is served."""
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from secretballot._validation import shown
 from secretballot.accounting import teacher_shape
@@ -14,16 +15,18 @@ from secretballot.accounting.recipes import Terms
 from secretballot.data.columns import VectorColumn
 from secretballot.drafts import release_above, write_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.labelers.session import LabelingSession
+from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import choose_terms
 from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.learner import Learner
+from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import train_teachers
 from secretballot.named_learners import teacher_by_name
 from secretballot.runs.account import named_account, open_ledger
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.method import Quote, Sizes, worker_processes
 from secretballot.runs.methods import VoteMethod
-from secretballot.runs.questions import Watch, check_confirmed, settle_questions
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import LabelledTable, RunInputs
 from secretballot.vault import make_vault
@@ -93,8 +96,7 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
     method, account = Stream(spec), named_account(spec)
     method.check()
     inputs, quoted = method.quoted_inputs(account, watch, None, own=False)
-    total = settle_questions(quoted.cautions, spec.execution.confirm, watch)
-    spec = method.spec = spec if total is None else spec.with_total(total)
+    spec = method.settle(quoted, watch)
     # before the long training: a ledger that does not admit the price says so now
     given, out, terms = method.settings, spec.output.out, method.terms(len(inputs.classes))
     ledger = open_ledger(
@@ -154,6 +156,7 @@ class Stream(VoteMethod):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     step = "Training teachers"
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": PATEClassifier}
 
     @property
     def name(self) -> str:
@@ -174,7 +177,6 @@ class Stream(VoteMethod):
                     f" is {shown(value)}, which cannot be part of an address; use at most 80"
                     " letters, digits, dots, hyphens and underscores, a letter or digit first.",
                 )
-        check_confirmed(self.spec.execution.confirm)
         teacher_by_name(self.settings.teacher)
         out = self.spec.output.out
         check_outside_of_runs(out)

@@ -20,8 +20,6 @@ from secretballot.accounting.stream_recipes import answer_chance, largest_distan
 from secretballot.core.mechanisms import AbstentionTable, SparseVector, teachers_of
 from secretballot.exceptions import Parameter, ParameterError
 
-#: What a run may ask about, by the name under which it is answered beforehand.
-CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise", "target", "unit")
 _STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}
 #: Odds of one guess against another change by exp(epsilon), here by more than 20,000.
 _LARGE_EPSILON = 10.0
@@ -117,21 +115,6 @@ def public_warnings_noted(watch: Watch) -> Iterator[None]:
     public = [one for one in caught if issubclass(one.category, WeakSignalWarning)]
     for text in dict.fromkeys(str(warning.message) for warning in public):
         watch.note(text, private=False)
-
-
-def check_confirmed(confirm: Collection[str]) -> None:
-    """Refuse answers to questions that nobody asks.
-
-    Raises
-    ------
-    ParameterError
-        If one is no name of a question.
-    """
-    for name in confirm:
-        if name not in CAUTIONS:
-            raise ParameterError(
-                Parameter("confirm"), f" is {shown(name)}; it must be one of {', '.join(CAUTIONS)}."
-            )
 
 
 def cautions_of_price(budget: PrivacyBudget, records: int | None) -> Iterator[Caution]:

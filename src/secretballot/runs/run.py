@@ -25,11 +25,7 @@ from secretballot.runs.evaluate import evaluate, verified_release
 from secretballot.runs.folder import SPEC_FILE, RunFolder
 from secretballot.runs.method import Fitted, Method, Quote
 from secretballot.runs.methods import VoteInputs, method_of
-from secretballot.runs.questions import (
-    Watch,
-    check_confirmed,
-    settle_questions,
-)
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.vault import write_secret
 
@@ -130,13 +126,8 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
         return _outcome_again(method.spec, folder, watch)
     with folder:
         inputs, quoted = _quoted(method, folder, watch, folder.vault)
-        total = settle_questions(quoted.cautions, spec.execution.confirm, watch)
-        if total is not None:
-            method.spec = method.spec.with_total(total)
-        spec = method.spec
-        # of an estimate that sets the queries the learner looks at the account before it trains
-        ledger = ledger_of_run(spec, folder, inputs.unit, watch, priced=method.priced)
-        _note_missing_words(spec, watch)
+        spec = method.settle(quoted, watch)
+        ledger = ledger_of_run(spec, folder, inputs.unit, watch)
         # all that a person needs to repeat the run, and what `evaluate` asks where its records lie
         write_secret(folder.vault / SPEC_FILE, spec.to_toml(absolute=True).encode())
         watch.step(method.step)
@@ -166,7 +157,6 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
 
 def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
     """Return the method and the folder of a run whose settings can be; no table was read."""
-    check_confirmed(spec.execution.confirm)
     check_parts(spec.output.exclude)
     method = method_of(spec)
     method.check()
@@ -200,7 +190,7 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
         X_public=inputs.X_public,
         schema=replace(inputs.schema, classes=classes, target=spec.data.target).to_json(),
         asked=fitted.asked,
-        abstentions=method.abstentions,
+        abstentions=getattr(spec.method, "abstentions", "drop"),
         raw_rows=inputs.raw_rows,
         test=inputs.test_rows if spec.output.publish_metrics else None,
     )
@@ -223,19 +213,6 @@ def _measured(made: ReleaseFolder, inputs: Any, watch: Watch) -> Metrics | Table
         return metrics_of_table_student(made.student, *test)
     points, index = test
     return metrics_of_student(made.student, points, index, classes)
-
-
-def _note_missing_words(spec: RunSpec, watch: Watch) -> None:
-    """Tell the curator what a reader of the report will miss."""
-    if "report" in spec.output.exclude:
-        return
-    missing = [name for name, value in spec.about if value is None]
-    if missing:
-        watch.note(
-            f"The report does not say {', '.join(missing)}; give them under [about] in a file of"
-            " settings. All of it is public.",
-            private=True,  # for the curator, and no part of what machines read of the run
-        )
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:

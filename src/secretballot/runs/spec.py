@@ -6,6 +6,7 @@ work is done, and what was confirmed) or *place* (where files and accounts lie).
 """
 
 import csv
+import difflib
 import json
 import os
 import tomllib
@@ -49,10 +50,11 @@ VOTES, STREAM = "votes", "stream"
 METHODS = (MOMENTS, PATE, RECORD_VOTES, CHOICE)
 #: The account of a run alone, in its vault.
 OWN = "own"
+#: What a run may ask about, by the name under which it is answered beforehand.
+Question = Literal["epsilon", "delta", "records", "teachers", "noise", "target", "unit"]
 DEFAULT_OUT = Path("secretballot-out")
 LARGEST = 1 << 20  # bytes of a file of settings
 _LONGEST = 500  # characters of a text about a release
-_ALIKE = 0.4  # of the pairs of letters, from which a name may be meant by another
 _LEARNERS = (
     "logistic, tree, forest, boosting, naive-bayes, knn, each with settings where wanted"
     " (tree:max_depth=3), or module:Class"
@@ -171,15 +173,16 @@ Queries = Annotated[Count | str, BeforeValidator(_number_or_name)]
 
 def setting(
     default: Any,
-    text: str,
     metavar: str = "NAME",
     panel: str | None = None,
     *,
     mark: Mark = "identity",
+    text: str | None = None,
     **more: Any,
 ) -> Any:
-    """Return a field: its default, what it means, how its value is called in a help text, the panel
-    of the help that shows it, None for files and ``--set`` alone, and its mark."""
+    """Return a field: its default, how its value is called in a help text, the panel of the help
+    that shows it, None for files and ``--set`` alone, and its mark. What it means stands below it,
+    or in `text`."""
     extra: dict[str, Any] = {"mark": mark, "metavar": metavar, "panel": panel}
     return Field(default, description=text, json_schema_extra=extra, **more)
 
@@ -196,7 +199,14 @@ class Part(BaseModel):
         hide_input_in_errors=True,
         arbitrary_types_allowed=True,
         populate_by_name=True,
+        use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        for field in cls.model_fields.values():  # help texts are wrapped where they are shown
+            if field.description is not None:
+                field.description = " ".join(field.description.split())
 
     @classmethod
     def only(cls, *names: str) -> "type[Part]":
@@ -212,43 +222,26 @@ class Part(BaseModel):
 class DataSpec(Part):
     """Which tables a run reads, and which of their columns have a duty."""
 
-    private: Place | None = setting(
-        None, "Private labelled table.", "PRIVATE", mark="place", repr=False
-    )
-    public: Place | None = setting(None, "Public table without labels.", "PUBLIC", mark="place")
-    target: Words = setting(
-        (), "Column to learn; several are yes-or-no labels.", "COL[,COL...]", DATA
-    )
-    classes: Classes | None = setting(
-        None,
-        "All classes, from public knowledge; the last of two is the positive one.",
-        "A,B",
-        DATA,
-    )
-    bounds: Pair | None = setting(
-        None, "The target is a number within these public bounds.", "LOW,HIGH", DATA
-    )
-    unit: str | None = setting(
-        None, "Protect all rows of one id together, such as a patient's.", "COL", DATA
-    )
-    drop: Words = setting((), "Columns to ignore.", "A,B", DATA)
-    schema_file: LocalPath | None = setting(
-        None,
-        "Column types, as `plan` writes them; by default those of PUBLIC.",
-        "FILE",
-        DATA,
-        mark="place",
-        alias="schema",
-    )
-    accept_unseen: Words = setting(
-        (),
-        "Columns to go on with though most of their cells do not fit the public ones.",
-        "A,B",
-        mark="execution",
-    )
-    n_records: Count | None = setting(
-        None, "Public statement of the number of private records.", "N"
-    )
+    private: Place | None = setting(None, "PRIVATE", mark="place", repr=False)
+    """Private labelled table."""
+    public: Place | None = setting(None, "PUBLIC", mark="place")
+    """Public table without labels."""
+    target: Words = setting((), "COL[,COL...]", DATA)
+    """Column to learn; several are yes-or-no labels."""
+    classes: Classes | None = setting(None, "A,B", DATA)
+    """All classes, from public knowledge; the last of two is the positive one."""
+    bounds: Pair | None = setting(None, "LOW,HIGH", DATA)
+    """The target is a number within these public bounds."""
+    unit: str | None = setting(None, "COL", DATA)
+    """Protect all rows of one id together, such as a patient's."""
+    drop: Words = setting((), "A,B", DATA)
+    """Columns to ignore."""
+    schema_file: LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
+    """Column types, as `plan` writes them; by default those of PUBLIC."""
+    accept_unseen: Words = setting((), "A,B", mark="execution")
+    """Columns to go on with though most of their cells do not fit the public ones."""
+    n_records: Count | None = setting(None, "N")
+    """Public statement of the number of private records."""
 
     @model_validator(mode="after")
     def _target_is_of_one_kind(self) -> Self:
@@ -280,67 +273,46 @@ class DataSpec(Part):
 class BudgetSpec(Part):
     """What a release costs, and the account that pays."""
 
-    epsilon: Number | None = setting(
-        None, "Price of this release; 1 is usual, above 4 is weak.", "E", PRIVACY
-    )
-    delta: Number | None = setting(
-        None, "Far below one over the number of units, such as 1e-6.", "D", PRIVACY
-    )
-    relation: Relation = setting(
-        "add-remove", "The change that is protected: a unit more or less, or a record replaced."
-    )
-    total: Pair | None = setting(
-        None,
-        "Limit of all releases; needed once, when the account is opened.",
-        "E,D",
-        PRIVACY,
-        mark="execution",
-    )
-    ledger: Account | None = setting(
-        None,
-        "Account: a file, a folder, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else"
-        " PRIVATE.ledger.",
-        "PLACE",
-        PRIVACY,
-        mark="place",
-    )
-    dataset: str | None = setting(
-        None, "Public name of the private data; by default that of its file.", panel=PRIVACY
-    )
+    epsilon: Number | None = setting(None, "E", PRIVACY)
+    """Price of this release; 1 is usual, above 4 is weak."""
+    delta: Number | None = setting(None, "D", PRIVACY)
+    """Far below one over the number of units, such as 1e-6."""
+    relation: Relation = setting("add-remove")
+    """The change that is protected: a unit more or less, or a record replaced."""
+    total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
+    """Limit of all releases; needed once, when the account is opened."""
+    ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
+    """Account: a file, a folder, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
+    PRIVATE.ledger."""
+    dataset: str | None = setting(None, panel=PRIVACY)
+    """Public name of the private data; by default that of its file."""
 
 
 class MethodSpec(Part):
     """What all methods have."""
 
-    random_state: Seed = setting(
-        0, "Seed of fits and of the choice of public points; never of the noise.", "N"
-    )
+    random_state: Seed = setting(0, "N")
+    """Seed of fits and of the choice of public points; never of the noise."""
 
 
 class StudentSpec(MethodSpec):
     """What the methods with a student have."""
 
-    student: str = setting("auto", f"Model to publish: auto, boosted, {_LEARNERS}.", panel=METHOD)
+    student: str = setting(
+        "auto", text=f"Model to publish: auto, boosted, {_LEARNERS}.", panel=METHOD
+    )
 
 
 class MomentsSpec(StudentSpec):
     """Noisy sums over all records."""
 
     name: Literal["record-moments"] = "record-moments"
-    basis: BasisName = setting(
-        "auto",
-        "How public points make numbers of rows: auto (images, vectors or table, as these look),"
-        " table, kernel (of ranks, for tables of numbers), vectors, images.",
-        "NAME",
-        METHOD,
-    )
-    class_weight: Weights = setting(
-        "auto",
-        "none, balanced or A:W,B:W: what decisions count each class for; auto balances where one is"
-        " found more than nine times as often as another.",
-        "HOW",
-        METHOD,
-    )
+    basis: BasisName = setting("auto", "NAME", METHOD)
+    """How public points make numbers of rows: auto (images, vectors or table, as these look),
+    table, kernel (of ranks, for tables of numbers), vectors, images."""
+    class_weight: Weights = setting("auto", "HOW", METHOD)
+    """none, balanced or A:W,B:W: what decisions count each class for; auto balances where one is
+    found more than nine times as often as another."""
 
     @property
     def weights(self) -> str | dict[str, float] | None:
@@ -352,85 +324,72 @@ class PateSpec(StudentSpec):
     """Teachers on disjoint shards vote on public points."""
 
     name: Literal["pate"] = "pate"
-    teacher: str | None = setting(None, f"PATE: {_LEARNERS}; of numbers ridge.", panel=METHOD)
-    n_teachers: Count | None = setting(
-        None,
-        "PATE: number of teachers; by default 250, or by the stated number of records.",
-        "K",
-        METHOD,
-    )
-    mechanism: str = setting(
-        "auto",
-        "How votes become answers: auto, labels, counts, vote-table, laplace, sparse-vector,"
-        " abstention-table, confident, interactive; of numbers mean or quantile; of several labels"
-        " also sets.",
-    )
-    n_queries: Queries | None = setting(None, "Public points to label, or estimate:epsilon=E.", "L")
-    strategy: str = setting(
-        "passive",
-        "Which public points: passive, or in rounds disagreement, margin, entropy, committee,"
-        " k-center, cluster.",
-    )
-    abstentions: Abstentions = setting("drop", "What a student makes of queries without answer.")
+    teacher: str | None = setting(None, text=f"PATE: {_LEARNERS}; of numbers ridge.", panel=METHOD)
+    n_teachers: Count | None = setting(None, "K", METHOD)
+    """PATE: number of teachers; by default 250, or by the stated number of records."""
+    mechanism: str = setting("auto")
+    """How votes become answers: auto, labels, counts, vote-table, laplace, sparse-vector,
+    abstention-table, confident, interactive; of numbers mean or quantile; of several labels also
+    sets."""
+    n_queries: Queries | None = setting(None, "L")
+    """Public points to label, or estimate:epsilon=E."""
+    strategy: str = setting("passive")
+    """Which public points: passive, or in rounds disagreement, margin, entropy, committee,
+    k-center, cluster."""
+    abstentions: Abstentions = setting("drop")
+    """What a student makes of queries without answer."""
 
 
 class RecordVotesSpec(StudentSpec):
     """Every record votes at its nearest public points."""
 
     name: Literal["record-votes"] = "record-votes"
-    votes_per_record: Count | None = setting(
-        None, "Public points that a record votes for; by default one in a hundred.", "K"
-    )
-    n_queries: Count | None = setting(None, "Public points that take votes.", "L")
+    votes_per_record: Count | None = setting(None, "K")
+    """Public points that a record votes for; by default one in a hundred."""
+    n_queries: Count | None = setting(None, "L")
+    """Public points that take votes."""
 
 
 class ChoiceSpec(MethodSpec):
     """The best of a class of hypotheses, or of saved students."""
 
     name: Literal["semi-private"] = "semi-private"
-    hypotheses: Words = setting(
-        (), "stumps, thresholds or intervals; or student.onnx files to choose from.", "A,B"
-    )
-    n_cover: Count | None = setting(
-        None, "Public points that make a class finite; by default all.", "N"
-    )
+    hypotheses: Words = setting((), "A,B")
+    """stumps, thresholds or intervals; or student.onnx files to choose from."""
+    n_cover: Count | None = setting(None, "N")
+    """Public points that make a class finite; by default all."""
 
 
 class VotesSpec(MethodSpec):
     """Votes that were cast elsewhere."""
 
     name: Literal["votes"] = "votes"
-    kind: VotesKind | None = setting(
-        None, "Columns are teachers (votes) or classes (counts).", panel=DATA
-    )
-    header: HeaderLine | None = setting(
-        None, "Whether the first line of a CSV file names its columns: yes or no.", panel=DATA
-    )
-    n_teachers: Count | None = setting(
-        None, "Number of teachers, where the file does not say it.", "K", METHOD
-    )
-    mechanism: str = setting(
-        "labels",
-        "How votes become answers: labels, counts, vote-table, laplace, sparse-vector,"
-        " abstention-table or confident.",
-        panel=METHOD,
-    )
-    n_queries: Count | None = setting(
-        None, "Rows to label; by default as many as the price allows.", "L", METHOD
-    )
+    kind: VotesKind | None = setting(None, panel=DATA)
+    """Columns are teachers (votes) or classes (counts)."""
+    header: HeaderLine | None = setting(None, panel=DATA)
+    """Whether the first line of a CSV file names its columns: yes or no."""
+    n_teachers: Count | None = setting(None, "K", METHOD)
+    """Number of teachers, where the file does not say it."""
+    mechanism: str = setting("labels", panel=METHOD)
+    """How votes become answers: labels, counts, vote-table, laplace, sparse-vector, abstention-
+    table or confident."""
+    n_queries: Count | None = setting(None, "L", METHOD)
+    """Rows to label; by default as many as the price allows."""
 
 
 class StreamSpec(MethodSpec):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     name: Literal["stream"] = "stream"
-    stream: str = setting("session", "Name of the stream, in addresses.", panel=METHOD)
-    n_queries: Count = setting(..., "Queries that may be asked.", "L", METHOD)
-    teacher: str = setting("logistic", f"Teacher: {_LEARNERS}.", panel=METHOD)
-    n_teachers: Count = setting(250, "Number of teachers.", "K", METHOD)
-    mechanism: Literal["labels", "counts"] = setting(
-        "labels", "What an answer holds: labels or counts.", panel=METHOD
-    )
+    stream: str = setting("session", panel=METHOD)
+    """Name of the stream, in addresses."""
+    n_queries: Count = setting(..., "L", METHOD)
+    """Queries that may be asked."""
+    teacher: str = setting("logistic", text=f"Teacher: {_LEARNERS}.", panel=METHOD)
+    n_teachers: Count = setting(250, "K", METHOD)
+    """Number of teachers."""
+    mechanism: Literal["labels", "counts"] = setting("labels", panel=METHOD)
+    """What an answer holds: labels or counts."""
 
 
 AnyMethod = Annotated[
@@ -445,43 +404,42 @@ METHOD_SPECS: dict[str, type[MethodSpec]] = {
 class OutputSpec(Part):
     """What is written, and where."""
 
-    out: LocalPath = setting(DEFAULT_OUT, "Folder of the run.", "DIR", RUN, mark="place")
-    evaluate: Place | None = setting(
-        None, "Public labelled table to measure the model on.", "FILE", DATA, mark="place"
-    )
-    publish_metrics: bool = setting(
-        False, "Write these figures into the release.", "true", mark="execution"
-    )
-    exclude: Words = setting(
-        (), "Parts of the release to leave out: report, student.", "PARTS", mark="execution"
-    )
+    out: LocalPath = setting(DEFAULT_OUT, "DIR", RUN, mark="place")
+    """Folder of the run."""
+    evaluate: Place | None = setting(None, "FILE", DATA, mark="place")
+    """Public labelled table to measure the model on."""
+    publish_metrics: bool = setting(False, "true", mark="execution")
+    """Write these figures into the release."""
+    exclude: Words = setting((), "PARTS", mark="execution")
+    """Parts of the release to leave out: report, student."""
 
 
 class ExecutionSpec(Part):
     """How the work is done."""
 
-    n_jobs: Count = setting(1, "Worker processes of the teachers.", "N", mark="execution")
-    executor: str = setting(
-        "local",
-        "Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT.",
-        "WHERE",
-        mark="execution",
+    n_jobs: Count = setting(1, "N", mark="execution")
+    """Worker processes of the teachers."""
+    executor: str = setting("local", "WHERE", mark="execution")
+    """Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT."""
+    send_shards: bool = setting(False, "true", mark="execution")
+    """Send rows that lie on disk to the workers."""
+    confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(
+        (), "NAMES", RUN, mark="execution"
     )
-    send_shards: bool = setting(
-        False, "Send rows that lie on disk to the workers.", "true", mark="execution"
-    )
-    confirm: Words = setting(
-        (), "Answer questions beforehand, such as epsilon,records.", "NAMES", RUN, mark="execution"
-    )
+    """Answer questions beforehand, such as epsilon,records."""
 
 
 class AboutSpec(Part):
     """What a reader of the release learns from the curator; all of it public."""
 
-    title: Line | None = setting(None, "What people call the data.", "TEXT")
-    purpose: Line | None = setting(None, "Why the release is made.", "TEXT")
-    controller: Line | None = setting(None, "Person or body that answers for the data.", "TEXT")
-    contact: Line | None = setting(None, "How to reach somebody.", "TEXT")
+    title: Line | None = setting(None, "TEXT")
+    """What people call the data."""
+    purpose: Line | None = setting(None, "TEXT")
+    """Why the release is made."""
+    controller: Line | None = setting(None, "TEXT")
+    """Person or body that answers for the data."""
+    contact: Line | None = setting(None, "TEXT")
+    """How to reach somebody."""
 
     @property
     def on_certificate(self) -> dict[str, str]:
@@ -802,16 +760,10 @@ def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that is most like one that is none: it ends with it, or has most pairs
-    of letters in common; None if none is alike."""
-
-    def likeness(other: str) -> float:
-        pairs, others = ({one[i : i + 2] for i in range(len(one) - 1)} for one in (name, other))
-        common = 2 * len(pairs & others) / max(1, len(pairs) + len(others))
-        return 1.0 if other.endswith(f"_{name}") or other == name else common
-
-    best = max(sorted(known), key=likeness, default=None)
-    return best if best is not None and likeness(best) > _ALIKE else None
+    """Return the known name that is most like one that is none, or ends with it; None if none is
+    alike."""
+    whole = [one for one in sorted(known) if one.endswith(f"_{name}")]
+    return next(iter(whole or difflib.get_close_matches(name, sorted(known), n=1)), None)
 
 
 def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
@@ -871,23 +823,21 @@ def _refusal(problem: Any) -> SecretBallotError:
         return ParameterError(name_part(name), str(inner))
     if kind == "missing" and not isinstance(problem["loc"][-1], int):
         return ParameterError(name_part(name), " is missing; give it.")
+    pair = "two numbers by a comma, as in 0,40"
     rules = {
-        "int_parsing": "an integer, such as 3",
-        "int_type": "an integer, such as 3",
-        "int_from_float": "an integer, such as 3",
-        "float_parsing": "a number, such as 0.5",
-        "float_type": "a number, such as 0.5",
-        "bool_parsing": "true or false",
+        "int": "an integer, such as 3",
+        "float": "a number, such as 0.5",
+        "bool": "true or false",
         "greater_than_equal": f"at least {context.get('ge')}",
         "greater_than": f"above {context.get('gt')}",
         "less_than": f"below {context.get('lt')}",
         "literal_error": f"one of {str(context.get('expected', '')).replace(chr(39), '')}",
-        "missing": "two numbers by a comma, as in 0,40",
-        "too_short": "two numbers by a comma, as in 0,40",
-        "too_long": "two numbers by a comma, as in 0,40",
+        "missing": pair,
+        "too_short": pair,
+        "too_long": pair,
         "tuple_type": "a list",
     }
-    rule = rules.get(kind, "a value of another kind")
+    rule = rules.get(kind) or rules.get(kind.partition("_")[0], "a value of another kind")
     given = _text(given) if isinstance(given, tuple) else given
     return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")
 

@@ -4,7 +4,8 @@ vault in few bytes a row."""
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from secretballot.core.partition import KeyedHashPartition
 from secretballot.data.frames import check_columns, class_indices, unit_ids
 from secretballot.data.reading import table_blocks
 from secretballot.data.schema import Schema
-from secretballot.data.sources import Place, source_of
+from secretballot.data.sources import Place, TableSource, source_of
 from secretballot.data.stored import StoredTable, TableAbout, TableWriter, forget_table
 from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
@@ -113,20 +114,63 @@ def read_to_disk(
         If the table cannot be read, or a row has no class, none of the declared, or no unit; or if
         the vault cannot be written. No cell is named.
     """
-    # what is said of the files is said before they are read, and they must not change after that
-    source = source_of(spec.place, role=ROLE)
-    before = source.signatures()
-    identity = "" if vault is None else spec.identity()
-    if vault is not None:
-        public = spec.schema, spec.classes, spec.unit
-        found = StoredTable.found(vault, *public, identity)
-        if found is not None:
+    writer, partition, identity = None, None, ""
+    with _kept_whole(spec.place, vault) as source:
+        if vault is not None:
+            public, identity = (spec.schema, spec.classes, spec.unit), spec.identity()
+            found = StoredTable.found(vault, *public, identity)
+            if found is not None:
+                if beside is not None:
+                    beside.add_stored(found)
+                return StoredRecords(found, found.count_rows(), found.count_units(), found.columns)
+            writer = TableWriter(vault, *public)
+        if spec.unit is not None:
+            # without a vault units are only counted, by a key that nobody needs again
+            key = entropy_bytes(32) if vault is None else partition_key(vault)
+            partition = KeyedHashPartition(1, key)
+        cells, units, columns = TableCells(), _UnitCount(), tuple[str, ...]()
+        for frame in table_blocks(spec.place, role=ROLE, rows=BLOCK_ROWS):
+            first = cells.n_rows
+            if not columns:
+                columns = tuple(map(str, frame.columns))
+                check(frame)
+            index = class_indices(frame, spec.target, spec.classes, role=ROLE, first_row=first)
+            rows, odd = spec.schema.compact(frame)
+            cells.add(frame, odd)
+            digests = None
+            if spec.unit is not None and partition is not None:
+                digests = partition.digests(unit_ids(frame, spec.unit, role=ROLE, first_row=first))
+                units.add(digests)
             if beside is not None:
-                beside.add_stored(found)
-            return StoredRecords(found, found.count_rows(), found.count_units(), found.columns)
+                beside.add(spec.schema.widen(rows), None if digests is None else digests[:, 0])
+            if writer is not None:
+                writer.add(rows, index, digests)
+            progress(cells.n_rows)
+        n_units = cells.n_rows if spec.unit is None else units.estimate()
+        settle(cells)
+        table = None
+        if writer is not None:
+            # last: what is whole in the vault was read from beginning to end and found to be fit
+            about = TableAbout(
+                identity=identity,
+                serial=entropy_bytes(16).hex(),
+                n_units=n_units,
+                columns=columns,
+                single=source.single,
+            )
+            table = writer.finish(about)
+    return StoredRecords(table, cells.n_rows, n_units, columns)
+
+
+@contextmanager
+def _kept_whole(place: Place, vault: Path | None) -> Iterator[TableSource]:
+    """Refuse files that change while they are read; of what is refused no table stays."""
+    # what is said of the files is said before they are read
+    source = source_of(place, role=ROLE)
+    before = source.signatures()
     try:
-        read = _read_blocks(spec, identity, vault, check, settle, progress, beside)
-        if source_of(spec.place, role=ROLE).signatures() != before:
+        yield source
+        if source_of(place, role=ROLE).signatures() != before:
             raise DataError(
                 f"The {ROLE} {source.shown!r} was changed while it was read; repeat once nothing"
                 " writes to it."
@@ -135,59 +179,6 @@ def read_to_disk(
         if vault is not None:
             forget_table(vault)
         raise
-    return read
-
-
-def _read_blocks(
-    spec: StoredTableSpec,
-    identity: str,
-    vault: Path | None,
-    check: Callable[[pd.DataFrame], None],
-    settle: Callable[[TableCells], None],
-    progress: Callable[[int], None],
-    beside: PrivateRows | None,
-) -> StoredRecords:
-    writer, partition = None, None
-    if vault is not None:
-        writer = TableWriter(vault, spec.schema, spec.classes, spec.unit)
-        if spec.unit is not None:
-            partition = KeyedHashPartition(1, partition_key(vault))
-    cells, units = TableCells(), _UnitCount()
-    columns: tuple[str, ...] = ()
-    for frame in table_blocks(spec.place, role=ROLE, rows=BLOCK_ROWS):
-        first = cells.n_rows
-        if not columns:
-            columns = tuple(map(str, frame.columns))
-            check(frame)
-        index = class_indices(frame, spec.target, spec.classes, role=ROLE, first_row=first)
-        rows, odd = spec.schema.compact(frame)
-        cells.add(frame, odd)
-        digests = None
-        if spec.unit is not None:
-            ids = unit_ids(frame, spec.unit, role=ROLE, first_row=first)
-            # without a vault they are only counted, by a key that nobody needs again
-            partition = partition or KeyedHashPartition(1, entropy_bytes(32))
-            digests = partition.digests(ids)
-            units.add(digests)
-        if beside is not None:
-            beside.add(spec.schema.widen(rows), None if digests is None else digests[:, 0])
-        if writer is not None:
-            writer.add(rows, index, digests)
-        progress(cells.n_rows)
-    n_units = cells.n_rows if spec.unit is None else units.estimate()
-    settle(cells)
-    table = None
-    if writer is not None:
-        # last: what is whole in the vault was read from beginning to end and found to be fit
-        about = TableAbout(
-            identity=identity,
-            serial=entropy_bytes(16).hex(),
-            n_units=n_units,
-            columns=columns,
-            single=source_of(spec.place, role=ROLE).single,
-        )
-        table = writer.finish(about)
-    return StoredRecords(table, cells.n_rows, n_units, columns)
 
 
 def store_table(

@@ -175,19 +175,6 @@ def settle_misfits(
             watch.note(f"Column {one.name!r} of the {role}: {one.words}.", private=private)
 
 
-def note_empty_columns(found: TableCells, expected: TableCells, watch: Watch, *, role: str) -> None:
-    """Tell the curator of columns that mostly say nothing in a private table, and say more in the
-    public one."""
-    for name in found.columns:
-        share, usual = found.missing_share(name), expected.missing_share(name)
-        if share > max(STOPS, OF_PUBLIC * usual):
-            watch.note(
-                f"Column {name!r} of the {role}: {percent(share)} of its cells are empty, and"
-                f" {percent(usual)} in the public file.",
-                private=True,
-            )
-
-
 def note_unreadable(schema: Schema, found: TableCells, watch: Watch, *, role: str) -> None:
     """Tell the curator which cells of a private table were read as missing."""
     for column in schema.columns:

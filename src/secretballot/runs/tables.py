@@ -57,7 +57,6 @@ from secretballot.runs.table_match import (
     TableCells,
     check_accepted,
     misfits,
-    note_empty_columns,
     note_unreadable,
     settle_misfits,
 )
@@ -287,7 +286,6 @@ class RunInputs:
         self.saw(role, frame, cells)
         self._settle(misfits(schema, cells, self.expected), role)
         if role == PRIVATE:
-            note_empty_columns(cells, self.expected, self._watch, role=role)
             note_unreadable(schema, cells, self._watch, role=role)
 
     def _settle(self, found: Sequence[Misfit], role: str) -> None:

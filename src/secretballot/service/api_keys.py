@@ -3,46 +3,43 @@
 import base64
 import hashlib
 import hmac
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
 from pathlib import Path
-from typing import Any, Literal, get_args
+from time import monotonic
+from typing import Annotated, Any, Literal
 
-from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot._validation import check_choice, check_count, check_name, shown
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from secretballot._json_files import LARGEST_JSON
+from secretballot._validation import check_name, shown
 from secretballot.core.noise import entropy_bytes
+from secretballot.core.types import Model
 from secretballot.drafts import wait_for_lock
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.vault import make_vault, read_secret, write_secret
 
 Role = Literal["analyst", "curator", "auditor"]
-ROLES: tuple[Role, ...] = get_args(Role)
 ALL_DATASETS = "*"
 
 _FILE, _LOCK = "keys.json", "keys.lock"
 _TOKEN = re.compile(r"sb_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _PATIENCE_S = 10.0  # for another program that changes the keys
-_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "id": str,
-    "sha256": str,
-    "role": str,
-    "datasets": list,
-    "owner": str,
-    "quota": (int, type(None)),
-    "made_at": str,
-    "revoked_at": (str, type(None)),
-    "expires_at": (str, type(None)),
-}
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class ApiKey:
+def _checked_moment(text: str) -> str:
+    # a day that cannot be read must not make a key that holds for ever
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError
+    return text
+
+
+class ApiKey(Model):
     """What is known of a key; the key itself is not.
 
     Attributes
@@ -70,10 +67,10 @@ class ApiKey:
     role: Role
     datasets: tuple[str, ...]
     owner: str
-    quota: int | None
+    quota: Annotated[int, Field(ge=0, strict=True)] | None
     made_at: str
-    revoked_at: str | None = None
-    expires_at: str | None = None
+    revoked_at: str | None
+    expires_at: Annotated[str, AfterValidator(_checked_moment)] | None
 
     def has_expired(self, now: datetime) -> bool:
         """Return whether its time is over at a moment."""
@@ -82,6 +79,36 @@ class ApiKey:
     def covers(self, dataset: str) -> bool:
         """Return whether it may be used for a dataset."""
         return ALL_DATASETS in self.datasets or dataset in self.datasets
+
+    def public_fields(self) -> dict[str, Any]:
+        """Return what may be shown of it: all but the hash of its secret."""
+        return self.model_dump(exclude={"sha256"})
+
+
+class ForwardClock:
+    """The machine's date, but never earlier than when this began and the time that has passed.
+
+    Parameters
+    ----------
+    least : datetime, optional
+        A moment that has been for sure, such as that of the newest row of the audit log: a service
+        that is started again after the date was put back begins there.
+    """
+
+    def __init__(self, least: datetime | None = None) -> None:
+        now = datetime.now(UTC)
+        self._began = now if least is None else max(now, least)
+        self._ticks = monotonic()
+
+    def now(self) -> datetime:
+        """Return the date, UTC."""
+        passed = timedelta(seconds=monotonic() - self._ticks)
+        # a date that was ahead for a moment is forgotten; one that is behind is not believed
+        return max(datetime.now(UTC), self._began + passed)
+
+
+class _KeyFile(BaseModel):
+    keys: list[ApiKey]
 
 
 class KeyRing:
@@ -134,25 +161,23 @@ class KeyRing:
         DataError
             If the file cannot be read or written.
         """
-        check_choice("role", role, ROLES)
         if not datasets:
             raise ParameterError(
                 Parameter("dataset"), f" is missing; name one or more, or {ALL_DATASETS!r} for all."
             )
         if owner:
             check_name("owner", owner)
-        if quota is not None:
-            check_count("quota", quota, minimum=0)
         expires_at = None if expires is None else _end_of_day(expires)
         secret = base64.urlsafe_b64encode(entropy_bytes(32)).rstrip(b"=").decode()
         key = ApiKey(
             id=entropy_bytes(6).hex(),
             sha256=_sha256_hex(secret),
-            role=check_choice("role", role, ROLES),
+            role=role,  # type: ignore[arg-type]  # it is checked
             datasets=tuple(datasets),
             owner=owner,
             quota=quota,
             made_at=_time_now(),
+            revoked_at=None,
             expires_at=expires_at,
         )
         # added to the keys as the file has them under the lock: those of other programs stay
@@ -175,7 +200,7 @@ class KeyRing:
                 )
             if keys[key_id].revoked_at is not None:
                 return keys
-            return {**keys, key_id: replace(keys[key_id], revoked_at=_time_now())}
+            return {**keys, key_id: keys[key_id].changed(revoked_at=_time_now())}
 
         return self._change_keys(revoked)[key_id]
 
@@ -219,19 +244,19 @@ class KeyRing:
 
     def _keys_in_file(self) -> dict[str, ApiKey]:
         content = read_secret(self._path, largest=LARGEST_JSON)
-        document = {"keys": []} if content is None else json_fields(content, {"keys": list})
-        keys = None if document is None else [_key_of(one) for one in document["keys"]]
-        if keys is None or any(key is None for key in keys):
-            raise DataError(f"{self._path} is damaged; put the state folder back as it was.")
-        return {key.id: key for key in keys if key is not None}
+        if content is None:
+            return {}
+        with suppress(ValidationError):
+            return {key.id: key for key in _KeyFile.model_validate_json(content).keys}
+        raise DataError(f"{self._path} is damaged; put the state folder back as it was.")
 
     def _change_keys(
         self, work: Callable[[dict[str, ApiKey]], dict[str, ApiKey]]
     ) -> dict[str, ApiKey]:
         with self._lock_held():
             changed = work(self._keys_in_file())
-            document = {"keys": [asdict(key) for key in changed.values()]}
-            write_secret(self._path, json.dumps(document, indent=1).encode())
+            document = _KeyFile(keys=list(changed.values()))
+            write_secret(self._path, document.model_dump_json(indent=1).encode())
         return changed
 
     @contextmanager
@@ -255,25 +280,6 @@ class KeyRing:
             os.close(handle)
 
 
-def _key_of(document: Any) -> ApiKey | None:
-    """Return a key as the file describes it, None where that is damaged."""
-    about = json_fields(json.dumps(document).encode(), _FIELDS)
-    if about is None or about["role"] not in ROLES:
-        return None
-    if not all(isinstance(name, str) for name in about["datasets"]):
-        return None
-    # a day that cannot be read must not make a key that holds for ever
-    if about["expires_at"] is not None and not _is_moment(about["expires_at"]):
-        return None
-    return ApiKey(**{**about, "datasets": tuple(about["datasets"])})
-
-
-def _is_moment(text: object) -> bool:
-    with suppress(ValueError):
-        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
-    return False
-
-
 def _end_of_day(day: str) -> str:
     """Return the moment at which a day of UTC is over.
 
@@ -287,7 +293,7 @@ def _end_of_day(day: str) -> str:
     if isinstance(day, str) and _DAY.fullmatch(day):
         with suppress(ValueError, OverflowError):
             # the day itself still counts
-            end = datetime.combine(date.fromisoformat(day), time(), UTC) + timedelta(days=1)
+            end = datetime.combine(date.fromisoformat(day), time_of_day(), UTC) + timedelta(days=1)
     if end is None:
         raise ParameterError(
             Parameter("expires"), f" is {shown(day)}; give a day as YYYY-MM-DD, such as 2030-12-31."

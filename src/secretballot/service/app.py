@@ -6,40 +6,46 @@ import json
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 import secretballot
-from secretballot.learners.labelers.session import SessionAnswers
+from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.session import SessionAnswers
 from secretballot.service import documents
-from secretballot.service.api_keys import ApiKey, KeyRing, Role
+from secretballot.service.api_keys import ApiKey, ForwardClock, KeyRing, Role
 from secretballot.service.audit_log import AuditEntry, AuditLog
-from secretballot.service.bodies import body_of
 from secretballot.service.collector import Collector
 from secretballot.service.console import add_console
-from secretballot.service.forward_clock import ForwardClock
-from secretballot.service.guard import Guard, request_id_of
+from secretballot.service.guard import Guard, noted, request_id_of
 from secretballot.service.json_logs import defect_of, event
 from secretballot.service.meters import Meters
-from secretballot.service.points import ARROW, JSON, PARQUET, is_json
-from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, problem_of
+from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
+from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, problem_of, title_of
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
-from secretballot.service.short_way import Answering, ShortWay
 from secretballot.service.signatures import Signatures
 
 ANYONE: tuple[Role, ...] = ("analyst", "curator", "auditor")
 ASKERS: tuple[Role, ...] = ("analyst", "curator")
 OVERSEERS: tuple[Role, ...] = ("curator", "auditor")
 _READY_S = 1.0  # how long the ledgers count as readable before they are looked at again
+_SMALL_BODY = 4096  # bytes
+#: Bodies of 100,000 bytes and more, or of a size not said, that a worker reads at once: with
+#: their tables they fit the memory that deploy/ gives.
+_LARGE_BODIES, _DIGITS_OF_LARGE = 32, 6
+
+Found = TypeVar("Found")
 
 
 class Service:
@@ -60,6 +66,7 @@ class Service:
         self.meters = Meters()
         self.datasets: dict[str, ServedDataset] = {}
         self.collectors: dict[tuple[str, str], Collector[AskedPoints, SessionAnswers]] = {}
+        self._large_bodies = asyncio.Semaphore(_LARGE_BODIES)
         self._ready = (-math.inf, False)
         self.stopping = False
 
@@ -67,7 +74,7 @@ class Service:
         """Open every dataset; it takes as long as teachers take to load."""
         limits = self.settings.limits
         for name, about in self.settings.datasets.items():
-            dataset = ServedDataset(about, self.audit, self.signatures)
+            dataset = ServedDataset(name, about, self.audit, self.signatures)
             self.datasets[name] = dataset
             for session in dataset.sessions.values():
                 self.collectors[name, session.name] = Collector(
@@ -103,10 +110,8 @@ class Service:
 
         return answer
 
-    # --- who asks ---
-
     def key_of(self, request: Request) -> ApiKey:
-        """Return the key of a request, if it is valid and not asking too fast.
+        """Return the key of a request, if it is valid.
 
         Raises
         ------
@@ -118,7 +123,7 @@ class Service:
         if key is None:
             raise ProblemError("no-key", "A valid key is missing: Authorization: Bearer sb_...")
         # before it can be refused: the log says whose request was
-        _note_for_log(request, key=key.id)
+        noted(request)["key"] = key.id
         if key.revoked_at is not None:
             raise ProblemError(
                 "no-key", f"The key {key.id} was revoked; ask the curator for another."
@@ -149,14 +154,14 @@ class Service:
             )
         if name not in self.datasets:
             raise ProblemError("not-found", "There is no such dataset; /v1/datasets lists them.")
-        _note_for_log(request, dataset=name)
+        noted(request)["dataset"] = name
         request.state.key = key
         return self.datasets[name]
 
     def session(
-        self, request: Request, dataset: str, name: str | None, roles: tuple[Role, ...]
+        self, request: Request, dataset: str, name: str, roles: tuple[Role, ...]
     ) -> ServedSession:
-        """Return a session of a dataset, the first one by default.
+        """Return a session of a dataset.
 
         Raises
         ------
@@ -164,34 +169,39 @@ class Service:
             If the key may not use it, or there is none of that name.
         """
         sessions = self.dataset(request, dataset, roles).sessions
-        if name is None:
-            name = next(iter(sessions))
         if name not in sessions:
             raise ProblemError("not-found", "There is no such session; the dataset lists them.")
-        _note_for_log(request, session=name)
+        noted(request)["session"] = name
         return sessions[name]
 
-    def check_overseer(self, request: Request) -> None:
-        """Refuse a key that may not oversee all datasets.
+    def download(self, request: Request, dataset: str, what: str) -> None:
+        """Write into the audit log that something was downloaded."""
+        key: ApiKey = request.state.key
+        self.audit.write(AuditEntry(request_id_of(request), key.id, "download", dataset, what))
+
+    @asynccontextmanager
+    async def room_for_body(self, request: Request) -> AsyncIterator[None]:
+        """Hold one of the places for large bodies while one is read; a small one needs none.
 
         Raises
         ------
         ProblemError
-            If the key is not valid, or not a curator's or auditor's of all datasets.
+            If there is no place for as long as a body may take to come.
         """
-        key = self.key_of(request)
-        if key.role not in OVERSEERS or not key.covers("*"):
+        if len(request.headers.get("content-length", "unknown")) < _DIGITS_OF_LARGE:
+            yield
+            return
+        try:
+            async with asyncio.timeout(self.settings.limits.body_seconds):
+                await self._large_bodies.acquire()
+        except TimeoutError:
             raise ProblemError(
-                "wrong-role", "This takes a curator's or auditor's key of all datasets."
-            )
-
-    def download(self, request: Request, dataset: str, what: str) -> None:
-        """Write into the audit log that something was downloaded."""
-        self.audit.write(
-            AuditEntry(
-                request_id_of(request.scope), request.state.key.id, "download", dataset, what
-            )
-        )
+                "busy", "Too many large bodies come at once; nothing was asked.", retry_after=5
+            ) from None
+        try:
+            yield
+        finally:
+            self._large_bodies.release()
 
     async def ready(self) -> bool:
         """Return whether questions can be answered now."""
@@ -205,31 +215,137 @@ class Service:
             self._ready = (now, found)
         return self._ready[1]
 
-
-def _note_for_log(request: Request, **fields: str) -> None:
-    """Have words about a request in its line of the log."""
-    request.scope["state"].setdefault("noted", {}).update(fields)
-
-
-# --- answers ---
+    def response_to(self, error: Exception, request: Request) -> Response:
+        """Return the problem document of an error; one that nobody foresaw is logged by its
+        type."""
+        problem = problem_of(error)
+        self.meters.problems.labels(problem.kind).inc()
+        noted(request)["problem"] = problem.kind
+        if problem.status >= 500:
+            event(
+                "trouble",
+                level=logging.ERROR,
+                request_id=request_id_of(request),
+                problem=problem.kind,
+                **({} if isinstance(error, ProblemError) else defect_of(error)),
+            )
+        return Response(
+            json.dumps(problem.document(request_id_of(request))),
+            problem.status,
+            media_type=MEDIA_TYPE,
+            headers=problem.headers,
+        )
 
 
 def _json_response(document: Any, status: int = 200) -> Response:
     return Response(json.dumps(document, allow_nan=False), status, media_type=JSON)
 
 
-def _problem_response(problem: ProblemError, request: Request) -> Response:
-    document = problem.document(request_id_of(request.scope))
-    return Response(
-        json.dumps(document),
-        problem.status,
-        media_type=MEDIA_TYPE,
-        headers=problem.headers(),
-    )
+# --- what an endpoint is given ---
+
+
+async def _service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+DatasetName = Annotated[str, InPath(description="Name of a dataset", max_length=80)]
+SessionName = Annotated[str, InPath(description="Name of a session", max_length=80)]
+TheService = Annotated[Service, Depends(_service_of)]
+
+
+async def _dataset_for_anyone(
+    request: Request, service: TheService, dataset: DatasetName
+) -> ServedDataset:
+    return service.dataset(request, dataset, ANYONE)
+
+
+async def _dataset_for_overseers(
+    request: Request, service: TheService, dataset: DatasetName
+) -> ServedDataset:
+    return service.dataset(request, dataset, OVERSEERS)
+
+
+async def _session_for_anyone(
+    request: Request, service: TheService, dataset: DatasetName, session: SessionName
+) -> ServedSession:
+    return service.session(request, dataset, session, ANYONE)
+
+
+AnyDataset = Annotated[ServedDataset, Depends(_dataset_for_anyone)]
+OverseenDataset = Annotated[ServedDataset, Depends(_dataset_for_overseers)]
+AnySession = Annotated[ServedSession, Depends(_session_for_anyone)]
+
+_PROBLEM: dict[str, Any] = {
+    "description": "A problem document; /problems/KIND says what its kind means",
+    "content": {MEDIA_TYPE: {"schema": documents.ProblemDocument.model_json_schema()}},
+}
+_PEM: dict[int | str, Any] = {200: {"content": {"application/x-pem-file": {}}}}
+_BYTES: dict[int | str, Any] = {200: {"content": {"application/octet-stream": {}}}}
+_TEXT: dict[int | str, Any] = {200: {"content": {"text/plain": {}}}}
+_POINTS_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON: {
+                "schema": documents.Points.model_json_schema(),
+                "example": {"points": [[1.5, 0.0, -2.0]]},
+            },
+            ARROW: {"schema": {"type": "string", "format": "binary"}},
+            PARQUET: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+
+_NAMES = [
+    {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    for name in ("dataset", "session")
+]
+
+public = APIRouter()  # none of these takes a key: nothing here is about a dataset
+keyed = APIRouter(dependencies=[Depends(HTTPBearer(auto_error=False, scheme_name="key"))])
+_SESSION = "/v1/datasets/{dataset}/sessions/{session}"
+
+
+# --- sessions ---
+
+
+class _PlainRoute(APIRoute):
+    """A route whose endpoint takes the request as it is: looking at its parameters beforehand takes
+    as long as half of a small request."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the endpoint."""
+        return self.endpoint
+
+
+async def questions(request: Request) -> Response:
+    """Ask one point or many. A point that was asked before has its stored answer, for nothing;
+    where the budget ends inside a request, `given` says which points have an answer."""
+    service: Service = request.app.state.service
+    names = request.path_params
+
+    async def work() -> Response:
+        served = service.session(request, names["dataset"], names["session"], ASKERS)
+
+        def read(points: Any) -> AskedPoints:
+            key: ApiKey = request.state.key
+            return AskedPoints(points, question_digests(points), key, request_id_of(request))
+
+        asked = await _worked_on_points(request, service, served, read, quick=True)
+        noted(request)["points"] = str(len(asked.questions))
+        collector = service.collectors[served.dataset, served.name]
+        answers = await collector.ask(asked, len(asked.questions))
+        return _json_response(_answers_document(served, answers))
+
+    return await _shaped_response(service, request, work)
 
 
 def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[str, Any]:
     counts = answers.noisy_counts
+    rows = zip(
+        answers.labels.tolist(), answers.given.tolist(), answers.answered.tolist(), strict=True
+    )
     return {
         "dataset": session.dataset,
         "session": session.name,
@@ -241,14 +357,7 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[s
                 # a filler stands in the place of a count that was not given
                 "noisy_count": None if counts is None or not given else counts[row].tolist(),
             }
-            for row, (label, given, answered) in enumerate(
-                zip(
-                    answers.labels.tolist(),
-                    answers.given.tolist(),
-                    answers.answered.tolist(),
-                    strict=True,
-                )
-            )
+            for row, (label, given, answered) in enumerate(rows)
         ],
         "left": answers.left,
     }
@@ -259,112 +368,252 @@ async def _shaped_response(
 ) -> Response:
     """Return the response of `work`, a problem as well, at a fixed time and of a fixed size where
     the settings say so."""
-    began, shape = time.monotonic(), service.settings.shape
+    began, shape = time.monotonic(), service.settings.answers
     try:
         response = await work()
     except Exception as error:
-        response = _response_to_error(service, error, request)
+        response = service.response_to(error, request)
     if shape.size_bytes:
         # blanks behind a JSON document are a part of it
         missing = -len(bytes(response.body)) % shape.size_bytes
         response.body = bytes(response.body) + b" " * missing
         response.headers["content-length"] = str(len(response.body))
     if shape.grid_seconds:
-        now = time.monotonic()
-        await asyncio.sleep(_leaves_at(began, now, shape.grid_seconds) - now)
+        # at the first moment that is whole steps of the grid after the beginning
+        passed = time.monotonic() - began
+        await asyncio.sleep(math.ceil(passed / shape.grid_seconds) * shape.grid_seconds - passed)
     return response
 
 
-def _leaves_at(began: float, now: float, grid_seconds: float) -> float:
-    """Return the first moment from now on that is whole steps of the grid after the beginning."""
-    return began + math.ceil((now - began) / grid_seconds) * grid_seconds
+@keyed.get(_SESSION, response_model=documents.Session, tags=["sessions"])
+def describe(service: TheService, served: AnySession) -> Any:
+    """The terms of a session, its price, and how many questions are left."""
+    return {**served.describe(), "most_points": service.settings.limits.points}
 
 
-def _response_to_error(service: Service, error: Exception, request: Request) -> Response:
-    """Return the problem document of an error; one that nobody foresaw is logged by its type."""
-    problem = problem_of(error)
-    service.meters.problems.labels(problem.kind).inc()
-    _note_for_log(request, problem=problem.kind)
-    if problem.status >= 500:
-        event(
-            "trouble",
-            level=logging.ERROR,
-            request_id=request_id_of(request.scope),
-            problem=problem.kind,
-            **({} if isinstance(error, ProblemError) else defect_of(error)),
-        )
-    return _problem_response(problem, request)
+@keyed.get(f"{_SESSION}/certificate", tags=["sessions"])
+def certificate(request: Request, service: TheService, served: AnySession) -> Response:
+    """The certificate of all answers so far, in the order in which they were asked. Where the
+    service has a key, `Certificate-Signature` is the Ed25519 signature of the body in base64, and
+    `Certificate-Key` the fingerprint of the key, which `/signing-key` has."""
+    response = _json_response(served.transcript()["certificate"])
+    service.download(request, served.dataset, served.name)
+    # of the very bytes that are sent: another worker would write another moment
+    signature = service.signatures.signature(bytes(response.body))
+    if signature is not None:
+        response.headers["Certificate-Signature"] = base64.b64encode(signature).decode()
+        response.headers["Certificate-Key"] = str(service.signatures.own)
+    return response
 
 
-_CELL = {"type": ["number", "string", "boolean", "null"]}
-_POINT = {
-    "anyOf": [
-        {"type": "array", "items": _CELL},
-        {"type": "object", "additionalProperties": _CELL},
-    ]
-}
-_POINTS_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            JSON: {
-                "schema": {
-                    "type": "object",
-                    "required": ["points"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "points": {
-                            "type": "array",
-                            "minItems": 1,
-                            "items": _POINT,
-                            "description": "Lists of values for teachers of arrays, objects by"
-                            " column for teachers of frames",
-                        }
-                    },
-                },
-                "example": {"points": [[1.5, 0.0, -2.0]]},
-            },
-            ARROW: {"schema": {"type": "string", "format": "binary"}},
-            PARQUET: {"schema": {"type": "string", "format": "binary"}},
-        },
+@keyed.get(f"{_SESSION}/verification", response_model=documents.Verification, tags=["sessions"])
+def verification(service: TheService, served: AnySession) -> Any:
+    """The checks of the certificate of all answers so far, made anew by the service."""
+    return served.verification() | {"signed_by": service.signatures.own}
+
+
+@keyed.get(f"{_SESSION}/released", tags=["sessions"])
+def transcript(request: Request, service: TheService, served: AnySession) -> Response:
+    """All answers so far with their certificate: row i stands for the i-th question."""
+    found = served.transcript()
+    service.download(request, served.dataset, served.name)
+    return _json_response(found)
+
+
+@keyed.post(
+    f"{_SESSION}/preview",
+    response_model=documents.Preview,
+    openapi_extra=_POINTS_BODY,
+    tags=["sessions"],
+)
+async def preview(request: Request, service: TheService, served: AnySession) -> Any:
+    """What asking these points would take; nothing is asked."""
+    return await _worked_on_points(request, service, served, served.preview)
+
+
+@keyed.post(f"{_SESSION}/released", openapi_extra=_POINTS_BODY, tags=["sessions"])
+async def released(request: Request, service: TheService, served: AnySession) -> Response:
+    """All answers so far as rows of these points, among which must be all that were asked."""
+
+    def work(points: Any) -> dict[str, Any]:
+        found = served.released(points)
+        service.download(request, served.dataset, served.name)
+        return found
+
+    return _json_response(await _worked_on_points(request, service, served, work))
+
+
+async def _worked_on_points(
+    request: Request,
+    service: Service,
+    served: ServedSession,
+    work: Callable[[Any], Found],
+    *,
+    quick: bool = False,
+) -> Found:
+    """Return what work on the points of a body finds; in a thread, so that nobody else waits,
+    unless it is quick and the points are few: handing over takes longer."""
+    limits, kind = service.settings.limits, request.headers.get("content-type", "")
+    async with service.room_for_body(request):
+        content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
+
+        def found() -> Found:
+            return work(served.table(content, kind, limits.points))
+
+        # of the other kinds a small body may be large points, and encoding takes its time
+        few = len(content) <= _SMALL_BODY and is_json(kind) and served.schema is None
+        return found() if quick and few else await asyncio.to_thread(found)
+
+
+# --- datasets ---
+
+
+@keyed.get("/v1/key", response_model=documents.KeyDocument, tags=["keys"])
+def own_key(request: Request, service: TheService) -> Any:
+    """What the key may do, and how many new questions it has asked."""
+    key = service.key_of(request)
+    names = [name for name in service.datasets if key.covers(name)]
+    asked = {name: service.audit.asked(key.id, name) for name in names}
+    return {**key.public_fields(), "datasets": names, "asked": asked}
+
+
+@keyed.get("/v1/datasets", response_model=documents.Datasets, tags=["datasets"])
+async def list_datasets(request: Request, service: TheService) -> Any:
+    """The datasets that the key may be used for."""
+    key = service.key_of(request)
+    # of other datasets not even the name is told
+    return {
+        "datasets": [one.describe() for name, one in service.datasets.items() if key.covers(name)]
     }
-}
 
 
-_NAMES = [
-    {
-        "name": name,
-        "in": "path",
-        "required": True,
-        "schema": {"type": "string"},
-        "description": f"Name of a {name}",
-    }
-    for name in ("dataset", "session")
-]
+@keyed.get("/v1/datasets/{dataset}/budget", response_model=documents.Budget, tags=["datasets"])
+def budget(served: AnyDataset) -> Any:
+    """What may be spent on the dataset, what is spent, and what is left."""
+    return served.budget()
 
 
-def _documented_problems(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """Return the problems of an address for the OpenAPI document."""
-    found: dict[int | str, dict[str, Any]] = {}
-    for kind in kinds:
-        about = KINDS[kind]
-        earlier = found.get(about.status, {}).get("description")
-        found[about.status] = {
-            "description": about.title if earlier is None else f"{earlier}; {about.title}",
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
-        }
+@keyed.get("/v1/datasets/{dataset}/plan", tags=["datasets"])
+async def plan(served: AnyDataset) -> Response:
+    """The plan that was made beforehand, from public numbers alone."""
+    if served.plan is None:
+        raise ProblemError("not-found", "The dataset has no plan.")
+    return _json_response(served.plan)
+
+
+@keyed.get(
+    "/v1/datasets/{dataset}/releases/{release}/{name}",
+    response_class=Response,
+    responses=_BYTES,
+    tags=["datasets"],
+)
+def release_file(
+    request: Request,
+    service: TheService,
+    served: AnyDataset,
+    release: Annotated[str, InPath(max_length=80)],
+    name: Annotated[str, InPath(max_length=80)],
+) -> Response:
+    """A file of a release, unchanged; its certificate lists it."""
+    content = served.file(release, name)
+    service.download(request, served.name, release)
+    return Response(
+        content,
+        media_type="application/octet-stream",
+        # a report is no page under our address: the console shows it in a sandbox
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+# --- oversight ---
+
+
+@keyed.get("/v1/datasets/{dataset}/account", response_model=documents.Account, tags=["oversight"])
+def account(request: Request, service: TheService, served: OverseenDataset) -> Any:
+    """Every reservation of the ledger, after all of its rows were checked."""
+    found = served.account()
+    service.download(request, served.name, "account")
     return found
 
 
-_ACCESS = ("no-key", "wrong-dataset", "wrong-role", "not-found")
-_TROUBLE = ("defect", "ledger-unavailable")
-_POINTS = ("unreadable", "too-slow", "too-large", "wrong-media-type", "wrong-points", "busy")
+@keyed.get("/v1/datasets/{dataset}/audit", response_model=documents.AuditRows, tags=["oversight"])
+def audit(
+    service: TheService,
+    served: OverseenDataset,
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    most: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Any:
+    """Who asked how many points of the dataset, and who downloaded what."""
+    rows = service.audit.rows(served.name, after=after, most=most)
+    return {
+        "rows": [asdict(row) for row in rows],
+        "next_after": rows[-1].position if len(rows) == most else None,
+    }
 
-DatasetName = Annotated[str, InPath(description="Name of a dataset", max_length=80)]
-SessionName = Annotated[str, InPath(description="Name of a session", max_length=80)]
+
+@keyed.get("/metrics", response_class=Response, responses=_TEXT, tags=["oversight"])
+async def metrics(request: Request, service: TheService) -> Response:
+    """Numbers for Prometheus, for a curator or auditor of all datasets."""
+    key = service.key_of(request)
+    if key.role not in OVERSEERS or not key.covers("*"):
+        raise ProblemError("wrong-role", "This takes a curator's or auditor's key of all datasets.")
+    content, kind = service.meters.text()
+    return Response(content, media_type=kind)
 
 
-def application(settings: ServiceSettings, *, opened: bool = False) -> Guard:
+# --- for everybody ---
+
+
+@public.get("/health/live", response_model=documents.Health, tags=["health"])
+async def live() -> Any:
+    """Whether the process runs."""
+    return {"status": "live"}
+
+
+@public.get(
+    "/health/ready",
+    response_model=documents.Health,
+    responses={503: {"model": documents.Health}},
+    tags=["health"],
+)
+async def ready(service: TheService) -> Response:
+    """Whether questions can be answered now: the ledgers can be read and nothing is stuck."""
+    found = await service.ready()
+    return _json_response({"status": "ready" if found else "not ready"}, 200 if found else 503)
+
+
+@public.get("/signing-key", response_class=Response, responses=_PEM, tags=["keys"])
+async def signing_key(service: TheService) -> Response:
+    """The public key by which the service signs certificates, Ed25519 in PEM."""
+    return await earlier_key(service, str(service.signatures.own))
+
+
+@public.get("/signing-key/{mark}", response_class=Response, responses=_PEM, tags=["keys"])
+async def earlier_key(
+    service: TheService,
+    mark: Annotated[str, InPath(max_length=80, description="SHA-256 of the key in DER")],
+) -> Response:
+    """A public key by its fingerprint: an earlier one of the service, or a curator's."""
+    pem = service.signatures.pems.get(mark)
+    if pem is None:
+        raise ProblemError("not-found", "The service publishes no such key.")
+    return Response(pem, media_type="application/x-pem-file")
+
+
+@public.get("/problems/{kind}", tags=["problems"])
+async def problem(kind: Annotated[str, InPath(max_length=80)]) -> dict[str, Any]:
+    """What a kind of problem means, and what to do."""
+    if kind not in KINDS:
+        raise ProblemError("not-found", "There is no problem of that kind.")
+    return {"title": title_of(kind), **KINDS[kind]._asdict()}
+
+
+def application(
+    settings: ServiceSettings,
+    *,
+    opened: bool = False,
+    on_stop: Callable[[], None] = lambda: None,
+) -> FastAPI:
     """Return the service as an ASGI application.
 
     Parameters
@@ -372,6 +621,8 @@ def application(settings: ServiceSettings, *, opened: bool = False) -> Guard:
     settings : ServiceSettings
     opened : bool
         Whether datasets are opened at once; by default when the server starts.
+    on_stop : callable
+        Called when the server stops, before the last answers.
 
     Raises
     ------
@@ -388,8 +639,12 @@ def application(settings: ServiceSettings, *, opened: bool = False) -> Guard:
             await asyncio.to_thread(service.open)
         event("started", datasets=sorted(service.datasets))
         yield
+        on_stop()
         await service.close()
         event("stopped")
+
+    async def told(request: Request, error: Exception) -> Response:
+        return service.response_to(error, request)
 
     app = FastAPI(
         title="secretballot",
@@ -399,403 +654,23 @@ def application(settings: ServiceSettings, *, opened: bool = False) -> Guard:
         # these pages would load scripts from elsewhere
         docs_url=None,
         redoc_url=None,
-        swagger_ui_oauth2_redirect_url=None,
+        responses={"4XX": _PROBLEM, "5XX": _PROBLEM},
+        # what the framework says of these by itself is no problem document
+        exception_handlers={HTTPException: told, RequestValidationError: told},
     )
+    app.state.service = service
+    app.add_middleware(Guard, service=service)
     # addresses are tried in this order: questions first
-    answered = _add_sessions(app, service)
-    _add_public(app, service)
-    _add_datasets(app, service)
-    _add_oversight(app, service)
-    add_console(app)
-    _add_problems(app, service)
-    _add_openapi(app)
-    return Guard(ShortWay(app, answered), service)
-
-
-_PEM: dict[str, Any] = {
-    "response_class": Response,
-    "responses": {
-        200: {"content": {"application/x-pem-file": {}}},
-        **_documented_problems("not-found"),
-    },
-}
-
-
-def _pem_response(service: Service, mark: str | None) -> Response:
-    pem = None if mark is None else service.signatures.pems.get(mark)
-    if pem is None:
-        raise ProblemError("not-found", "The service publishes no such key.")
-    return Response(pem, media_type="application/x-pem-file")
-
-
-def _add_public(app: FastAPI, service: Service) -> None:
-    # none of these takes a key: nothing here is about a dataset
-    @app.get("/health/live", response_model=documents.Health, tags=["health"])
-    async def live() -> Response:
-        """Whether the process runs."""
-        return _json_response({"status": "live"})
-
-    @app.get(
-        "/health/ready",
-        response_model=documents.Health,
-        responses={503: {"model": documents.Health}},
-        tags=["health"],
-    )
-    async def ready() -> Response:
-        """Whether questions can be answered now: the ledgers can be read and nothing is stuck."""
-        found = await service.ready()
-        return _json_response({"status": "ready" if found else "not ready"}, 200 if found else 503)
-
-    @app.get("/signing-key", **_PEM, tags=["keys"])
-    async def signing_key() -> Response:
-        """The public key by which the service signs certificates, Ed25519 in PEM."""
-        return _pem_response(service, service.signatures.own)
-
-    @app.get("/signing-key/{mark}", **_PEM, tags=["keys"])
-    async def earlier_key(
-        mark: Annotated[str, InPath(max_length=80, description="SHA-256 of the key in DER")],
-    ) -> Response:
-        """A public key by its fingerprint: an earlier one of the service, or a curator's."""
-        return _pem_response(service, mark)
-
-    @app.get("/problems/{kind}", tags=["problems"], responses=_documented_problems("not-found"))
-    async def problem(kind: Annotated[str, InPath(max_length=80)]) -> Response:
-        """What a kind of problem means, and what to do."""
-        if kind not in KINDS:
-            raise ProblemError("not-found", "There is no problem of that kind.")
-        about = KINDS[kind]
-        return _json_response(
-            {"title": about.title, "status": about.status, "meaning": about.meaning}
-        )
-
-
-def _add_datasets(app: FastAPI, service: Service) -> None:
-    @app.get(
-        "/v1/key",
-        response_model=documents.KeyDocument,
-        responses=_documented_problems("no-key", *_TROUBLE),
-        tags=["keys"],
-    )
-    def own_key(request: Request) -> Response:
-        """What the key may do, and how many new questions it has asked."""
-        key = service.key_of(request)
-        names = [name for name in service.datasets if key.covers(name)]
-        return _json_response(
-            {
-                "id": key.id,
-                "role": key.role,
-                "owner": key.owner,
-                "datasets": names,
-                "quota": key.quota,
-                "expires_at": key.expires_at,
-                "asked": {name: service.audit.asked(key.id, name) for name in names},
-            }
-        )
-
-    @app.get(
-        "/v1/datasets",
-        response_model=documents.Datasets,
-        responses=_documented_problems("no-key", *_TROUBLE),
-        tags=["datasets"],
-    )
-    async def list_datasets(request: Request) -> Response:
-        """The datasets that the key may be used for."""
-        key = service.key_of(request)
-        return _json_response(
-            {
-                "datasets": [
-                    {
-                        "name": name,
-                        "title": dataset.title,
-                        "sessions": list(dataset.sessions),
-                        "plan": dataset.plan is not None,
-                        "releases": {
-                            release: sorted(files) for release, files in dataset.releases.items()
-                        },
-                        "signatures": dataset.signatures,
-                    }
-                    for name, dataset in service.datasets.items()
-                    # of other datasets not even the name is told
-                    if key.covers(name)
-                ]
-            }
-        )
-
-    @app.get(
-        "/v1/datasets/{dataset}/budget",
-        response_model=documents.Budget,
-        responses=_documented_problems(*_ACCESS, *_TROUBLE),
-        tags=["datasets"],
-    )
-    def budget(request: Request, dataset: DatasetName) -> Response:
-        """What may be spent on the dataset, what is spent, and what is left."""
-        return _json_response(service.dataset(request, dataset, ANYONE).budget())
-
-    @app.get(
-        "/v1/datasets/{dataset}/plan",
-        responses=_documented_problems(*_ACCESS, *_TROUBLE),
-        tags=["datasets"],
-    )
-    async def plan(request: Request, dataset: DatasetName) -> Response:
-        """The plan that was made beforehand, from public numbers alone."""
-        found = service.dataset(request, dataset, ANYONE).plan
-        if found is None:
-            raise ProblemError("not-found", "The dataset has no plan.")
-        return _json_response(found)
-
-    @app.get(
-        "/v1/datasets/{dataset}/releases/{release}/{name}",
-        response_class=Response,
-        responses={
-            200: {"content": {"application/octet-stream": {}}},
-            **_documented_problems(*_ACCESS, *_TROUBLE),
-        },
-        tags=["datasets"],
-    )
-    def release_file(
-        request: Request,
-        dataset: DatasetName,
-        release: Annotated[str, InPath(max_length=80)],
-        name: Annotated[str, InPath(max_length=80)],
-    ) -> Response:
-        """A file of a release, unchanged; its certificate lists it."""
-        content = service.dataset(request, dataset, ANYONE).file(release, name)
-        service.download(request, dataset, release)
-        return Response(
-            content,
-            media_type="application/octet-stream",
-            # a report is no page under our address: the console shows it in a sandbox
-            headers={"Content-Disposition": f'attachment; filename="{name}"'},
-        )
-
-
-def _add_sessions(app: FastAPI, service: Service) -> Answering:
-    """Add what is about one session, and return what answers questions."""
-    limits = service.settings.limits
-    address = "/v1/datasets/{dataset}/sessions/{session}"
-
-    async def ask(request: Request, served: ServedSession) -> Response:
-        content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
-        key: ApiKey = request.state.key
-        kind = request.headers.get("content-type", "")
-        # of the other kinds a small body may be large points, and encoding takes its time
-        asked = await _off_the_loop(
-            len(content) if is_json(kind) and served.schema is None else math.inf,
-            *(served.read, content, kind, limits.points, key, request_id_of(request.scope)),
-        )
-        _note_for_log(request, points=str(len(asked.questions)))
-        collector = service.collectors[served.dataset, served.name]
-        answers = await collector.ask(asked, len(asked.questions))
-        return _json_response(_answers_document(served, answers))
-
-    async def answered(request: Request) -> Response:
-        names = request.path_params
-
-        async def work() -> Response:
-            served = service.session(request, names["dataset"], names["session"], ASKERS)
-            return await ask(request, served)
-
-        return await _shaped_response(service, request, work)
-
-    @app.post(
-        f"{address}/questions",
+    app.router.add_api_route(
+        f"{_SESSION}/questions",
+        questions,
+        methods=["POST"],
         response_model=documents.Answers,
-        responses=_documented_problems(
-            *_ACCESS, *_POINTS, *_TROUBLE, "quota-spent", "budget-spent"
-        ),
-        # the framework's own look at the two names takes a sixth of the time of a small request
-        openapi_extra=_POINTS_BODY | {"parameters": _NAMES},
+        openapi_extra=_POINTS_BODY | {"parameters": _NAMES, "security": [{"key": []}]},
+        route_class_override=_PlainRoute,
         tags=["sessions"],
     )
-    async def questions(request: Request) -> Response:
-        """Ask one point or many. A point that was asked before has its stored answer, for nothing;
-        where the budget ends inside a request, `given` says which points have an answer."""
-
-        return await answered(request)
-
-    @app.get(
-        address,
-        response_model=documents.Session,
-        responses=_documented_problems(*_ACCESS, *_TROUBLE),
-        tags=["sessions"],
-    )
-    def describe(request: Request, dataset: DatasetName, session: SessionName) -> Response:
-        """The terms of a session, its price, and how many questions are left."""
-        found = service.session(request, dataset, session, ANYONE).describe()
-        return _json_response({**found, "most_points": limits.points})
-
-    @app.get(
-        f"{address}/certificate",
-        responses=_documented_problems(*_ACCESS, *_TROUBLE),
-        tags=["sessions"],
-    )
-    def certificate(request: Request, dataset: DatasetName, session: SessionName) -> Response:
-        """The certificate of all answers so far, in the order in which they were asked. Where the
-        service has a key, `Certificate-Signature` is the Ed25519 signature of the body in base64,
-        and `Certificate-Key` the fingerprint of the key, which `/signing-key` has."""
-        served = service.session(request, dataset, session, ANYONE)
-        response = _json_response(served.transcript()["certificate"])
-        service.download(request, dataset, session)
-        # of the very bytes that are sent: another worker would write another moment
-        signature = service.signatures.signature(bytes(response.body))
-        if signature is not None:
-            response.headers["Certificate-Signature"] = base64.b64encode(signature).decode()
-            response.headers["Certificate-Key"] = str(service.signatures.own)
-        return response
-
-    @app.get(
-        f"{address}/verification",
-        response_model=documents.Verification,
-        responses=_documented_problems(*_ACCESS, *_TROUBLE),
-        tags=["sessions"],
-    )
-    def verification(request: Request, dataset: DatasetName, session: SessionName) -> Response:
-        """The checks of the certificate of all answers so far, made anew by the service."""
-        served = service.session(request, dataset, session, ANYONE)
-        return _json_response(served.verification() | {"signed_by": service.signatures.own})
-
-    @app.get(
-        f"{address}/released",
-        responses=_documented_problems(*_ACCESS, *_TROUBLE),
-        tags=["sessions"],
-    )
-    def transcript(request: Request, dataset: DatasetName, session: SessionName) -> Response:
-        """All answers so far with their certificate: row i stands for the i-th question."""
-        served = service.session(request, dataset, session, ANYONE)
-        found = served.transcript()
-        service.download(request, dataset, session)
-        return _json_response(found)
-
-    @app.post(
-        f"{address}/released",
-        responses=_documented_problems(*_ACCESS, *_POINTS, *_TROUBLE),
-        openapi_extra=_POINTS_BODY,
-        tags=["sessions"],
-    )
-    async def released(request: Request, dataset: DatasetName, session: SessionName) -> Response:
-        """All answers so far as rows of these points, among which must be all that were asked."""
-        served = service.session(request, dataset, session, ANYONE)
-        content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
-        kind = request.headers.get("content-type", "")
-        points = await asyncio.to_thread(served.table, content, kind, limits.points)
-        found = await asyncio.to_thread(served.released, points)
-        # it writes to the disk, for which nobody else should wait
-        await asyncio.to_thread(service.download, request, dataset, session)
-        return _json_response(found)
-
-    return answered
-
-
-async def _off_the_loop(size: float, work: Callable[..., AskedPoints], *given: Any) -> AskedPoints:
-    """Do work in a thread where its input is large; for few points handing over takes longer."""
-    return work(*given) if size <= _SMALL_BODY else await asyncio.to_thread(work, *given)
-
-
-_SMALL_BODY = 4096  # bytes
-
-
-def _add_oversight(app: FastAPI, service: Service) -> None:
-    @app.get(
-        "/v1/datasets/{dataset}/account",
-        response_model=documents.Account,
-        responses=_documented_problems(*_ACCESS, *_TROUBLE),
-        tags=["oversight"],
-    )
-    def account(request: Request, dataset: DatasetName) -> Response:
-        """Every reservation of the ledger, after all of its rows were checked."""
-        found = service.dataset(request, dataset, OVERSEERS).account()
-        service.download(request, dataset, "account")
-        return _json_response(found)
-
-    @app.get(
-        "/v1/datasets/{dataset}/audit",
-        response_model=documents.AuditRows,
-        responses=_documented_problems(*_ACCESS, *_TROUBLE, "wrong-points"),
-        tags=["oversight"],
-    )
-    def audit(
-        request: Request,
-        dataset: DatasetName,
-        after: Annotated[int, Query(ge=0, le=2**62)] = 0,
-        most: Annotated[int, Query(ge=1, le=1000)] = 100,
-    ) -> Response:
-        """Who asked how many points of the dataset, and who downloaded what."""
-        # refuses a key of another role or dataset, before a row is read
-        service.dataset(request, dataset, OVERSEERS)
-        rows = service.audit.rows([dataset], after=after, most=most)
-        return _json_response(
-            {
-                "rows": [asdict(row) for row in rows],
-                "next_after": rows[-1].position if len(rows) == most else None,
-            }
-        )
-
-    @app.get(
-        "/metrics",
-        response_class=Response,
-        responses={
-            200: {"content": {"text/plain": {}}},
-            **_documented_problems(*_ACCESS, *_TROUBLE),
-        },
-        tags=["oversight"],
-    )
-    async def metrics(request: Request) -> Response:
-        """Numbers for Prometheus, for a curator or auditor of all datasets."""
-        service.check_overseer(request)
-        content, kind = service.meters.text()
-        return Response(content, media_type=kind)
-
-
-def _add_problems(app: FastAPI, service: Service) -> None:
-    async def told(request: Request, error: Exception) -> Response:
-        return _response_to_error(service, error, request)
-
-    async def of_framework(request: Request, error: Exception) -> Response:
-        status = error.status_code if isinstance(error, HTTPException) else 500
-        kind = {404: "not-found", 405: "wrong-method"}.get(status, "unreadable")
-        problem = ProblemError(kind, KINDS[kind].meaning)
-        response = _response_to_error(service, problem, request)
-        if isinstance(error, HTTPException) and error.headers and "Allow" in error.headers:
-            response.headers["Allow"] = error.headers["Allow"]
-        return response
-
-    async def of_parameters(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        names = ", ".join(sorted({str(one["loc"][-1])[:40] for one in error.errors()}))
-        return _response_to_error(
-            service, ProblemError("wrong-points", f"{names} is out of its range."), request
-        )
-
-    app.add_exception_handler(ProblemError, told)
-    app.add_exception_handler(secretballot.exceptions.SecretBallotError, told)
-    app.add_exception_handler(HTTPException, of_framework)
-    app.add_exception_handler(RequestValidationError, of_parameters)
-    # the framework sends what this says and raises the error again, for the guard around it
-    app.add_exception_handler(Exception, told)
-
-
-def _add_openapi(app: FastAPI) -> None:
-    """Have the document say how keys are sent, and what a problem looks like."""
-    made = app.openapi
-
-    def document() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            found = made()
-            parts = found.setdefault("components", {})
-            schema = documents.ProblemDocument.model_json_schema()
-            parts.setdefault("schemas", {})["ProblemDocument"] = schema
-            parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-            for path, methods in found["paths"].items():
-                if path.startswith("/v1/") or path == "/metrics":
-                    for about in methods.values():
-                        about["security"] = [{"key": []}]
-                for about in methods.values():
-                    # what the framework would say of parameters is a problem document here
-                    if "422" in about["responses"]:
-                        about["responses"]["422"] = _documented_problems("wrong-points")[422]
-            for name in ("HTTPValidationError", "ValidationError"):
-                parts["schemas"].pop(name, None)
-            app.openapi_schema = found
-        return app.openapi_schema
-
-    app.openapi = document  # type: ignore[method-assign]
+    app.include_router(keyed)
+    app.include_router(public)
+    add_console(app)
+    return app

@@ -12,7 +12,7 @@ from secretballot._naming import name_columns
 from secretballot._validation import shown
 from secretballot.data.reading import read_table
 from secretballot.exceptions import DataError
-from secretballot.learners.labelers.session import SessionAnswers
+from secretballot.learners.training.session import SessionAnswers
 from secretballot.service.remote import RemoteSession
 
 

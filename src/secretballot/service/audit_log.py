@@ -5,6 +5,7 @@ import json
 import os
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -125,12 +126,11 @@ class AuditLog:
         is one transaction.
         """
         with self._transaction("BEGIN IMMEDIATE") as connection:
-            tail = _Tail(connection)
 
             def admit(entry: AuditEntry, quota: int | None) -> bool:
                 asked = _n_new_questions(connection, entry.key, entry.dataset) if entry.new else 0
                 fits = quota is None or not entry.new or asked + entry.new <= quota
-                tail.add(entry if fits else replace(entry, new=0, outcome="quota-spent"))
+                _append(connection, entry if fits else replace(entry, new=0, outcome="quota-spent"))
                 return fits
 
             yield admit
@@ -138,9 +138,8 @@ class AuditLog:
     def write(self, *entries: AuditEntry) -> None:
         """Write entries; what they count is counted whatever the quotas say."""
         with self._transaction("BEGIN IMMEDIATE") as connection:
-            tail = _Tail(connection)
             for entry in entries:
-                tail.add(entry)
+                _append(connection, entry)
 
     def newest(self) -> str | None:
         """Return the latest time of any row, None where there is none."""
@@ -153,16 +152,15 @@ class AuditLog:
         with self._lock, _in_words(self._path):
             return _n_new_questions(self._connection, key, dataset)
 
-    def rows(self, datasets: Sequence[str] | None, *, after: int, most: int) -> list[AuditRow]:
-        """Return rows behind a position, oldest first, of some datasets or of all."""
-        where, values = "", list[Any]()
-        if datasets is not None:
-            where = f"AND dataset IN ({', '.join('?' * len(datasets))})"
-            values = list(datasets)
-        query = f"SELECT {_COLUMNS} FROM entry WHERE position > ? {where} ORDER BY position LIMIT ?"
+    def rows(self, dataset: str | None, *, after: int, most: int) -> list[AuditRow]:
+        """Return rows behind a position, oldest first, of a dataset or of all."""
+        query = (
+            f"SELECT {_COLUMNS} FROM entry WHERE position > ? AND dataset = coalesce(?, dataset)"
+            " ORDER BY position LIMIT ?"
+        )
         with self._lock, _in_words(self._path):
-            found = self._connection.execute(query, (after, *values, most)).fetchall()
-        names = [name.strip() for name in _COLUMNS.split(",")]
+            found = self._connection.execute(query, (after, dataset, most)).fetchall()
+        names = _COLUMNS.split(", ")
         return [AuditRow(**dict(zip(names, row, strict=True))) for row in found]
 
     def check(self) -> int:
@@ -173,7 +171,7 @@ class AuditLog:
         LedgerError
             If a row was edited, removed or added by hand, or a count is not that of its rows.
         """
-        chain, counts, number = _FIRST, dict[tuple[str, str], int](), 0
+        chain, counts, number = _FIRST, Counter[tuple[str, str]](), 0
         # rows and counts of one moment: another worker may write between two reads
         with self._transaction("BEGIN") as connection:
             rows = connection.execute(
@@ -187,13 +185,9 @@ class AuditLog:
                     f"The audit log {self._path} was changed by hand at row {number}; put back a"
                     " copy."
                 )
-            place = (row[3], row[5])
-            counts[place] = counts.get(place, 0) + row[8]
+            counts[row[3], row[5]] += row[8]
         # rows cut off at the end leave the chain whole, but not the counts
-        found = {(key, dataset): new for key, dataset, new in stored}
-        if {place: new for place, new in counts.items() if new} != {
-            place: new for place, new in found.items() if new
-        }:
+        if counts != Counter({(key, dataset): new for key, dataset, new in stored}):
             raise LedgerError(
                 f"The audit log {self._path} counts other questions than its rows; put back a copy."
             )
@@ -212,35 +206,18 @@ class AuditLog:
                 raise
 
 
-class _Tail:
-    """The end of the log inside a transaction, where rows are added."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        last = connection.execute(
-            "SELECT position, chain FROM entry ORDER BY position DESC LIMIT 1"
-        ).fetchone()
-        self._position: int = 0 if last is None else last[0]
-        self._chain: str = _FIRST if last is None else last[1]
-
-    def add(self, entry: AuditEntry) -> None:
-        """Add a row, and count what it counts."""
-        row = (
-            self._position + 1,
-            datetime.now(UTC).isoformat(timespec="milliseconds"),
-            entry.request_id,
-            entry.key,
-            entry.action,
-            entry.dataset,
-            entry.session,
-            entry.points,
-            entry.new,
-            entry.outcome,
-        )
-        self._position, self._chain = row[0], _next_chain(self._chain, row)
-        self._connection.execute(_INSERT, (*row, self._chain))
-        if entry.new:
-            self._connection.execute(_COUNT, (entry.key, entry.dataset, entry.new))
+def _append(connection: sqlite3.Connection, entry: AuditEntry) -> None:
+    """Add a row at the end of the log, and count what it counts."""
+    last = connection.execute(
+        "SELECT position, chain FROM entry ORDER BY position DESC LIMIT 1"
+    ).fetchone()
+    position, chain = (0, _FIRST) if last is None else last
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    about = {**vars(entry), "position": position + 1, "at": now}
+    row = [about[name] for name in _COLUMNS.split(", ")]
+    connection.execute(_INSERT, (*row, _next_chain(chain, row)))
+    if entry.new:
+        connection.execute(_COUNT, (entry.key, entry.dataset, entry.new))
 
 
 _INSERT = f"INSERT INTO entry VALUES ({', '.join('?' * 11)})"

@@ -24,7 +24,6 @@ class _Waiting(Generic[Asked, Reply]):
     asked: Asked
     size: int
     reply: "asyncio.Future[Reply]"
-    taken: bool = False
 
 
 class Collector(Generic[Asked, Reply]):
@@ -87,16 +86,12 @@ class Collector(Generic[Asked, Reply]):
         if self._worker is None:
             self._worker = asyncio.create_task(self._answer_waiting())
         try:
+            # who leaves or is late gives up its reply, and is asked no more unless that has begun
             async with asyncio.timeout(self._patience):
                 reply: Reply = await mine.reply
                 return reply
         except TimeoutError:
             raise _late_problem() from None
-        finally:
-            # who left or was late is asked no more, unless that has begun
-            if not mine.taken:
-                self._waiting.remove(mine)
-                self._points -= size
 
     async def close(self) -> None:
         """Refuse what comes, answer what waits, and end."""
@@ -110,6 +105,8 @@ class Collector(Generic[Asked, Reply]):
         try:
             while self._waiting:
                 group = self._next_group()
+                if not group:
+                    continue
                 self._began = time.monotonic()
                 replies: Sequence[Reply | ProblemError]
                 try:
@@ -133,14 +130,13 @@ class Collector(Generic[Asked, Reply]):
             self._worker = None
 
     def _next_group(self) -> "list[_Waiting[Asked, Reply]]":
-        group = [self._waiting.popleft()]
-        points = group[0].size
-        while self._waiting and points + self._waiting[0].size <= self._most_points:
-            group.append(self._waiting.popleft())
-            points += group[-1].size
-        self._points -= points
-        for one in group:
-            one.taken = True
+        group, points = list[_Waiting[Asked, Reply]](), 0
+        while self._waiting and (not group or points + self._waiting[0].size <= self._most_points):
+            one = self._waiting.popleft()
+            self._points -= one.size
+            if not one.reply.done():  # whoever was late or left is not asked
+                group.append(one)
+                points += one.size
         return group
 
 

@@ -1,6 +1,6 @@
 """The shapes of what the service says, for its OpenAPI document."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -13,6 +13,15 @@ class ProblemDocument(BaseModel):
     status: int
     detail: str = Field(description="One sentence")
     instance: str = Field(description="Id of the request, which stands in the logs")
+
+
+Cell = float | str | bool | None
+
+
+class Points(BaseModel, extra="forbid"):
+    """Lists of values for teachers of arrays, objects by column for teachers of frames."""
+
+    points: Annotated[list[list[Cell] | dict[str, Cell]], Field(min_length=1)]
 
 
 class Answer(BaseModel):
@@ -32,6 +41,14 @@ class Answers(BaseModel):
     dataset: str
     session: str
     answers: list[Answer]
+    left: int = Field(description="Questions that are still paid for")
+
+
+class Preview(BaseModel):
+    """What asking some points would take."""
+
+    stored: int = Field(description="Points that were asked before: their answers are free")
+    new: int = Field(description="New questions: the others, each point once")
     left: int = Field(description="Questions that are still paid for")
 
 

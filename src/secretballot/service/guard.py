@@ -1,55 +1,52 @@
 """Around every request: an id, a line in the log, numbers, and no word of an unforeseen error."""
 
-import json
-import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from secretballot.service.json_logs import defect_of, event
-from secretballot.service.meters import Meters
-from secretballot.service.problems import MEDIA_TYPE, problem_of
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+from secretballot.service.json_logs import event
 
 _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-def request_id_of(scope: Scope) -> str:
+def noted(request: Request) -> dict[str, Any]:
+    """Return what the line of the log says of a request, to be added to."""
+    fields: dict[str, Any] = request.scope["state"]["noted"]
+    return fields
+
+
+def request_id_of(request: Request) -> str:
     """Return the id that a request got here."""
-    return str(scope["state"]["request_id"])
+    return str(noted(request)["request_id"])
 
 
 class Guard:
-    """An application around another one.
+    """The outermost middleware of the service.
 
     Parameters
     ----------
-    inside : ASGI application
+    app : ASGI application
     service : Service
         What the application shares; its numbers are used here.
     """
 
-    def __init__(self, inside: Application, service: Any) -> None:
-        self._inside, self.service = inside, service
-        self._meters: Meters = service.meters
-        self._counted: dict[tuple[str, str, int], tuple[Any, Any]] = {}
+    def __init__(self, app: ASGIApp, service: Any) -> None:
+        self._app, self._service = app, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or hand on what is none."""
         if scope["type"] != "http":
-            await self._inside(scope, receive, send)
+            await self._app(scope, receive, send)
             return
         request_id = str(uuid.uuid4())
-        scope.setdefault("state", {})["request_id"] = request_id
+        scope.setdefault("state", {})["noted"] = {"request_id": request_id}
         status, began = 0, time.monotonic()
 
         async def send_on(message: Message) -> None:
@@ -61,52 +58,20 @@ class Guard:
             await send(message)
 
         try:
-            await self._inside(scope, receive, send_on)
+            await self._app(scope, receive, send_on)
+        # whoever is outside would print the message, which may quote anything
         except Exception as error:
-            # raised again by the framework once it has sent what we say: its message would
-            # end in the server's log
-            event("defect", level=logging.ERROR, request_id=request_id, **defect_of(error))
+            response = self._service.response_to(error, Request(scope, receive))
             if not status:
-                await _send_defect(error, request_id, send_on)
+                await response(scope, receive, send_on)
         finally:
-            self._record_request(scope, status, time.monotonic() - began, request_id)
+            self._record_request(scope, status, time.monotonic() - began)
 
-    def _record_request(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+    def _record_request(self, scope: Scope, status: int, seconds: float) -> None:
         # an address that nobody serves, and a method that nobody knows, may be anything
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        kind = (method, route, status)
-        if kind not in self._counted:  # to look them up by their labels takes longer than to count
-            requests = self._meters.requests.labels(method, route, str(status))
-            self._counted[kind] = requests, self._meters.seconds.labels(route)
-        requests, times = self._counted[kind]
-        requests.inc()
-        times.observe(seconds)
-        event(
-            "request",
-            request_id=request_id,
-            method=method,
-            route=route,
-            status=status,
-            ms=round(1000 * seconds, 1),
-            **scope["state"].get("noted", {}),
-        )
-
-
-_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-
-
-async def _send_defect(error: Exception, request_id: str, send: Send) -> None:
-    problem = problem_of(error)
-    body = json.dumps(problem.document(request_id)).encode()
-    await send(
-        {
-            "type": "http.response.start",
-            "status": problem.status,
-            "headers": [
-                (b"content-type", MEDIA_TYPE.encode()),
-                (b"content-length", str(len(body)).encode()),
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
+        self._service.meters.requests.labels(method, route, str(status)).inc()
+        self._service.meters.seconds.labels(route).observe(seconds)
+        scope["state"]["noted"] |= {"method": method, "route": route, "status": status}
+        event("request", **scope["state"]["noted"], ms=round(1000 * seconds, 1))

@@ -7,7 +7,6 @@ place in the program: its message may quote a private cell.
 import json
 import logging
 import os
-import sys
 import traceback
 from datetime import UTC, datetime
 from typing import Any
@@ -16,8 +15,6 @@ from secretballot._validation import plain_line
 from secretballot.exceptions import SecretBallotError
 
 _LOGGER = "secretballot.service"
-#: Of libraries whose lines tell when the server starts and stops; the rest of them is not shown.
-_SHOWN = ("uvicorn.error",)
 
 
 class JsonLines(logging.Formatter):
@@ -41,15 +38,17 @@ class JsonLines(logging.Formatter):
         return json.dumps(about)
 
 
-def log_in_json() -> None:
-    """Send the lines of the service and of its server to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    for name in (_LOGGER, *_SHOWN):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO)
-    logging.getLogger("uvicorn.access").disabled = True
+#: The lines of the service and of its server go to standard error; for uvicorn to set up.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": JsonLines}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "loggers": {
+        name: {"handlers": ["stderr"], "level": "INFO", "propagate": False}
+        for name in (_LOGGER, "uvicorn.error")
+    },
+}
 
 
 def event(name: str, *, level: int = logging.INFO, **fields: Any) -> None:

@@ -3,14 +3,16 @@
 What is read here is anybody's. Sizes are bounded before anything is built of them.
 """
 
+import asyncio
 import contextlib
 import io
-import json
 import struct
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect, Request
 
 from secretballot.data.frames import frame_of_arrow
 from secretballot.exceptions import DataError
@@ -20,11 +22,44 @@ JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
 
-_LONGEST_NUMBER = 400  # digits; Python takes quadratic time to read longer integers
 _MOST_CELLS = 20_000_000  # of one table: 160 MB as doubles
 _MOST_TEXT = 100_000_000  # bytes, with what a dictionary holds once written out in every cell
 _NUMBERS = frozenset((int, float))
 _CELL_KINDS = (str, int, float, bool, type(None))
+
+
+async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
+    """Return the body of a request, of at most so many bytes and seconds until its end; of one that
+    is too large or too slow the rest is not read.
+
+    Raises
+    ------
+    ProblemError
+        If it is too large or too slow, or its sender went away.
+    """
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > most:
+        raise _too_large(most)
+    # what a request declares may be wrong, so what comes is counted
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise _too_large(most)
+                parts.append(part)
+    except TimeoutError:
+        raise ProblemError(
+            "too-slow", f"The body did not come within {seconds:g} seconds; send it faster."
+        ) from None
+    except ClientDisconnect:
+        raise ProblemError("unreadable", "The body broke off; send it again.") from None
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> ProblemError:
+    return ProblemError("too-large", f"The body has more than {most} bytes; ask in parts.")
 
 
 def points_in(content: bytes, media_type: str, columns: dict[str, Any], most: int) -> Any:
@@ -64,7 +99,9 @@ def _plain_kind(media_type: str) -> str:
 
 
 def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
-    document = _json_document(content)
+    document = None
+    with contextlib.suppress(ValueError):  # of no JSON in UTF-8, or nested too deeply
+        document = from_json(content, allow_inf_nan=False)
     if not isinstance(document, dict) or set(document) != {"points"}:
         raise ProblemError("unreadable", 'The body must be a JSON object of one field, "points".')
     rows = document["points"]
@@ -82,29 +119,6 @@ def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
     if not all(isinstance(cell, _CELL_KINDS) for row in rows for cell in row):
         raise ProblemError("wrong-points", "A value of a point must be a number or a string.")
     return rows
-
-
-def _json_document(content: bytes) -> Any:
-    try:
-        # the parser would take other encodings, and halves of surrogate pairs, which are no text
-        text = content.decode()
-        found = json.loads(text, parse_constant=_refuse_constant, parse_int=_short_integer)
-        if "\\u" in text:
-            json.dumps(found, ensure_ascii=False).encode()
-        return found
-    except (ValueError, RecursionError):
-        pass
-    raise ProblemError("unreadable", "The body is no JSON in UTF-8, or nested too deeply.")
-
-
-def _short_integer(digits: str) -> int:
-    if len(digits) > _LONGEST_NUMBER:
-        raise ValueError
-    return int(digits)
-
-
-def _refuse_constant(_: str) -> NoReturn:
-    raise ValueError  # NaN and infinities are no JSON
 
 
 def _refuse_many(points: int, most: int) -> None:

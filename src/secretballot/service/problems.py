@@ -4,8 +4,11 @@ The sentence is ours and names what was asked, the rule and the fix. Nothing tha
 private data stands in it, and of an error that nobody foresaw only that there was one.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 
 from secretballot._validation import plain_line
 from secretballot.exceptions import (
@@ -20,65 +23,43 @@ from secretballot.exceptions import (
 MEDIA_TYPE = "application/problem+json"
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of problem.
-
-    Attributes
-    ----------
-    status : int
-    title : str
-    meaning : str
-        What it means and what to do, for people.
-    """
+class Kind(NamedTuple):
+    """The status of answers of a kind, and what it means and what to do, for people."""
 
     status: int
-    title: str
     meaning: str
 
 
 KINDS = {
-    "no-key": Kind(401, "No valid key", "Send a key that is valid as Authorization: Bearer sb_..."),
-    "wrong-dataset": Kind(
-        403, "Key of other datasets", "The key is not for this dataset; ask the curator for one."
-    ),
-    "wrong-role": Kind(
-        403, "Key of another role", "The key's role may not do this; the guide lists the roles."
-    ),
+    "no-key": Kind(401, "Send a key that is valid as Authorization: Bearer sb_..."),
+    "wrong-dataset": Kind(403, "The key is not for this dataset; ask the curator for one."),
+    "wrong-role": Kind(403, "The key's role may not do this; the guide lists the roles."),
     "quota-spent": Kind(
-        403,
-        "Quota spent",
-        "The key has asked as many new questions as it may. Stored answers stay free.",
+        403, "The key has asked as many new questions as it may. Stored answers stay free."
     ),
-    "not-found": Kind(404, "Not found", "There is nothing at this address."),
-    "wrong-method": Kind(405, "Wrong method", "This address takes another method."),
-    "too-slow": Kind(408, "Too slow", "The body did not come in time; send it again, faster."),
+    "not-found": Kind(404, "There is nothing at this address."),
+    "wrong-method": Kind(405, "This address takes another method."),
+    "too-slow": Kind(408, "The body did not come in time; send it again, faster."),
     "budget-spent": Kind(
-        409,
-        "Budget spent",
-        "All questions of the session are answered or it is closed. Stored answers stay free.",
+        409, "All questions of the session are answered or it is closed. Stored answers stay free."
     ),
-    "too-large": Kind(413, "Too large", "The body or its number of points is above the limit."),
-    "wrong-media-type": Kind(
-        415, "Wrong media type", "Send JSON, an Arrow stream or a Parquet file."
-    ),
-    "unreadable": Kind(400, "Unreadable", "The body is not what its media type says."),
-    "wrong-points": Kind(
-        422, "Wrong points", "The points do not fit the teachers; nothing was asked."
-    ),
-    "defect": Kind(
-        500, "Defect", "The service has a defect; details are withheld. Report the request id."
-    ),
+    "too-large": Kind(413, "The body or its number of points is above the limit."),
+    "wrong-media-type": Kind(415, "Send JSON, an Arrow stream or a Parquet file."),
+    "unreadable": Kind(400, "The body is not what its media type says."),
+    "wrong-points": Kind(422, "The points do not fit the teachers; nothing was asked."),
+    "defect": Kind(500, "The service has a defect; details are withheld. Report the request id."),
     "ledger-unavailable": Kind(
         503,
-        "Ledger unavailable",
         "The ledger cannot be used now and nothing was answered. Ask again later: a question that"
         " was answered all the same has its stored answer, for nothing.",
     ),
-    "busy": Kind(
-        503, "Busy", "Too much waits, or the service is stopping; nothing was asked. Try later."
-    ),
+    "busy": Kind(503, "Too much waits, or the service is stopping; nothing was asked. Try later."),
 }
+
+
+def title_of(kind: str) -> str:
+    """Return the title of a kind of problem."""
+    return kind.replace("-", " ").capitalize()
 
 
 class ProblemError(Exception):
@@ -88,37 +69,40 @@ class ProblemError(Exception):
     ----------
     kind : str
         One of `KINDS`.
-    detail : str
-        One sentence.
-    retry_after : float, optional
+    detail : str, optional
+        One sentence; by default what the kind means.
+    retry_after : int, optional
         Seconds after which to try again.
+    headers : dict of str, optional
+        Further headers of the answer.
     """
 
-    def __init__(self, kind: str, detail: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        detail: str = "",
+        *,
+        retry_after: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(detail)
-        self.kind, self.detail, self.retry_after = kind, plain_line(detail), retry_after
-
-    @property
-    def status(self) -> int:
-        """The status of the answer."""
-        return KINDS[self.kind].status
+        self.kind, self.detail = kind, plain_line(detail or KINDS[kind].meaning)
+        self.status = KINDS[kind].status
+        self.headers = dict(headers or {})
+        if self.status == 401:
+            self.headers["WWW-Authenticate"] = "Bearer"
+        if retry_after is not None:
+            self.headers["Retry-After"] = str(retry_after)
 
     def document(self, request_id: str) -> dict[str, Any]:
         """Return the problem document."""
         return {
             "type": f"/problems/{self.kind}",
-            "title": KINDS[self.kind].title,
+            "title": title_of(self.kind),
             "status": self.status,
             "detail": self.detail,
             "instance": f"urn:uuid:{request_id}",
         }
-
-    def headers(self) -> dict[str, str]:
-        """Return the headers that go with it."""
-        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
-        if self.retry_after is not None:
-            headers["Retry-After"] = str(max(1, round(self.retry_after)))
-        return headers
 
 
 def problem_of(error: BaseException) -> ProblemError:
@@ -129,6 +113,12 @@ def problem_of(error: BaseException) -> ProblemError:
     """
     if isinstance(error, ProblemError):
         return error
+    if isinstance(error, HTTPException):
+        kind = {404: "not-found", 405: "wrong-method"}.get(error.status_code, "unreadable")
+        return ProblemError(kind, headers=error.headers)
+    if isinstance(error, RequestValidationError):
+        names = ", ".join(sorted({str(one["loc"][-1])[:40] for one in error.errors()}))
+        return ProblemError("wrong-points", f"{names} is out of its range.")
     if isinstance(error, BudgetError):
         return ProblemError("budget-spent", str(error))
     # points were checked before: what is left of these errors is about vault and terms
@@ -142,6 +132,4 @@ def problem_of(error: BaseException) -> ProblemError:
         return ProblemError(
             "busy", "The service is short of resources; try again later.", retry_after=5
         )
-    return ProblemError(
-        "defect", "The service has a defect, whose details are withheld; report it."
-    )
+    return ProblemError("defect")

@@ -6,8 +6,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -25,8 +24,8 @@ from secretballot.exceptions import (
     ParameterError,
     ServiceError,
 )
-from secretballot.learners.labelers.session import SessionAnswer, SessionAnswers
 from secretballot.learners.training.inputs import as_matrix, single_point
+from secretballot.learners.training.session import SessionAnswer, SessionAnswers
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.signature import SIGNATURE_BYTES
 from secretballot.report.extras import require_extra
@@ -34,76 +33,6 @@ from secretballot.report.extras import require_extra
 _ARROW = "application/vnd.apache.arrow.stream"
 _LONGEST_WAIT_S = 10.0
 _AGAIN = (429, 503)
-
-
-@dataclass(frozen=True)
-class _Exchange:
-    """A request: what is sent, and the last part of its address."""
-
-    method: str
-    path: str
-    content: bytes | None = None
-    media_type: str = "application/json"
-
-
-class _Terms:
-    """What the service says of a session once and for all."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self.dataset, self.request = str(document["dataset"]), str(document["session"])
-        self.classes = tuple(document["classes"])
-        self.n_teachers = int(document["n_teachers"])
-        self.sigma = None if document["sigma"] is None else float(document["sigma"])
-        self.planned = int(document["planned"])
-        self.columns: dict[str, Any] = document["columns"]
-        self.mechanism: dict[str, Any] = document["mechanism"]
-        self.price = PrivacyBudget(document["price"]["epsilon"], document["price"]["delta"])
-        self.most_points = int(document["most_points"])
-        self.address = f"/v1/datasets/{quote(self.dataset)}/sessions/{quote(self.request)}"
-
-    def exchanges(self, X: Any) -> list[tuple[_Exchange, int]]:
-        """Return the requests that ask the rows of `X`, of shape (n, n_features), in their order,
-        with their numbers of points."""
-        table = as_matrix("X", X)
-        size, found = self.most_points, list[tuple[_Exchange, int]]()
-        for start in range(0, table.shape[0], size):
-            part = table[start : start + size]
-            path = f"{self.address}/questions"
-            found.append((_Exchange("POST", path, *_body_of(part)), part.shape[0]))
-        return found
-
-    def answers(
-        self, documents: Sequence[Mapping[str, Any]], refusal: BudgetError | None
-    ) -> SessionAnswers:
-        """Return what the service said to requests, one after the other.
-
-        Raises
-        ------
-        BudgetError
-            The refusal, if no point has an answer.
-        """
-        found = [answer for document in documents for answer in document["answers"]]
-        given = np.array([answer["given"] for answer in found], dtype=np.bool_)
-        if refusal is not None and not given.any():
-            raise refusal
-        labels = np.full(len(found), None, dtype=object)
-        for row, answer in enumerate(found):
-            labels[row] = answer["label"]
-        answered = np.array([label is not None for label in labels], dtype=np.bool_)
-        left = [int(document["left"]) for document in documents if document["left"] is not None]
-        return SessionAnswers(labels, answered, given, self._noisy_counts(found), left[-1])
-
-    def _noisy_counts(self, answers: Sequence[Mapping[str, Any]]) -> Any:
-        if self.sigma is None:
-            return None
-        nothing = 0 if len(self.classes) == 2 else [0] * len(self.classes)
-        return np.array(
-            [
-                nothing if answer["noisy_count"] is None else answer["noisy_count"]
-                for answer in answers
-            ],
-            dtype=np.int64,
-        )
 
 
 def connect(
@@ -152,8 +81,8 @@ def connect(
     """
     line = _Line(url, key, timeout, retries)
     try:
-        address = _chosen_address(line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session)
-        return RemoteSession(line, _Terms(line.fetch(_Exchange("GET", address))))
+        address = _chosen_address(line.fetch("GET", "/v1/datasets"), dataset, session)
+        return RemoteSession(line, address)
     # nobody else would close it
     except BaseException:
         line.close()
@@ -192,12 +121,17 @@ class RemoteSession:
     True
     """
 
-    def __init__(self, line: "_Line", terms: _Terms) -> None:
-        self._line, self._terms = line, terms
-        self.dataset, self.request = terms.dataset, terms.request
-        self.classes, self.n_teachers = terms.classes, terms.n_teachers
-        self.sigma, self.price = terms.sigma, terms.price
-        self.columns, self.planned = terms.columns, terms.planned
+    def __init__(self, line: "_Line", address: str) -> None:
+        self._line, self._address = line, address
+        terms = line.fetch("GET", address)
+        self.dataset, self.request = str(terms["dataset"]), str(terms["session"])
+        self.classes = tuple(terms["classes"])
+        self.n_teachers = int(terms["n_teachers"])
+        self.sigma = None if terms["sigma"] is None else float(terms["sigma"])
+        self.price = PrivacyBudget(terms["price"]["epsilon"], terms["price"]["delta"])
+        self.columns: dict[str, Any] = terms["columns"]
+        self.planned = int(terms["planned"])
+        self._most_points = int(terms["most_points"])
 
     def __repr__(self) -> str:
         return f"RemoteSession({self.request!r} of {self.dataset!r}, {self.planned} planned)"
@@ -235,7 +169,7 @@ class RemoteSession:
             If the service cannot be asked, or its signature is none.
         """
         place = Path(folder)
-        content, headers = self._line.fetch_bytes(f"{self._terms.address}/certificate")
+        content, headers = self._line.fetch_bytes(f"{self._address}/certificate")
         signature, problem = _signature_in(headers), ""
         try:
             place.mkdir(parents=True, exist_ok=True)
@@ -252,15 +186,12 @@ class RemoteSession:
     @property
     def used(self) -> int:
         """Questions answered so far, abstentions included."""
-        return int(self._session_state()["used"])
+        return int(self._line.fetch("GET", self._address)["used"])
 
     @property
     def left(self) -> int:
         """Questions still to be had."""
-        return int(self._session_state()["left"])
-
-    def _session_state(self) -> Mapping[str, Any]:
-        return self._line.fetch(_Exchange("GET", self._terms.address))
+        return int(self._line.fetch("GET", self._address)["left"])
 
     def ask(self, x: Any) -> SessionAnswer:
         """Return the answer to one point, of shape (n_features,) or a table of one row.
@@ -279,14 +210,44 @@ class RemoteSession:
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`, of shape (n, n_features), while questions are
         left; errors as for `ask`."""
-        documents, refusal = list[Mapping[str, Any]](), None
-        for exchange, n in self._terms.exchanges(X):
+        answers, left, refusal = list[Mapping[str, Any]](), 0, None
+        for part in self._parts_of(X):
             try:
-                documents.append(self._line.fetch(exchange))
+                document = self._line.fetch("POST", f"{self._address}/questions", *_body_of(part))
+                answers += document["answers"]
+                left = int(document["left"])
             except BudgetError as error:
-                documents.append(_spent_document(n))
+                answers += [_NOT_GIVEN] * part.shape[0]
                 refusal = error
-        return self._terms.answers(documents, refusal)
+        given = np.array([answer["given"] for answer in answers], dtype=np.bool_)
+        if refusal is not None and not given.any():
+            raise refusal
+        labels = np.full(len(answers), None, dtype=object)
+        labels[:] = [answer["label"] for answer in answers]
+        answered = np.array([label is not None for label in labels], dtype=np.bool_)
+        return SessionAnswers(labels, answered, given, self._noisy_counts(answers), left)
+
+    def count_new(self, X: Any) -> int:
+        """Return how many new questions the rows of `X`, of shape (n, n_features), are; nothing is
+        asked. A point that comes again in a further part of a large table is counted again."""
+        documents = (
+            self._line.fetch("POST", f"{self._address}/preview", *_body_of(part))
+            for part in self._parts_of(X)
+        )
+        return sum(int(document["new"]) for document in documents)
+
+    def _parts_of(self, X: Any) -> Iterator[Any]:
+        """Yield the rows of a table in parts that one request may hold."""
+        table = as_matrix("X", X)
+        for start in range(0, table.shape[0], self._most_points):
+            yield table[start : start + self._most_points]
+
+    def _noisy_counts(self, answers: Sequence[Mapping[str, Any]]) -> Any:
+        if self.sigma is None:
+            return None
+        nothing = 0 if len(self.classes) == 2 else [0] * len(self.classes)
+        counts = [answer["noisy_count"] for answer in answers]
+        return np.array([nothing if count is None else count for count in counts], dtype=np.int64)
 
     def released(self, X: Any) -> ReleasedLabels:
         """Return all answers of the session so far with its certificate, as rows of `X`.
@@ -303,15 +264,14 @@ class RemoteSession:
         ServiceError, LedgerError
             If the service refuses or cannot answer now.
         """
-        content, kind = _body_of(as_matrix("X", X))
-        path = f"{self._terms.address}/released"
-        return ReleasedLabels.from_json(self._line.fetch(_Exchange("POST", path, content, kind)))
+        body = _body_of(as_matrix("X", X))
+        found = self._line.fetch("POST", f"{self._address}/released", *body)
+        return ReleasedLabels.from_json(found)
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers of the session so far with its certificate, in the order in which they
         were asked."""
-        path = f"{self._terms.address}/released"
-        return ReleasedLabels.from_json(self._line.fetch(_Exchange("GET", path)))
+        return ReleasedLabels.from_json(self._line.fetch("GET", f"{self._address}/released"))
 
 
 def _signature_in(headers: Mapping[str, str]) -> bytes | None:
@@ -332,10 +292,8 @@ def _signature_in(headers: Mapping[str, str]) -> bytes | None:
     raise ServiceError("The signature of the certificate is none; report it to the service.")
 
 
-def _spent_document(n: int) -> dict[str, Any]:
-    """Return what stands for the answers to a request that found everything spent."""
-    empty = {"label": None, "given": False, "abstained": False, "noisy_count": None}
-    return {"answers": [empty] * n, "left": None}
+#: Stands for the answer to a point of a request that found everything spent.
+_NOT_GIVEN = {"label": None, "given": False, "noisy_count": None}
 
 
 def _chosen_address(document: Mapping[str, Any], dataset: str | None, session: str | None) -> str:
@@ -451,15 +409,13 @@ class _Line:
             follow_redirects=False,
         )
 
-    def fetch(
-        self, exchange: _Exchange, sleep: Callable[[float], object] = time.sleep
-    ) -> Mapping[str, Any]:
-        """Return what the service says to a request."""
-        return self._document(self._response_after_retries(exchange, sleep))
+    def fetch(self, method: str, path: str, *body: Any) -> Mapping[str, Any]:
+        """Return what the service says to a request, with a body and its media type or without."""
+        return self._document(self._response_after_retries(method, path, *body))
 
     def fetch_bytes(self, path: str) -> tuple[bytes, Mapping[str, str]]:
         """Return the very bytes at an address, and their headers."""
-        response = self._response_after_retries(_Exchange("GET", path), time.sleep)
+        response = self._response_after_retries("GET", path)
         self._document(response)  # raises where the service refused
         return bytes(response.content), response.headers
 
@@ -467,26 +423,21 @@ class _Line:
         """Let go of the connections."""
         self._client.close()
 
-    def _response_after_retries(self, exchange: _Exchange, sleep: Callable[[float], object]) -> Any:
+    def _response_after_retries(
+        self, method: str, path: str, content: bytes | None = None, kind: str = ""
+    ) -> Any:
+        headers = {} if content is None else {"Content-Type": kind}
         for attempt in range(self.retries + 1):
             response = None
             with contextlib.suppress(self._httpx.TransportError):
-                response = self._client.request(**self._request_of(exchange))
+                response = self._client.request(
+                    method, f"{self.url}{path}", content=content, headers=headers
+                )
             wait = self._wait_before(attempt, response)
             if wait is None:
                 break
-            sleep(wait)
+            time.sleep(wait)
         return response
-
-    def _request_of(self, exchange: _Exchange) -> dict[str, Any]:
-        """Return what is given to the library."""
-        given: dict[str, Any] = {"method": exchange.method, "url": f"{self.url}{exchange.path}"}
-        if exchange.content is not None:
-            given |= {
-                "content": exchange.content,
-                "headers": {"Content-Type": exchange.media_type},
-            }
-        return given
 
     def _wait_before(self, attempt: int, response: Any) -> float | None:
         """Return after how many seconds to send a request again, None where it is over.

@@ -1,6 +1,7 @@
 """What a service serves: datasets with their sessions, opened once, asked in groups."""
 
 import hashlib
+import itertools
 import json
 import logging
 from collections.abc import Sequence
@@ -16,11 +17,11 @@ from scipy import sparse
 from secretballot._json_files import LARGEST_JSON
 from secretballot._typing import BoolArray
 from secretballot._validation import shown
-from secretballot.data.columns import NumericColumn
+from secretballot.data.columns import NumericColumn, OneHotColumn
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
-from secretballot.learners.labelers.session import LabelingSession, SessionAnswers
 from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.session import LabelingSession, SessionAnswers
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.service.api_keys import ApiKey
@@ -63,8 +64,8 @@ class ServedSession:
 
     Parameters
     ----------
-    dataset, name : str
-        In addresses.
+    dataset : str
+        In addresses; the session goes by its request.
     session : LabelingSession
     audit : AuditLog
     schema : Schema, optional
@@ -74,29 +75,15 @@ class ServedSession:
     def __init__(
         self,
         dataset: str,
-        name: str,
         session: LabelingSession,
         audit: AuditLog,
         schema: Schema | None = None,
     ) -> None:
-        self.dataset, self.name, self.session = dataset, name, session
+        self.dataset, self.name, self.session = dataset, session.request, session
         self._audit, self.schema = audit, schema
         self.columns = session.columns if schema is None else _columns_of(schema, session)
         self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
         self._verified: tuple[str, dict[str, Any]] | None = None
-
-    def read(
-        self, content: bytes, media_type: str, most: int, key: ApiKey, request_id: str
-    ) -> AskedPoints:
-        """Return the points in a body, checked.
-
-        Raises
-        ------
-        ProblemError
-            If they cannot be read or do not fit the teachers; nothing was asked.
-        """
-        points = self.table(content, media_type, most)
-        return AskedPoints(points, question_digests(points), key, request_id)
 
     def table(self, content: bytes, media_type: str, most: int) -> Any:
         """Return the points in a body as the teachers take them.
@@ -142,17 +129,15 @@ class ServedSession:
         and the others are asked one by one.
         """
         replies = self._answered_at_once(group)
-        failed = [row for row, reply in enumerate(replies) if isinstance(reply, _TogetherError)]
+        failed = [row for row, reply in enumerate(replies) if isinstance(reply, _BrokenOffError)]
         in_a_row = 0
-        for row in failed:
+        for row in failed if len(group) > 1 else ():
             # one question may be at fault for all: each request is asked by itself, until it shows
             # that all would fail
-            reply = replies[row]
-            assert isinstance(reply, _TogetherError)
-            if reply.again and in_a_row < _MOST_FAILURES:
-                reply = self._answered_at_once([group[row]])[0]
-                in_a_row = in_a_row + 1 if isinstance(reply, _TogetherError) else 0
-            replies[row] = reply
+            if in_a_row == _MOST_FAILURES:
+                break
+            (replies[row],) = self._answered_at_once([group[row]])
+            in_a_row = in_a_row + 1 if isinstance(replies[row], ProblemError) else 0
         return replies
 
     def _answered_at_once(
@@ -172,30 +157,26 @@ class ServedSession:
             if answers is None and counted.new:
                 answers = self.session.stored(joined)
             if answers is not None:
-                parts = counted.parts(answers)
+                parts = [_rows_of(answers, rows) for rows in counted.rows]
                 counted.give_back(parts, "budget-spent" if problem is None else problem.kind)
         except Exception as error:
             other = self._logged_problem(error, group)
             problem = other if problem is None else problem
-        if problem is not None:
-            refusals = counted.refusals or [None] * len(group)
-            stored: list[SessionAnswers | None] = [*parts] or [None] * len(group)
+        if problem is None:
             return [
-                refusal
-                or (
-                    part
-                    if part is not None and part.given.all()
-                    else _TogetherError(problem, again=len(group) > 1 and part is not None)
-                )
-                for refusal, part in zip(refusals, stored, strict=True)
+                refusal or (part if part.given.any() else self._spent_problem())
+                for refusal, part in zip(counted.refusals, parts, strict=True)
             ]
+        if not parts:
+            return [refusal or problem for refusal in counted.refusals]
+        broken_off = _BrokenOffError(problem.kind, problem.detail, headers=problem.headers)
         return [
-            refusal or (part if part.given.any() else self._spent_problem())
+            refusal or (part if part.given.all() else broken_off)
             for refusal, part in zip(counted.refusals, parts, strict=True)
         ]
 
     def _logged_problem(self, error: Exception, group: Sequence[AskedPoints]) -> ProblemError:
-        """Return what callers are told of an error, having told the operator more of it."""
+        """Return the public problem of an error; log the detailed one."""
         problem = problem_of(error)
         event(
             "trouble",
@@ -226,6 +207,17 @@ class ServedSession:
             f"All {self.session.planned} questions of the session {self.name!r} are answered, or it"
             " is closed; stored answers stay free.",
         )
+
+    def preview(self, points: Any) -> dict[str, int]:
+        """Return how many of some points were asked before, how many new questions the others are,
+        and how many are left; nothing is asked."""
+        given = self.session.stored(points).given
+        asked = zip(question_digests(points), given.tolist(), strict=True)
+        return {
+            "stored": int(given.sum()),
+            "new": len({question for question, stored in asked if not stored}),
+            "left": self.session.left,
+        }
 
     def transcript(self) -> dict[str, Any]:
         """Return all answers so far with the certificate, and the digests of their questions."""
@@ -261,36 +253,20 @@ class ServedSession:
 
     def describe(self) -> dict[str, Any]:
         """Return the terms of the session and how far it has come; public."""
-        price = self.session.price
+        names = ("classes", "n_teachers", "sigma", "planned", "used", "left", "closed")
         return {
             "dataset": self.dataset,
             "session": self.name,
-            "classes": list(self.session.classes),
-            "n_teachers": self.session.n_teachers,
             "columns": self.columns,
             "mechanism": self.session.terms,
-            "sigma": self.session.sigma,
-            "price": {"epsilon": price.epsilon, "delta": price.delta},
-            "planned": self.session.planned,
-            "used": self.session.used,
-            "left": self.session.left,
-            "closed": self.session.closed,
+            "price": _amount(self.session.price),
+            **{name: getattr(self.session, name) for name in names},
         }
 
 
-class _TogetherError(ProblemError):
-    """What went wrong with a whole group.
-
-    Parameters
-    ----------
-    problem : ProblemError
-    again : bool
-        Whether a request of the group may be asked by itself: the ledger can be read.
-    """
-
-    def __init__(self, problem: ProblemError, *, again: bool) -> None:
-        super().__init__(problem.kind, problem.detail, retry_after=problem.retry_after)
-        self.again = again
+class _BrokenOffError(ProblemError):
+    """What went wrong with a whole group, where the ledger can be read: a request of the group may
+    be asked by itself."""
 
 
 class _Counted:
@@ -298,8 +274,10 @@ class _Counted:
 
     Attributes
     ----------
+    rows : list of slice
+        Of each request, in the tables of all.
     new : list of set of bytes
-        Questions counted for each request.
+        Questions counted for each request; empty until they are counted.
     refusals : list of ProblemError or None
         Of the requests that are beyond their quota.
     """
@@ -308,9 +286,10 @@ class _Counted:
         self, served: ServedSession, group: Sequence[AskedPoints], audit: AuditLog
     ) -> None:
         self._served, self._group, self._audit = served, group, audit
-        self._ends = np.cumsum([len(asked.questions) for asked in group]).tolist()
+        ends = np.cumsum([0, *(len(asked.questions) for asked in group)]).tolist()
+        self.rows = [slice(*bounds) for bounds in itertools.pairwise(ends)]
         self.new: list[set[bytes]] = []
-        self.refusals: list[ProblemError | None] = []
+        self.refusals: list[ProblemError | None] = [None] * len(group)
 
     def admit(self, new: BoolArray) -> BoolArray:
         """Count the new rows of all requests, and return the mask of those that may be asked.
@@ -320,26 +299,21 @@ class _Counted:
         new : ndarray of bool, shape (n_points,)
             By rows of all requests, one request after the other.
         """
-        admitted, paid, start = new.copy(), set[bytes](), 0
-        found: list[tuple[set[bytes], ProblemError | None]] = []
+        admitted, paid, counted = new.copy(), set[bytes](), list[set[bytes]]()
+        refusals: list[ProblemError | None] = []
         with self._audit.admitting() as fits:
-            for asked, end in zip(self._group, self._ends, strict=True):
-                rows = np.flatnonzero(new[start:end])
-                own = {asked.questions[row] for row in rows} - paid
-                if fits(self._served.entry(asked, len(own)), asked.key.quota):
-                    paid |= own
-                    found.append((own, None))
-                else:
-                    admitted[start:end] = False
-                    found.append((set(), _quota_problem(asked, len(own))))
-                start = end
+            for asked, rows in zip(self._group, self.rows, strict=True):
+                own = {asked.questions[row] for row in np.flatnonzero(new[rows])} - paid
+                refusal = None
+                if not fits(self._served.entry(asked, len(own)), asked.key.quota):
+                    refusal = _quota_problem(asked, len(own))
+                    admitted[rows], own = False, set()
+                paid |= own
+                counted.append(own)
+                refusals.append(refusal)
         # only now is it on the books
-        self.new, self.refusals = [own for own, _ in found], [refusal for _, refusal in found]
+        self.new, self.refusals = counted, refusals
         return admitted
-
-    def parts(self, answers: SessionAnswers) -> list[SessionAnswers]:
-        """Return the answers request by request."""
-        return _answers_by_request(answers, [len(asked.questions) for asked in self._group])
 
     def give_back(self, parts: Sequence[SessionAnswers], why: str) -> None:
         """Count back the questions that have no answer."""
@@ -358,6 +332,8 @@ class ServedDataset:
 
     Parameters
     ----------
+    name : str
+        In addresses.
     settings : DatasetSettings
     audit : AuditLog
     signatures : Signatures
@@ -370,24 +346,22 @@ class ServedDataset:
         If the ledger cannot be used.
     """
 
-    def __init__(self, settings: DatasetSettings, audit: AuditLog, signatures: Signatures) -> None:
-        self.name, self.title = settings.name, settings.title
-        schema = None if settings.schema is None else Schema.read(settings.schema)
+    def __init__(
+        self, name: str, settings: DatasetSettings, audit: AuditLog, signatures: Signatures
+    ) -> None:
+        self.name, self.title = name, settings.title or name
+        schema = None if settings.encoding is None else Schema.read(settings.encoding)
         self.sessions = {
-            name: ServedSession(
-                settings.name,
-                name,
-                LabelingSession.reopen(settings.vault, request=name),
-                audit,
-                schema,
+            request: ServedSession(
+                name, LabelingSession.reopen(settings.vault, request=request), audit, schema
             )
-            for name in settings.sessions
+            for request in settings.sessions
         }
         self.ledger = next(iter(self.sessions.values())).session.ledger
         others = {served.session.ledger.account for served in self.sessions.values()}
         if len(others) > 1:
             raise DataError(
-                f"The sessions of {settings.name!r} are paid from {len(others)} ledgers; serve them"
+                f"The sessions of {name!r} are paid from {len(others)} ledgers; serve them"
                 " as datasets of their own."
             )
         self.plan = None if settings.plan is None else _plan_document(settings.plan)
@@ -397,17 +371,20 @@ class ServedDataset:
         }
         self._folders = {folder.name: folder for folder in settings.releases}
 
+    def describe(self) -> dict[str, Any]:
+        """Return what may be asked and downloaded; public."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "sessions": list(self.sessions),
+            "plan": self.plan is not None,
+            "releases": {release: sorted(files) for release, files in self.releases.items()},
+            "signatures": self.signatures,
+        }
+
     def budget(self) -> dict[str, Any]:
         """Return what may be spent, what is spent and what is left; public."""
         ledger = self.ledger
-        amounts = {
-            name: {"epsilon": pair.epsilon, "delta": pair.delta}
-            for name, pair in (
-                ("budget", ledger.budget),
-                ("spent", ledger.spent()),
-                ("remaining", ledger.remaining()),
-            )
-        }
         return {
             "dataset": self.name,
             "account": ledger.account,
@@ -415,7 +392,9 @@ class ServedDataset:
             "relation": ledger.relation,
             "composition": ledger.composition,
             "releases": ledger.releases(),
-            **amounts,
+            "budget": _amount(ledger.budget),
+            "spent": _amount(ledger.spent()),
+            "remaining": _amount(ledger.remaining()),
         }
 
     def account(self) -> dict[str, Any]:
@@ -456,6 +435,10 @@ class ServedDataset:
         return True
 
 
+def _amount(price: Any) -> dict[str, float]:
+    return {"epsilon": price.epsilon, "delta": price.delta}
+
+
 def _columns_of(schema: Schema, session: LabelingSession) -> dict[str, Any]:
     """Return the columns of points before they are encoded, as `LabelingSession.columns` has them.
 
@@ -471,12 +454,16 @@ def _columns_of(schema: Schema, session: LabelingSession) -> dict[str, Any]:
             f" {session.request!r} take {own['columns']} or a frame; name the schema that they were"
             " prepared with."
         )
-    columns = [
-        [column.name, "float64" if type(column) is NumericColumn else "object", None]
-        for column in schema.columns
-        if column.feature_names
-    ]
-    return {"kind": "frame", "columns": columns}
+    return {
+        "kind": "frame",
+        "columns": [_kind_of(one) for one in schema.columns if one.feature_names],
+    }
+
+
+def _kind_of(column: Any) -> list[Any]:
+    if isinstance(column, OneHotColumn):
+        return [column.name, "category", [list(column.categories), False]]
+    return [column.name, "float64" if type(column) is NumericColumn else "object", None]
 
 
 def _encoded_points(points: Any, schema: Schema) -> Any:
@@ -511,23 +498,10 @@ def _quota_problem(asked: AskedPoints, new: int) -> ProblemError:
     )
 
 
-def _answers_by_request(answers: SessionAnswers, sizes: Sequence[int]) -> list[SessionAnswers]:
-    """Return the answers to the rows of a group, request by request."""
-    parts, start = [], 0
-    for size in sizes:
-        rows = slice(start, start + size)
-        counts = None if answers.noisy_counts is None else answers.noisy_counts[rows]
-        parts.append(
-            SessionAnswers(
-                answers.labels[rows],
-                answers.answered[rows],
-                answers.given[rows],
-                counts,
-                answers.left,
-            )
-        )
-        start += size
-    return parts
+def _rows_of(answers: SessionAnswers, rows: slice) -> SessionAnswers:
+    counts = None if answers.noisy_counts is None else answers.noisy_counts[rows]
+    given = (answers.labels[rows], answers.answered[rows], answers.given[rows])
+    return SessionAnswers(*given, counts, answers.left)
 
 
 def _joined_tables(tables: Sequence[Any]) -> Any:
@@ -565,8 +539,6 @@ def _listed_files(folder: Path) -> dict[str, str]:
     DataError
         If it is no release, or does not verify.
     """
-    from secretballot.report.certificate.verify import verify_certificate
-
     found = verify_certificate(folder)
     if not found.ok:
         raise DataError(

@@ -1,18 +1,20 @@
 """Who vouches for what is downloaded: the service for its certificates, curators for releases."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from secretballot._json_files import LARGEST_JSON
-from secretballot.exceptions import DataError
+from secretballot.exceptions import CertificateError
 from secretballot.publishing.signing import public_pem, read_private_key
+from secretballot.report.certificate.fields import certificate_bytes, certificate_in
+from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.signature import (
-    SIGNATURE_BYTES,
     SIGNATURE_FILE,
+    check_signature,
     fingerprint,
     read_public_key,
 )
-from secretballot.vault import read_secret
 
 
 class Signatures:
@@ -61,29 +63,17 @@ class Signatures:
 
         Raises
         ------
-        DataError
-            If the release is signed but has no certificate.
+        DataError, CertificateError
+            If the release is signed but its certificate cannot be read.
         """
-        signature = read_secret(folder / SIGNATURE_FILE, largest=SIGNATURE_BYTES)
-        if signature is None:
+        if not os.path.lexists(folder / SIGNATURE_FILE):
             return {"signature": "none", "key": None}
-        text = read_secret(folder / "certificate.json", largest=LARGEST_JSON)
-        if text is None:
-            raise DataError(f"The release {folder} has no certificate; serve one that has.")
+        certificate = certificate_in(certificate_bytes(folder / CERTIFICATE_FILE))
         for mark, key in self._keys.items():
-            if _signature_holds(key, signature, text):
+            with suppress(CertificateError):
+                check_signature(certificate, folder, key)
                 return {"signature": "checked", "key": mark}
         return {"signature": "not checked", "key": None}
 
     def __repr__(self) -> str:
         return f"Signatures({self.own})"
-
-
-def _signature_holds(key: Any, signature: bytes, text: bytes) -> bool:
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        key.verify(signature, text)
-    except InvalidSignature:
-        return False
-    return True

@@ -39,12 +39,7 @@ class StudentInRounds:
     """
 
     def __init__(
-        self,
-        fit: Any,
-        X_public: Any,
-        classes: Sequence[Any],
-        n_teachers: int,
-        confidence: float,
+        self, fit: Any, X_public: Any, classes: Sequence[Any], n_teachers: int, confidence: float
     ) -> None:
         self._fit, self._X, self._classes = fit, X_public, tuple(classes)
         self._n_teachers, self._confidence = n_teachers, confidence

@@ -106,8 +106,8 @@ def counted_votes(
     teachers: Mapping[int, Any],
     poll: Poll,
     *,
-    workers: Workers | None = None,
-    kept: dict[int, list[LinearStack]] | None = None,
+    workers: Workers | None,
+    kept: dict[int, list[LinearStack]],
 ) -> CountArray:
     """Return the counts of some teachers' votes on all rows of a table.
 
@@ -119,7 +119,7 @@ def counted_votes(
     workers : Workers, optional
         Of those that are asked one by one the first are asked here and timed; the others there, if
         that repays sending them.
-    kept : dict, optional
+    kept : dict
         Stacks of these teachers, by the number of columns: what one table's count leaves for the
         next.
 
@@ -134,7 +134,7 @@ def counted_votes(
     """
     # linear teachers first, then those that vote together; what either leaves is asked one by one
     rest, counts = dict(teachers), poll.no_votes()
-    for stack in LinearStack.gather(rest, poll.X, poll.n_classes, {} if kept is None else kept):
+    for stack in LinearStack.gather(rest, poll.X, poll.n_classes, kept):
         counted = _stack_counts(stack, poll)
         if counted is not None:
             counts += counted

@@ -9,12 +9,10 @@ estimated on public labelled points.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._seeded import seed_of
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability
 from secretballot.exceptions import DataError, Parameter
@@ -22,7 +20,6 @@ from secretballot.exceptions import DataError, Parameter
 # Points of the tail below which no exponent is given: its relative error is about one over the root
 # of them.
 LEAST_TAIL = 20
-_FOLDS = 5
 # |r - 1/2| that sums of a few rounded chances leave where r is 1/2.
 _ROUNDING = 2.5e-16
 
@@ -191,51 +188,3 @@ def _least_constant(margins: FloatArray, tau: float, fewest: int) -> float:
     if tau > 0 and not excess[0] > 0:
         return math.inf
     return max(1.0, float(np.max(np.arange(fewest, m + 1) / m / excess**tau)))
-
-
-def estimated_regression(X: Any, y_index: npt.ArrayLike) -> FloatArray:
-    """Estimate r(x) = P(y = 1 | x) at labelled points, each by a logistic regression, calibrated by
-    Platt's sigmoid, that did not see it.
-
-    A smooth classifier crosses 1/2 without a jump, so noise that is bounded away from 1/2 looks
-    like tau of about 1/2 in one dimension: what follows about tau is a lower bound rather than an
-    estimate where r has jumps.
-
-    Parameters
-    ----------
-    X : table of shape (m, n_features)
-        Public points, as rows of an array or frame of numbers.
-    y_index : array of shape (m,), int
-        0 or 1.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-
-    Raises
-    ------
-    DataError
-        If labels are not 0 and 1, or a class has fewer than ten points.
-    """
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-
-    labels = np.asarray(y_index)
-    if labels.ndim != 1 or labels.dtype.kind not in "iub" or not np.isin(labels, (0, 1)).all():
-        raise DataError(
-            Parameter("y_index"),
-            " must hold the labels 0 and 1; the Tsybakov condition is about two classes.",
-        )
-    if np.bincount(labels.astype(np.int64), minlength=2).min() < 2 * _FOLDS:
-        raise DataError(
-            f"A class has fewer than {2 * _FOLDS} labelled points, too few to estimate"
-            " probabilities from."
-        )
-    parts = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed_of(0))
-    # a classifier that saw the point would be surer of it than the truth is
-    calibrated = CalibratedClassifierCV(LogisticRegression(max_iter=1000), cv=_FOLDS)
-    chances = cross_val_predict(
-        calibrated, X, labels.astype(np.int64), cv=parts, method="predict_proba"
-    )
-    return np.asarray(chances[:, 1], dtype=np.float64)

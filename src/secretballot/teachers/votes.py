@@ -8,13 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import (
-    BALLOTS,
-    check_choice,
-    check_count,
-    check_finite,
-    shown,
-)
+from secretballot._validation import BALLOTS, check_choice, check_count, check_finite, shown
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.data.tally import guarantee_of as guarantee_of

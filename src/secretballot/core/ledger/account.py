@@ -17,16 +17,14 @@ from secretballot.core.errors import (
     BrokenOffError,
     BudgetError,
     LedgerError,
-    Parameter,
-    ParameterError,
     UnknownEndError,
     check_name,
-    shown,
+    wrong,
 )
 from secretballot.core.events import Event
 from secretballot.core.filters import Totals
 from secretballot.core.ledger import rows, sqlite
-from secretballot.core.ledger.rows import repeated
+from secretballot.core.ledger.rows import Result, repeated
 from secretballot.core.ledger.urls import DatabasePlace, is_database
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.types import Guarantee
@@ -474,8 +472,8 @@ class Ledger:
     ) -> None:
         place = None if path is _MEMORY else _place_of(path)
         terms = {"composition": composition, "unit": unit, "relation": relation}
-        given = {"dataset": dataset, **terms}
-        given = {name: term for name, term in given.items() if term is not None}
+        stated = {name: term for name, term in terms.items() if term is not None}
+        given = {"dataset": dataset, **stated}
         store = _store_at(place)
         if not repeated(store.exists)():
             if budget is None:
@@ -484,9 +482,7 @@ class Ledger:
                     " right path."
                 )
             if not isinstance(budget, PrivacyBudget):
-                raise ParameterError(
-                    Parameter("budget"), f" is {shown(budget)}; it must be a PrivacyBudget."
-                )
+                raise wrong("budget", budget, "a PrivacyBudget")
             account = rows.Account.new(budget, **given)
             try:
                 store.create(account)
@@ -645,38 +641,25 @@ class Ledger:
                 " neither, so release under the ledger's unit and relation. Nothing was spent."
             )
 
-    @repeated
     def spent(self) -> Amount:
         """Return what is spent, every reservation in whatever state counted, rounded up."""
-        with self._own_book.reading() as found:
-            return Amount(*self._own_book.filter.spent(found.seen.totals))
+        return self._read(lambda found: Amount(*found.rule.spent(found.seen.totals)))
 
-    @repeated
     def remaining(self) -> Amount:
         """Return what is left, rounded down.
 
         With basic composition a release at just this price is admitted.
         """
-        with self._own_book.reading() as found:
-            return Amount(*self._own_book.filter.left(found.seen.totals))
+        return self._read(lambda found: Amount(*found.rule.left(found.seen.totals)))
 
-    @repeated
     def releases(self) -> int:
         """Return how many reservations there are, in whatever state."""
-        with self._own_book.reading() as found:
-            return found.seen.totals.grants
+        return self._read(lambda found: found.seen.totals.grants)
 
-    @repeated
     def history(self) -> list[LedgerEntry]:
         """Return every reservation, oldest first."""
-        with self._own_book.reading() as found:
-            return [
-                LedgerEntry.of(found, *pair)
-                for start in range(1, found.seen.totals.grants + 1, rows.AT_ONCE)
-                for pair in found.ends(start, start + rows.AT_ONCE - 1)
-            ]
+        return self._read(lambda found: _entries(found, 1, found.seen.totals.grants))
 
-    @repeated
     def check(self) -> None:
         """Check every page of the file and every row of the account, from the first one on.
 
@@ -685,34 +668,31 @@ class Ledger:
         LedgerError
             If the file is damaged, or a row was edited, removed or added by hand.
         """
-        with self._own_book.reading() as found:
+
+        def check_all(found: rows.Rows) -> None:
             self._own_book.store.check(found.transaction, pages=True)
             found.check_all()
 
-    @repeated
+        self._read(check_all)
+
     def head(self) -> tuple[int, str]:
         """Return the number of rows, and the SHA-256 of the last one, in hexadecimal.
 
         It represents all of them.
         """
-        with self._own_book.reading() as found:
-            return found.seen.position, found.seen.chain.hex()
+        return self._read(lambda found: (found.seen.position, found.seen.chain.hex()))
 
-    @repeated
     def contains(self, position: int, chain: str) -> bool:
         """Return whether the row at this position has this SHA-256.
 
         Whether the ledger goes on from where that was.
         """
-        with self._own_book.reading() as found:
-            return found.has(position, bytes.fromhex(chain))
+        return self._read(lambda found: found.has(position, bytes.fromhex(chain)))
 
-    @repeated
     def entry(self, request: str) -> LedgerEntry | None:
         """Return the reservation of a request, None where there is none."""
         check_name("request", request, longest=LONGEST_REQUEST)
-        with self._own_book.reading() as found:
-            return _entry_in(found, request)
+        return self._read(lambda found: _entry_in(found, request))
 
     def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
         """Let `work` have what `head` returns after everything that this handle writes.
@@ -723,12 +703,10 @@ class Ledger:
 
     # --- buying ---
 
-    @repeated
     def check_admits(self, events: Sequence[Event], price: PrivacyBudget) -> None:
         """Refuse events and a price that `reserve` would refuse now; nothing is spent."""
-        purchase = _certified(events, price)
-        with self._own_book.reading() as found:
-            self._own_book.check_admitted(purchase, found.seen.totals)
+        purchase, book = _certified(events, price), self._own_book
+        self._read(lambda found: book.check_admitted(purchase, found.seen.totals))
 
     @repeated
     def reserve(
@@ -825,7 +803,7 @@ class Ledger:
                     f"{found.where} has no reservation {reservation}; give a number from reserve."
                 )
             if page.closed:
-                state = _entry_at(found, reservation).state
+                state = _entries(found, reservation, reservation)[0].state
                 raise LedgerError(
                     f"Reservation {reservation} is {state} already; a reservation is closed once."
                 )
@@ -902,6 +880,11 @@ class Ledger:
 
     # --- inside ---
 
+    @repeated
+    def _read(self, work: Callable[[rows.Rows], Result]) -> Result:
+        with self._own_book.reading() as found:
+            return work(found)
+
     def _hold(self, place: Place | None, book: _Book) -> None:
         """Become a handle on an account that is open."""
         self._place, self._dataset, self._account = place, book.account.dataset, book.digest.hex()
@@ -937,11 +920,7 @@ def _place_of(given: object) -> Place:
         return DatabasePlace(given)
     text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ParameterError(
-            Parameter("path"),
-            f" is {shown(given)}; it must be the path of a file, or the URL of a PostgreSQL"
-            " database.",
-        )
+        raise wrong("path", given, "the path of a file, or the URL of a PostgreSQL database")
     return Path(os.path.abspath(text))
 
 
@@ -992,10 +971,13 @@ def _certified(events: Sequence[Event], price: PrivacyBudget) -> rows.Purchase:
 def _entry_in(found: rows.Rows, request: str) -> LedgerEntry | None:
     """Return the entry of a request, None where there is none."""
     row = found.one("kind = 'reserve' AND key = ?", request.encode())
-    return None if row is None else _entry_at(found, row.reservation)
+    return None if row is None else _entries(found, row.reservation, row.reservation)[0]
 
 
-def _entry_at(found: rows.Rows, number: int) -> LedgerEntry:
-    """Return the entry of a reservation that is there."""
-    ((first, last),) = found.ends(number, number)
-    return LedgerEntry.of(found, first, last)
+def _entries(found: rows.Rows, start: int, end: int) -> list[LedgerEntry]:
+    """Return the entries of the reservations with these numbers, which are there."""
+    return [
+        LedgerEntry.of(found, *pair)
+        for some in range(start, end + 1, rows.AT_ONCE)
+        for pair in found.ends(some, min(end, some + rows.AT_ONCE - 1))
+    ]

@@ -494,39 +494,37 @@ def _new_connection(place: DatabasePlace) -> Connection:
     return connection
 
 
+# search_path: pg_catalog comes first, temporary names last, so that names mean our tables;
+# client_min_messages: by a warning we learn that a standby was not waited for;
+# enable_*: every question of ours has its index; where no statistics are there yet, the planner
+# would read whole tables for the few rows after the last one that was followed;
+# synchronous_commit: weaker than "on" is acknowledged before it is on the disk, or on a standby
+# that counts;
+# tcp_*: the server, too, notices in half a minute that a machine is gone, and takes back its hold;
+# where an answer is under way to it, no probe is sent. Elsewhere the last one would fill the log.
+_BEGIN = """BEGIN {kind};
+SELECT set_config(name, setting, true) FROM (VALUES
+    ('search_path', '"{schema}", pg_temp'),
+    ('lock_timeout', '{wait:.0f}ms'),
+    ('idle_in_transaction_session_timeout', '{idle:.0f}ms'),
+    ('client_min_messages', 'warning'),
+    ('enable_seqscan', 'off'),
+    ('enable_bitmapscan', 'off'),
+    ('synchronous_commit', CASE current_setting('synchronous_commit')
+        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END),
+    ('tcp_keepalives_idle', '10'),
+    ('tcp_keepalives_interval', '5'),
+    ('tcp_keepalives_count', '4'),
+    ('tcp_user_timeout', CASE WHEN version() LIKE '%linux%' THEN '30000' ELSE '0' END)
+) AS wanted (name, setting);
+SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('server_encoding')"""
+
+
 def _begin_transaction(connection: Connection, place: DatabasePlace, kind: str, where: str) -> None:
     """Begin a transaction whose commit is durable, and in which names mean the tables of the
     account."""
-    settings = {
-        "search_path": f'"{place.schema}", pg_temp',  # pg_catalog comes first, temporary names last
-        "lock_timeout": f"{WAIT_S * 1000:.0f}",
-        "idle_in_transaction_session_timeout": f"{IDLE_S * 1000:.0f}",
-        # the server, too, notices in half a minute that a machine is gone, and takes back its hold
-        "tcp_keepalives_idle": "10",
-        "tcp_keepalives_interval": "5",
-        "tcp_keepalives_count": "4",
-        "client_min_messages": "warning",  # by one we learn that a standby was not waited for
-        # every question of ours has its index; where no statistics are there yet, the planner would
-        # read whole tables for the few rows after the last one that was followed
-        "enable_seqscan": "off",
-        "enable_bitmapscan": "off",
-    }
-    listed = ", ".join(f"set_config('{name}', '{text}', true)" for name, text in settings.items())
-    # weaker than "on": acknowledged before it is on the disk, or on a standby that counts
-    durable = (
-        "set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
-        " WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
-    )
-    # where an answer is under way to a machine that is gone, no probe is sent; of other systems'
-    # servers this would fill the log
-    gone = (
-        "set_config('tcp_user_timeout', CASE WHEN version() LIKE '%linux%' THEN '30000'"
-        " ELSE '0' END, true)"
-    )
-    cursor = connection.execute(
-        f"BEGIN {kind}; SELECT {listed}, {durable}, {gone}; SELECT pg_is_in_recovery(),"
-        " current_setting('fsync'), current_setting('server_encoding')".encode()
-    )
+    waits = {"wait": WAIT_S * 1000, "idle": IDLE_S * 1000}
+    cursor = connection.execute(_BEGIN.format(kind=kind, schema=place.schema, **waits).encode())
     while cursor.nextset():
         pass
     standby, fsync, encoding = cursor.fetchone() or (True, "", "")

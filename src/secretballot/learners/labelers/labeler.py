@@ -2,6 +2,7 @@
 time."""
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_name, check_path
-from secretballot.accounting import PrivacyBudget, Sampled, Stream
+from secretballot.accounting import Sampled, Stream
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism, RelabelledSample
@@ -36,7 +37,6 @@ from secretballot.learners.labelers.relabel import (
     sample_in_random_order,
     sample_independently,
 )
-from secretballot.learners.labelers.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.labelers.universal import (
     PrivateRecords,
     UniversalRelease,
@@ -49,28 +49,25 @@ from secretballot.learners.labelers.universal import (
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import (
     as_matrix,
-    class_indices,
-    declared_classes,
     dummy_rows,
     refuse_more_classes,
 )
-from secretballot.learners.training.learner import PayingLearner
-from secretballot.learners.training.private_rows import refuse_private_points
+from secretballot.learners.training.learner import Given, PayingLearner, Task
+from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.training.shards import assign_shards
+from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import (
     TrainedTeachers,
     keep_teachers,
     reservation_folder,
+    teachers_of_table,
     template_of,
-    train_teachers,
 )
 from secretballot.learners.training.trial_fit import check_teacher
 from secretballot.released import ReleasedLabels
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import LOCAL, check_engine
-from secretballot.teachers.rows import n_rows
-from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import make_vault
 
 Session = LabelingSession | UniversalSession
@@ -166,6 +163,8 @@ class Labeler(PayingLearner):
     ('yes', inf)
     """
 
+    _takes = frozenset({"classes", "vault", "executor", "progress"})
+
     algorithm: Any = "universal"
     hypotheses: str | HypothesisClass | None = None
     teacher: Any = None
@@ -228,57 +227,65 @@ class Labeler(PayingLearner):
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
-        # Everything that follows from public numbers comes first, and is refused first: an error
-        # after the sample was drawn could tell of the sample. The session pays, and comes last.
+        # All that can be refused is refused before a sample is drawn: an error after it could tell
+        # of the sample. The session pays, and comes last.
         algorithm = algorithm_of(self.algorithm)
-        budget = self._checked_budget(by_unit=units is not None)
-        check_engine(executor, self.n_jobs)
-        work = _Work(
-            _checked_request(algorithm, request), purpose, _path_of(vault), executor, progress
+        given = Given(
+            X,
+            y,
+            X_public,
+            classes,
+            units=units,
+            unit_name=unit_name,
+            request=_checked_request(algorithm, request),
+            purpose=purpose,
+            vault=vault,
+            executor=executor,
+            progress=progress,
         )
-        names, same = declared_classes(classes), X_public is X
+        task = self._prepared(given)
+        if X_public is not None:
+            task.refuse_points()
         self.session_: Session
-        if not isinstance(algorithm, Agnostic):
-            X = as_matrix("X", X)
-            plan = _plan(algorithm, self._numbers(budget, n_rows(X)))
-            ledger = self._opened(budget, "record" if units is None else "user", work)
-            refuse_private_points(X, X_public, same=same, units=units)
-            teachers = train_teachers(
-                "logistic" if self.teacher is None else self.teacher,
-                X,
-                y,
-                classes=names,
-                X_public=X_public,
-                n_teachers=plan.n_teachers,
-                relation=self.relation,
-                units=units,
-                unit_name=unit_name,
-                vault=work.folder(work.request),
-                n_jobs=self.n_jobs,
-                executor=executor,
-                random_state=self.random_state or 0,
-                progress=progress,
-            )
-            self.session_ = plan.session(teachers, ledger, work.request, purpose)
-            return self
-        if units is not None:
-            raise ParameterError(
-                Parameter("units"),
-                f" are given, and {algorithm.name!r} protects single records; use 'stability'.",
-            )
-        refuse_more_classes(names)
-        points = check_points(X, None)
-        hypotheses_by_name(self.hypotheses, points.shape[1])
-        records = _Records(points, class_indices(y, names, len(points)), names)
-        known = None if X_public is None else check_points(X_public, points.shape[1])
-        refuse_private_points(points, known, same=same)
         if isinstance(algorithm, Universal):
-            self.session_ = self._universal_session(algorithm, budget, records, known, work)
-        else:
-            plan = _plan(algorithm, self._numbers(budget, len(points)))
-            ledger = self._opened(budget, "record", work)
-            self.session_ = self._sampled_session(plan, records, ledger, work, work.request)
+            self.session_ = self._universal_session(algorithm, task)
+            return self
+        plan, request = _plan(algorithm, self._numbers(task)), str(given.request)
+        refuse_beyond(task.account, task.budget, request)
+        if isinstance(algorithm, Agnostic):
+            self.session_ = self._sampled_session(plan, task, request)
+            return self
+        teachers = teachers_of_table(
+            task.table,
+            "logistic" if self.teacher is None else self.teacher,
+            task.points[:_DUMMY_ROWS],
+            task.target,
+            n_teachers=plan.n_teachers,
+            relation=self.relation,
+            vault=_made_folder(given.vault, request),
+            random_state=self.random_state or 0,
+            n_jobs=self.n_jobs,
+            engine=executor,
+            progress=progress,
+        )
+        self.session_ = plan.session(teachers, task, request)
         return self
+
+    def _declared(self, given: Given) -> Target:
+        check_engine(given.executor, self.n_jobs)
+        target, algorithm = super()._declared(given), algorithm_of(self.algorithm)
+        if isinstance(algorithm, Agnostic):
+            if given.units is not None:
+                raise ParameterError(
+                    Parameter("units"),
+                    f" are given, and {algorithm.name!r} protects single records; use 'stability'.",
+                )
+            refuse_more_classes(target.classes)
+        return target
+
+    def _public_points(self, given: Given) -> Any:
+        rows = as_matrix("X", given.X)  # which is no table on disk
+        return dummy_rows(rows, _DUMMY_ROWS) if given.X_public is None else given.X_public
 
     def reopen(self, vault: str | Path, *, request: str | None = None) -> Self:
         """Go on after a restart with what a `fit` with this vault and this request reserved,
@@ -393,58 +400,47 @@ class Labeler(PayingLearner):
         check_is_fitted(self, "session_")
         return self.session_
 
-    def _numbers(self, budget: PrivacyBudget, n_records: int | None) -> PublicNumbers:
+    def _numbers(self, task: Task) -> PublicNumbers:
         """Return the public numbers of the fit."""
         return PublicNumbers(
-            budget,
+            task.budget,
             _DEFAULT_QUERIES if self.n_queries is None else self.n_queries,
             self.alpha,
             self.relation,
-            n_records if self.relation == "replace-one" else None,
+            task.table.n_records if self.relation == "replace-one" else None,
             self.n_teachers,
         )
-
-    def _opened(self, budget: PrivacyBudget, unit: str, work: "_Work") -> Ledger:
-        """Return the account that pays, asked before teachers are trained."""
-        ledger: Ledger = self._account(budget, guarantee_of(unit, self.relation))
-        refuse_beyond(ledger, budget, work.request)
-        return ledger
 
     # --- a relabelled sample ---
 
     def _sampled_session(
-        self,
-        plan: "_Plan",
-        records: "_Records",
-        ledger: Ledger,
-        work: "_Work",
-        request: str,
-        more: Sequence[str] = (),
+        self, plan: "_Plan", task: Task, request: str, more: Sequence[str] = ()
     ) -> LabelingSession:
         """Return the session of teachers of a relabelled sample, drawn now or kept from the same
         reservation; `more` stands on its certificate."""
-        event, n_teachers = plan.event, plan.n_teachers
+        event, n_teachers, names = plan.event, plan.n_teachers, task.target.learnt
         assert isinstance(event, Sampled)
-        hypotheses = check_class(hypotheses_by_name(self.hypotheses, records.points.shape[1]))
-        teacher = self._checked_teacher(hypotheses, records.points)
+        points, labels = _numeric_records(task)
+        hypotheses = check_class(hypotheses_by_name(self.hypotheses, points.shape[1]))
+        teacher = self._checked_teacher(hypotheses, points)
         # without a ledger that lasts a later reservation could not know of this one, and must not
         # meet the same sample
-        place = work.folder(request) if ledger.durable else None
+        place = _made_folder(task.given.vault, request) if task.account.durable else None
         identity: tuple[str, ...] = ()
         if place is not None:
             settings = event.model_dump(mode="json"), plan.numbers.n_queries
             numbers = json.dumps([*settings, n_teachers, self.random_state or 0, request])
-            identity = (*_part_digests(teacher, hypotheses, *records), numbers)
+            identity = (*_part_digests(teacher, hypotheses, points, labels, names), numbers)
         teachers = keep_teachers(
             place,
-            lambda: self._train_on_sample(teacher, hypotheses, records, event, n_teachers, work),
+            lambda: self._train_on_sample(teacher, hypotheses, plan, task),
             identity,
-            tuple(records.names),
+            task.target.classes,
             _declaration(event, request, more),
-            template_of(records.points),
+            template_of(points),
             self.random_state or 0,
         )
-        return plan.session(teachers, ledger, request, work.purpose)
+        return plan.session(teachers, task, request)
 
     def _checked_teacher(self, hypotheses: HypothesisClass, points: FloatArray) -> Any:
         """Return the learner to clone, after class and learner were tried on dummy points."""
@@ -455,26 +451,23 @@ class Labeler(PayingLearner):
         return check_teacher(learner, points, dummies, 2)
 
     def _train_on_sample(
-        self,
-        teacher: Any,
-        hypotheses: HypothesisClass,
-        records: "_Records",
-        event: Sampled,
-        n_teachers: int,
-        work: "_Work",
+        self, teacher: Any, hypotheses: HypothesisClass, plan: "_Plan", task: Task
     ) -> TeacherEnsemble:
         """Sample, relabel, deal out, train; what was sampled is forgotten on return."""
+        event, n_teachers = plan.event, plan.n_teachers
+        assert isinstance(event, Sampled)
         # Under replace-one the place in the random order of the sample decides on the shard; under
         # add-remove a random number of the record itself does, drawn whether or not it is sampled,
         # so that no other record has a say in either.
-        points, n = records.points, len(records.points)
+        points, truth = _numeric_records(task)
+        n = len(points)
         if self.relation == "replace-one":
             rows = sample_in_random_order(event.out_of, event.sampled)
             shards = assign_shards(len(rows), n_teachers, self.relation, None, None)
         else:
             rows = sample_independently(n, event.sampled, event.out_of)
             shards = assign_shards(n, n_teachers, self.relation, None, None)[rows]
-        sample, labels = points[rows], records.labels[rows]
+        sample, labels = points[rows], truth[rows]
         if len(rows):  # under add-remove a sample may be empty, and an error would tell
             labels = relabel(sample, labels, hypotheses, relabel_epsilon=event.relabel_epsilon)
         return TeacherEnsemble.fit(
@@ -485,48 +478,41 @@ class Labeler(PayingLearner):
             n_teachers=n_teachers,
             n_classes=2,
             n_jobs=self.n_jobs,
-            engine=work.executor,
+            engine=task.given.executor,
             random_state=self.random_state or 0,
-            progress=work.progress,
+            progress=task.given.progress,
         )
 
     # --- a hypothesis for ever ---
 
-    def _universal_session(
-        self,
-        algorithm: Universal,
-        budget: PrivacyBudget,
-        records: "_Records",
-        known: FloatArray | None,
-        work: "_Work",
-    ) -> UniversalSession:
+    def _universal_session(self, algorithm: Universal, task: Task) -> UniversalSession:
         """Reserve both parts, and begin the first."""
         # Checks by public numbers come first, then the account, then what an earlier fit
         # kept is compared; only then the first part trains and reserves.
-        n, width = records.points.shape
-        hypotheses = hypotheses_by_name(self.hypotheses, width)
-        numbers = self._numbers(budget, n)
+        points, labels = _numeric_records(task)
+        width = points.shape[1]
+        known = None if task.given.X_public is None else check_points(task.points, width)
+        hypotheses, numbers = hypotheses_by_name(self.hypotheses, width), self._numbers(task)
         if known is None:
             n_queries = self.n_queries
             split, numbers = algorithm.split(numbers, hypotheses.vc_dimension, n_queries)
         else:
-            split = BudgetSplit.of(budget, 1, 0, "all public points are known beforehand")
+            split = BudgetSplit.of(task.budget, 1, 0, "all public points are known beforehand")
         n_cover = split.first_questions if known is None else len(known)
         check_class_size(
             hypotheses, min(n_cover, algorithm.n_cover or n_cover), width, self.relation
         )
         if isinstance(hypotheses, FiniteClass):
             # foreign members meet all records once: a machine that fails at one does so unpaid
-            hypotheses.dichotomies(records.points)
-        ledger = self._account(budget, guarantee_of("record", self.relation))
-        request = work.request
+            hypotheses.dichotomies(points)
+        ledger, request = task.account, str(task.given.request)
         _refuse_room_for_one(ledger, split, request)
         folder = None
-        if work.vault is not None and ledger.durable:
-            folder = reservation_folder(work.vault, request)
+        if task.given.vault is not None and ledger.durable:
+            folder = reservation_folder(task.given.vault, request)
         terms = UniversalTerms(
             **self._fixed(algorithm, hypotheses),
-            classes=tuple(records.names),
+            classes=task.target.classes,
             n_features=width,
             split=split,
             ledger=str(ledger.place),
@@ -540,12 +526,12 @@ class Labeler(PayingLearner):
                 f" one: {split}."
             )
             own, plan = first_request(request), _plan(algorithm, numbers)
-            first = self._sampled_session(plan, records, ledger, work, own, [beside])
-        private: PrivateRecords | None = PrivateRecords(records.points, records.labels)
+            first = self._sampled_session(plan, task, own, [beside])
+        private: PrivateRecords | None = PrivateRecords(points, labels, None, None)
         if folder is not None and private is not None:
             # The records before the file that names the reservation: who finds it can go on.
             drawn = ledger.entry(endless_request(request))
-            work.folder(request)
+            _made_folder(task.given.vault, request)
             if drawn is None or not drawn.parts:
                 private.keep(folder)
             terms.keep(folder)
@@ -558,7 +544,7 @@ class Labeler(PayingLearner):
             private,
             folder,
             request=request,
-            purpose=work.purpose,
+            purpose=task.given.purpose,
         )
         if known is not None:
             session.draw_at_once(known)
@@ -574,36 +560,6 @@ class Labeler(PayingLearner):
         }
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Work:
-    """How a fit is named, kept and worked on."""
-
-    request: str
-    purpose: str
-    vault: Path | None
-    executor: Any
-    progress: Callable[[int, int], None] | None
-
-    def folder(self, request: str) -> Path | None:
-        """Return the folder of a reservation alone, made and closed to others, or None: another one
-        never meets its teachers."""
-        if self.vault is None:
-            return None
-        place = reservation_folder(self.vault, request)
-        # From the top down, so that no folder is ever open to others while its content is written.
-        for folder in (self.vault, place.parent):
-            make_vault(folder)
-        return make_vault(place)
-
-
-class _Records(NamedTuple):
-    """Private records of two classes: points of shape (n, n_features), labels 0 and 1."""
-
-    points: FloatArray
-    labels: IntArray
-    names: list[Any]
-
-
 class _Plan(NamedTuple):
     """What a session asks teachers, from public numbers alone."""
 
@@ -612,32 +568,42 @@ class _Plan(NamedTuple):
     mechanism: Mechanism
     n_teachers: int
 
-    def session(
-        self, teachers: TrainedTeachers, ledger: Ledger, request: str, purpose: str
-    ) -> LabelingSession:
+    def session(self, teachers: TrainedTeachers, task: Task, request: str) -> LabelingSession:
         """Pay, so that nothing is spent where training failed."""
         return LabelingSession(
             teachers,
             self.mechanism,
-            ledger,
+            task.account,
             self.numbers.budget,
             n_queries=self.numbers.n_queries,
             request=request,
-            purpose=purpose,
+            purpose=task.given.purpose,
         )
+
+
+def _numeric_records(task: Task) -> tuple[FloatArray, IntArray]:
+    """Return the private records as points that hypotheses take, shape (n, n_features), and their
+    labels, 0 and 1."""
+    [block] = task.table.one_of_each_unit(sys.maxsize)
+    return check_points(block.rows, None), block.targets
+
+
+def _made_folder(vault: str | Path | None, request: str) -> Path | None:
+    """Return the folder of a reservation alone, made and closed to others, or None: another one
+    never meets its teachers."""
+    if vault is None:
+        return None
+    place = reservation_folder(vault, request)
+    # From the top down, so that no folder is ever open to others while its content is written.
+    for folder in (Path(vault), place.parent):
+        make_vault(folder)
+    return make_vault(place)
 
 
 def _checked_request(algorithm: Stability, request: str | None) -> str:
     found = algorithm.name if request is None else request
     check_name("request", found, longest=_LONGEST_REQUEST)
     return found
-
-
-def _path_of(vault: str | Path | None) -> Path | None:
-    if vault is None:
-        return None
-    check_path("vault", vault)
-    return Path(vault)
 
 
 def _plan(algorithm: Stability, numbers: PublicNumbers) -> _Plan:

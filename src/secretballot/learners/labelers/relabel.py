@@ -86,8 +86,7 @@ def relabel(
     # needs no list of them.
     labellings = hypotheses.dichotomies(X)
     if isinstance(labellings, IntervalDichotomies):
-        _, gained = labellings.prefix_mistakes(y)
-        ends = noise_source().exponential_range(gained[:-1], gained[1:], scale)
+        ends = noise_source().exponential_range(*labellings.prefix_mistakes_on(X, y)[1:], scale)
         chosen = 0 if ends is None else labellings.index(*ends)
     else:
         chosen = noise_source().exponential_index(-labellings.errors(y), scale)

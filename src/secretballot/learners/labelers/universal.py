@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from secretballot._json_files import LARGEST_JSON
-from secretballot._typing import FloatArray, IntArray, ObjectArray
+from secretballot._typing import FloatArray, ObjectArray
 from secretballot.core.ledger import Ledger
-from secretballot.core.private import Private
 from secretballot.core.releasing import Released
 from secretballot.core.types import Count, Model
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
@@ -26,11 +26,12 @@ from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import BudgetSplit
-from secretballot.learners.labelers.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.selection.candidates import chosen_release
 from secretballot.learners.selection.semi_private import private_scores
 from secretballot.learners.training.inputs import object_array, random_rows, single_point
 from secretballot.learners.training.point_digests import doubles_digest, question_digests
+from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
+from secretballot.learners.training.table import Table
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import reserve_choice
 from secretballot.students import HypothesisStudent
@@ -128,22 +129,10 @@ class UniversalTerms(Model):
         keep_secret(folder / _ABOUT, self.model_dump_json().encode())
 
 
-class PrivateRecords(Private):
-    """Points and labels that show neither values nor number, and refuse to be pickled or copied.
+class PrivateRecords(Table):
+    """Points, of shape (n, n_features), and labels, 0 and 1, that are held until the switch."""
 
-    Parameters
-    ----------
-    points : ndarray of float64, shape (n, n_features)
-        Private.
-    labels : ndarray of int64, shape (n,)
-        Private; 0 and 1.
-    """
-
-    __slots__ = ("__labels", "__points")
     _refusal = "private records refuse to {}; keep them in a vault."
-
-    def __init__(self, points: FloatArray, labels: IntArray) -> None:
-        self.__points, self.__labels = points, labels
 
     @classmethod
     def load(cls, folder: Path) -> "PrivateRecords":
@@ -163,23 +152,16 @@ class PrivateRecords(Private):
         points, labels = found["points"], found["labels"]
         if len(points) != len(labels) or not np.isin(labels, (0, 1)).all():
             raise _damaged(folder / _RECORDS)
-        return cls(points, labels)
+        return cls(points, labels, None, None)
 
     def keep(self, folder: Path) -> None:
         """Write the records into a folder of the vault, mode 0600, in place of what was there."""
-        _keep_arrays(folder / _RECORDS, points=self.__points, labels=self.__labels)
+        _keep_arrays(folder / _RECORDS, points=self._X, labels=self._targets)
 
     @staticmethod
     def forget(folder: Path) -> None:
         """Remove the records from a folder of the vault, if there are any."""
         (folder / _RECORDS).unlink(missing_ok=True)
-
-    def open_for_scores(self) -> tuple[FloatArray, IntArray]:
-        """Return points and labels, private, to count mistakes on."""
-        return self.__points, self.__labels
-
-    def __repr__(self) -> str:
-        return "PrivateRecords(<private>)"
 
 
 class QueriedPoints:
@@ -508,8 +490,13 @@ class UniversalSession:
         if self._reserved.left:
             rows = random_rows(len(points), self.terms.n_cover, self.terms.random_state)
             dichotomies = self._hypotheses.dichotomies(points[rows])
-            records = self._open_records().open_for_scores()
-            scores = private_scores(dichotomies, *records, "record", self.terms.relation)
+            records = self._records
+            if records is None:
+                assert self._folder is not None
+                records = PrivateRecords.load(self._folder)
+            [block] = records.one_of_each_unit(sys.maxsize)
+            unit, relation = "record", self.terms.relation
+            scores = private_scores(dichotomies, block.rows, block.targets, unit, relation)
             fixed = {"points": points.tolist(), "rows": rows.tolist()}
             question = json.dumps({"n_candidates": len(dichotomies), **fixed})
             self._reserved.answer(scores, [question.encode()])
@@ -547,12 +534,6 @@ class UniversalSession:
             for row, digest in enumerate(question_digests(points)):
                 labels[row] = self._stored.get(digest)
         return labels
-
-    def _open_records(self) -> PrivateRecords:
-        if self._records is not None:
-            return self._records
-        assert self._folder is not None
-        return PrivateRecords.load(self._folder)
 
 
 def first_request(request: str) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +14,6 @@ from sklearn.utils import Tags, get_tags
 from secretballot._naming import named
 from secretballot._typing import IntArray
 from secretballot._validation import (
-    check_count,
     check_finite,
     check_instance,
     check_positive,
@@ -26,23 +25,21 @@ from secretballot.core import releasing
 from secretballot.core.ledger import LedgerEntry
 from secretballot.core.mechanisms import Mechanism, mechanism_in
 from secretballot.core.private import Votes
+from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.pate.mechanisms import (
     choose_terms,
-    gives_counts,
     label_terms,
     number_terms,
 )
 from secretballot.learners.pate.rounds import (
     AskableRows,
-    BegunQueryRun,
     ask_in_rounds,
     begin_query_run,
 )
 from secretballot.learners.training.inputs import random_rows
-from secretballot.learners.training.label_stream import certified_labels
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
@@ -51,7 +48,8 @@ from secretballot.learners.training.learner import (
     Task,
     refuse_beside,
 )
-from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.point_digests import points_digest, question_digests
+from secretballot.learners.training.session import certified_labels
 from secretballot.learners.training.shards import forget_records, learner_identity
 from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import keep_teachers, template_of
@@ -60,7 +58,6 @@ from secretballot.queries import InRounds, QueryStrategy, rounds_of
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
 from secretballot.report.certificate.build import choice_fields
-from secretballot.report.certificate.plan_checks import total_price
 from secretballot.students import (
     default_student,
     fit_student,
@@ -118,6 +115,7 @@ class PATELearner(Learner):
     mechanism: str | Mechanism = "auto"
     n_queries: int | str | None = None
 
+    _counted = ("n_teachers",)
     #: How many classes a teacher distinguishes that nobody has declared yet; 0 of numbers.
     _n_classes: ClassVar[int] = 2
 
@@ -141,41 +139,61 @@ class PATELearner(Learner):
         """
         raise NotImplementedError
 
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        check_count("n_teachers", self.n_teachers)
-        _ = self._student
-
     @property
     def _counts(self) -> bool:
         """Whether the student learns from noisy counts."""
         student = self._student
         return student is None or learns_from_counts(student)
 
-    def _rows_to_ask(self, task: Task, n_points: int) -> IntArray:
-        """Return the rows of the public points to ask, chosen at random by the public seed."""
-        return task.askable[random_rows(len(task.askable), n_points, self.random_state)]
-
-    def _release_table(self, task: Task) -> ReleasedTable:
-        """Return a table of answers to votes of teachers who are asked once."""
+    def _release(self, task: Task) -> Any:
         terms = self.planned_terms(task.target, len(task.askable), task.guarantee)
-        rows = self._rows_to_ask(task, terms.n_points)
+        return self._release_at_once(task, terms)
+
+    def _release_at_once(
+        self,
+        task: Task,
+        terms: Terms,
+        cast: Callable[[IntArray], Votes] | None = None,
+        choices: Sequence[Mapping[str, Any]] = (),
+    ) -> Any:
+        """Return the answers to votes of teachers who are asked once.
+
+        Teachers are trained once the account would pay; a request that was answered trains none.
+
+        Parameters
+        ----------
+        cast : callable, optional
+            The votes on some rows of the public points, where teachers have voted already.
+        choices : sequence of mapping
+            What set the terms, as a certificate lists it.
+        """
+        rows = task.askable[random_rows(len(task.askable), terms.n_points, self.random_state)]
         points = take_rows(task.points, rows)
+        about: dict[str, Any] = {"rows": rows, "points_sha256": points_digest(points), **task.named}
 
-        def cast() -> Votes:
-            task.refuse_points()
-            teacher = task.table.checked_teacher(self.teacher, task.points, task.target)
-            self._try_table_student(points, terms)
-            return self._votes_for(task, teacher, points, terms)
+        def votes() -> Votes:
+            return self._votes_on(task, rows, terms) if cast is None else cast(rows)
 
-        digest = points_digest(points)
-        return release_table(
-            terms, cast, task.account, rows=rows, points_sha256=digest, **task.named
-        )
+        if not task.target.classes:
+            return release_table(terms, votes, task.account, **about)
+        about |= {"classes": task.target.learnt, "choices": choices}
+        return release_labels(terms, votes, task.account, **about)
 
-    def _try_table_student(self, points: Any, terms: Terms) -> None:
-        """Refuse a student that cannot learn the public points that will be asked."""
+    def _votes_on(self, task: Task, rows: IntArray, terms: Terms) -> Votes:
+        """Return what teachers of all shards, trained now, vote for at some public points; secret.
+
+        Both learners are tried on public points before.
+        """
+        task.refuse_points()
+        teacher = task.table.checked_teacher(self.teacher, task.points, task.target)
+        points = take_rows(task.points, rows)
+        self._try_student(task, task.points if task.target.classes else points, terms, len(rows))
+        return self._cast_votes(task, teacher, points, terms)
+
+    def _try_student(self, task: Task, points: Any, terms: Terms, n_asked: int) -> None:
+        """Refuse a student that cannot learn from what will be released about so many points."""
         student = self._student
-        if "bounds" in terms.public:
+        if task.target.bounds is not None:
             problem = problem_of_fit(default_regressor() if student is None else student, points, 0)
             if problem is not None:
                 raise ParameterError(
@@ -183,12 +201,12 @@ class PATELearner(Learner):
                     f" cannot be trained on the public points with dummy numbers ({problem})."
                     " Nothing was spent; fix the student, or take another one.",
                 )
-        elif student is not None:
+        elif student is not None:  # the default is known to learn
             counts = getattr(terms.mechanism, "release", "labels") == "counts"
             votes = self.n_teachers if counts else None
-            try_student(student, points, Teaching([0, 1], n_rows(points), votes))
+            try_student(student, points, Teaching(task.target.learnt, n_asked, votes))
 
-    def _votes_for(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
+    def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
         """Return what the teachers of all shards vote for at the asked points; secret."""
         ballots: Callable[..., Iterator[Any]] = label_ballots
         if task.target.bounds is not None:
@@ -460,13 +478,6 @@ class PATEClassifier(ClassLearner, PATELearner):
                 f" is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
                 " more, or none.",
             )
-        if self.n_teachers > len(taught):
-            raise ParameterError(
-                Parameter("n_teachers"),
-                f" is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their"
-                " labels; every teacher needs one, so ask for fewer teachers or drop fewer"
-                " labels.",
-            )
         fate = "each label goes to one teacher"
         if share > 0:
             fate = (
@@ -477,60 +488,29 @@ class PATEClassifier(ClassLearner, PATELearner):
         rule = f"by position and a public seed (the permutation of numpy's default_rng({seed}))"
         return taught, asked, f"; {fate}, {rule}"
 
-    def _release(self, task: Task) -> ReleasedLabels | ReleasedTable:
-        if task.target.labels:
-            return self._release_table(task)
-        return self._asked_at_once(task) if self._rounds is None else self._asked_in_rounds(task)
+    def _release(self, task: Task) -> Any:
+        if self._rounds is not None:
+            return self._asked_in_rounds(task, self._rounds)
+        if self.estimate_epsilon is not None:
+            return self._asked_by_estimate(task)
+        return super()._release(task)
 
-    def _asked_at_once(self, task: Task) -> ReleasedLabels:
-        """Return what was released: pay, train, let the teachers vote, draw.
-
-        Teachers are trained once the account would pay; a request that was answered trains none.
-        """
-        pool, choices = self._pool(task, len(task.askable)), list[dict[str, Any]]()
-
-        def cast(rows: IntArray) -> Votes:
-            task.refuse_points()
-            teacher = task.table.checked_teacher(self.teacher, task.points, task.target)
-            self._try_student(task, len(rows))
-            counts = self._train_teachers(task, teacher).vote_counts(
-                take_rows(task.points, rows),
-                classes=task.target.learnt,
-                guarantee=task.guarantee,
-            )
-            if task.given.vault is not None:
-                forget_records(Path(task.given.vault))
-            return counts
-
-        def released(terms: Terms, source: Callable[[IntArray], Votes]) -> ReleasedLabels:
-            rows = self._rows_to_ask(task, terms.shape.n_queries)
-            return release_labels(
-                terms,
-                lambda: source(rows),
-                task.account,
-                classes=task.target.learnt,
-                choices=choices,
-                rows=rows,
-                points_sha256=points_digest(take_rows(task.points, rows)),
-                **task.named,
-            )
-
-        if self.estimate_epsilon is None:
-            return released(self._terms(task, len(task.askable)), cast)
-        request = task.given.request
+    def _asked_by_estimate(self, task: Task) -> Any:
+        """Return what was released, of a size that was paid for and drawn before."""
+        pool, request, asked = self._pool(task), task.given.request, task.askable
         known = None if request is None else task.account.entry(request)
         if known is not None and known.state == "committed":
             # what the estimate set stands in the ledger, and trains nothing
             terms, choices = self._terms_by_estimate(known, pool)
-            return released(terms, cast)
-        # an estimate is paid and drawn before the answers, since it sets their number and noise
+            return self._release_at_once(task, terms, choices=choices)
         estimated = EstimatedSize.of_fit(self, pool, task.account, request)
-        counts = cast(task.askable)
+        counts = self._votes_on(task, asked, estimated.smallest())
         choice = estimated.pay(counts, task.account, request)
-        choices = [choice_fields(choice)]
-        return released(
+        return self._release_at_once(
+            task,
             estimated.terms_by(choice),
-            lambda rows: counts.take(np.searchsorted(task.askable, rows)),
+            lambda rows: counts.take(np.searchsorted(asked, rows)),
+            [choice_fields(choice)],
         )
 
     def _terms_by_estimate(
@@ -563,20 +543,19 @@ class PATEClassifier(ClassLearner, PATELearner):
         shape = pool.first(known.terms["shape"]["n_queries"])
         return Terms(mechanism, shape, price, public), choices
 
-    def _terms(self, task: Task, n_points: int) -> Terms:
-        return self.planned_terms(task.target, n_points, task.guarantee)
+    def _pool(self, task: Task, n_points: int | None = None) -> VoteShape:
+        """Return the shape of the votes on so many points, all that may be asked by default."""
+        n = len(task.askable) if n_points is None else n_points
+        return teacher_shape(n, len(task.target.classes), self.n_teachers, task.guarantee)
 
-    def _pool(self, task: Task, n_points: int) -> VoteShape:
-        """Return the shape of the votes on so many points that may be asked."""
-        return teacher_shape(n_points, len(task.target.classes), self.n_teachers, task.guarantee)
-
-    def _try_student(self, task: Task, n_points: int) -> None:
-        """Refuse a student that cannot learn from what will be released about so many points."""
-        student = self._student
-        if student is None:  # what it will be is known to learn
-            return
-        votes = self.n_teachers if gives_counts(self.mechanism, counts=self._counts) else None
-        try_student(student, task.points, Teaching(task.target.learnt, n_points, votes))
+    def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
+        if task.target.labels:
+            return super()._cast_votes(task, teacher, points, terms)
+        teachers, classes = self._train_teachers(task, teacher), task.target.learnt
+        counts = teachers.vote_counts(points, classes=classes, guarantee=task.guarantee)
+        if task.given.vault is not None:
+            forget_records(Path(task.given.vault))
+        return counts
 
     def _train_teachers(self, task: Task, teacher: Any) -> TeacherEnsemble:
         given, n_classes = task.given, len(task.target.classes)
@@ -603,107 +582,94 @@ class PATEClassifier(ClassLearner, PATELearner):
 
     # --- in rounds ---
 
-    @property
-    def _asking(self) -> InRounds:
-        assert self._rounds is not None
-        return self._rounds
-
-    def _asked_in_rounds(self, task: Task) -> ReleasedLabels:
+    def _asked_in_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels:
         self.explanation_: dict[str, Any] = {}  # a stored release comes without one
         # what was paid for under this request is answered again, and trains nothing
-        released = self._stored_rounds(task)
+        released = self._stored_rounds(task, rounds)
         if released is None:
-            released = self._new_rounds(task)
+            released = self._new_rounds(task, rounds)
         self.rounds_ = list(released.certificate["plan"]["rounds"])
         return released
 
-    def _stored_rounds(self, task: Task) -> ReleasedLabels | None:
+    def _stored_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels | None:
         """Return what was released under the same request before, if anything."""
         request = task.given.request
         stored = self.ledger is not None and request is not None
         done = releasing.stored(task.account, str(request)) if stored else None
         if done is None:
             return None
-        plan, rows = done.about.get("plan"), list(done.about.get("rows") or ())
-        if plan is not None and max(rows, default=0) < n_rows(task.points):
-            released = certified_labels(done, dict(zip(done.questions, rows, strict=True)), plan)
-            # A stored release is handed out only if it keeps the promise that is asked for now, for
-            # the same classes and points: its certificate is compared, not the settings of a fit
-            # long gone.
-            given = released.certificate
-            found = {
-                "paid": [choice["epsilon"] for choice in given.get("choices", ())],
-                "promise": (given["unit"], given["relation"]),
-                "votes": (released.n_teachers, list(released.classes)),
-                "strategy": plan["strategy"],
-                "points": given["released"]["points_sha256"],
-            }
-            asked = {
-                "paid": [] if self.estimate_epsilon is None else [self.estimate_epsilon],
-                "promise": (task.guarantee.unit, task.guarantee.relation),
-                "votes": (self.n_teachers, task.target.learnt),
-                "strategy": json.loads(json.dumps(self._asking.chosen.describe())),
-                "points": points_digest(take_rows(task.points, released.queries)),
-            }
+        # A stored release is handed out only if it keeps the promise that is asked for now, for the
+        # same classes and points: what was released is compared, not the settings of a fit long
+        # gone.
+        plan, asked, made = done.about.get("plan"), done.public[ASKED], done.shape
+        rows = np.array(done.about.get("rows") or (), dtype=np.int64)
+        paid = [choice["epsilon"] for choice in asked["choices"]]
+        strategy, budget = json.loads(json.dumps(rounds.chosen.describe())), task.budget
+        if (
+            plan is not None
+            and isinstance(made, VoteShape)
+            and plan["strategy"] == strategy
+            and (made.guarantee, made.n_teachers) == (task.guarantee, self.n_teachers)
+            and asked["classes"] == task.target.learnt
+            and paid == ([] if self.estimate_epsilon is None else [self.estimate_epsilon])
             # what is left beside an estimate is rounded down, so the sum may be less than the
             # budget by a hair
-            price = task.budget.epsilon, task.budget.delta
-            if found == asked and np.allclose(total_price(given), price, 1e-9, 0):
-                return released
+            and np.isclose(done.budget.epsilon + sum(paid), budget.epsilon, 1e-9, 0)
+            and done.budget.delta == budget.delta
+            and rows.max(initial=0) < n_rows(task.points)
+            and question_digests(take_rows(task.points, rows)) == list(done.questions)
+        ):
+            return certified_labels(
+                done, dict(zip(done.questions, rows.tolist(), strict=True)), plan
+            )
         raise ParameterError(
             f"The request {request!r} was answered before, with another promise, strategy,"
             " classes or number of teachers, or about other public points; ask the same again, or"
             " use a new request. Nothing was spent."
         )
 
-    def _new_rounds(self, task: Task) -> ReleasedLabels:
+    def _new_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels:
         # A first proposal is made by the smallest mechanism that may come of it before anything is
         # trained or paid: a strategy that cannot work says so for nothing.
         task.refuse_points()
         learner = task.table.checked_teacher(self.teacher, task.points, task.target)
         askable = AskableRows.of(task.points, task.askable)
-        pool, choices = self._pool(task, len(askable.rows)), []
+        n_askable, classes = len(askable.rows), task.target.classes
+        pool, choices = self._pool(task, n_askable), list[Released]()
         estimated = None
         if self.estimate_epsilon is None:
-            terms = self._terms(task, len(askable.rows))
+            terms = self.planned_terms(task.target, n_askable, task.guarantee)
         else:
             estimated = EstimatedSize.of_fit(self, pool, task.account, task.given.request)
             terms = estimated.smallest()
-        self._try_student(task, terms.shape.n_queries)
-        begun = self._begin_run(askable, task, terms)
-        seed, sparse = self.random_state or 0, reads_sparse(learner, task.points, pool.n_classes)
+        n_queries, seed = terms.shape.n_queries, self.random_state or 0
+        self._try_student(task, task.points, terms, n_queries)
+        begun = begin_query_run(rounds, askable, classes, n_queries, seed)
         # A reservation goes on with the same teachers or not at all: the identity is all that they
         # depend on, so that other data or settings are refused.
+        sizes = self.n_teachers, task.target.learnt, task.guarantee.relation, seed
         teachers = keep_teachers(
             None if task.given.vault is None else make_vault(task.given.vault),
             lambda: self._train_teachers(task, learner),
-            (
-                learner_identity(learner),
-                *task.table.identity,
-                self.n_teachers,
-                task.target.learnt,
-                task.guarantee.relation,
-                seed,
-            ),
-            task.target.classes,
+            (learner_identity(learner), *task.table.identity, *sizes),
+            classes,
             task.declaration,
             template_of(task.points),
             seed,
         )
-        teachers.ensemble.sparse = sparse  # those that were found in the vault, too
+        # those that were found in the vault, too
+        teachers.ensemble.sparse = reads_sparse(learner, task.points, pool.n_classes)
         if estimated is not None:
             counts = teachers.vote(take_rows(task.points, askable.rows))
             choices = [estimated.pay(counts, task.account, task.given.request)]
             terms = estimated.terms_by(choices[0])
-            begun = self._begin_run(askable, task, terms)
+            begun = begin_query_run(rounds, askable, classes, terms.shape.n_queries, seed)
         asked = ask_in_rounds(
             terms,
             lambda rows: teachers.vote(take_rows(task.points, rows)),
             task.account,
-            task.points,
             askable,
             begun,
-            classes=task.target.learnt,
             student=self._student,
             random_state=self.random_state,
             progress=task.given.progress,
@@ -714,12 +680,6 @@ class PATEClassifier(ClassLearner, PATELearner):
         )
         self.explanation_ = asked.explanation
         return asked.released
-
-    def _begin_run(self, askable: AskableRows, task: Task, terms: Terms) -> BegunQueryRun:
-        """Return the run with its first proposal; a strategy that cannot work says so here."""
-        n_queries, seed = terms.shape.n_queries, self.random_state or 0
-        pool = askable.pool(task.points, task.target.classes, n_queries, seed)
-        return begin_query_run(self._asking.chosen, pool, self._asking.round_size)
 
 
 @dataclass(eq=False, repr=False)
@@ -801,6 +761,3 @@ class PATERegressor(NumberLearner, PATELearner):
         return number_terms(
             self.mechanism, self._budget, target.bounds, *sizes, n_queries=n_queries
         )
-
-    def _release(self, task: Task) -> ReleasedTable:
-        return self._release_table(task)

@@ -12,8 +12,8 @@ from sklearn.utils import Tags
 
 from secretballot._nearest_points import NearestPoints
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import check_count, shown_kind
-from secretballot.accounting import PrivacyBudget, noisy_votes
+from secretballot._validation import shown_kind
+from secretballot.accounting import noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core.private import Votes
 from secretballot.exceptions import Parameter, ParameterError
@@ -131,6 +131,8 @@ class RecordVotesClassifier(ClassLearner):
     ([0, 1], 1.0)
     """
 
+    _counted = ("votes_per_record", "n_queries")
+
     student: Any = "auto"
     _: KW_ONLY
     votes_per_record: int | None = None
@@ -191,12 +193,6 @@ class RecordVotesClassifier(ClassLearner):
             random_state=self.random_state or 0,
             basis=self.basis,
         )
-
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        for name in ("votes_per_record", "n_queries"):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
-        _ = self._student
 
     def _try_student(self, X_public: Any, names: list[Any], n_asked: int) -> None:
         """Refuse a student that cannot learn from counts of votes, or from labels of the pool."""

@@ -11,17 +11,20 @@ from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import RELATIONS, check_choice
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
-from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
+from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
-from secretballot.learners.training.inputs import example_rows, object_array
-from secretballot.learners.training.table import Table, private_table
-from secretballot.learners.training.targets import Target
+from secretballot.learners.training.inputs import object_array
+from secretballot.learners.training.learner import Task
 from secretballot.released import ReleasedLabels
-from secretballot.releasing import account_terms, check_ledger, choose_by_scores
+from secretballot.releasing import (
+    account_terms,
+    check_one_account,
+    choose_by_scores,
+    same_account,
+)
 from secretballot.report.certificate.build import (
     account_fields,
     certificate_digest,
@@ -87,172 +90,48 @@ class ChosenCandidate:
         return certified(behind, [self.choice], rejected=self.rejected)
 
 
-def choose_candidate(
-    candidates: Sequence[Any],
-    X: Any,
-    y: Any,
-    *,
-    classes: Sequence[Any] | None,
-    epsilon: float,
-    ledger: Ledger,
-    X_public: Any = None,
-    units: Any = None,
-    unit_name: str | None = None,
-    relation: str = "add-remove",
-    request: str | None = None,
-    purpose: str = "",
-) -> ChosenCandidate:
-    """Choose the candidate that is right most often on private records, or nearly so.
-
-    It is drawn by permute-and-flip in an account of basic composition, else by the exponential
-    mechanism.
-
-    Parameters
-    ----------
-    candidates : sequence of classifiers, or of (name, classifier)
-        Two or more, fitted. They may not depend on these records except through releases from the
-        same ledger: see `hold_out`.
-    X : array, sparse matrix or frame of shape (n_records, n_features)
-        Private, held out.
-    y : array of shape (n_records,)
-        Private labels, each one of `classes`.
-    classes : sequence of two or more values
-        Public; never inferred from the private labels.
-    epsilon : float
-        Price; pure, delta is 0.
-    ledger : Ledger
-        Account of the private dataset, the one that the candidates were paid from.
-    X_public : like X, of shape (n, n_features), optional
-        A few public points, on which the candidates are tried before they meet private records;
-        they fix the types of the columns. Needed for frames; numeric arrays are tried on dummy
-        rows without.
-    units : array of shape (n_records,), optional
-        Ids: a unit counts once for a candidate that is right on more than half of its records.
-    unit_name : str, optional
-        What the ids are, for the certificate.
-    relation : {"add-remove", "replace-one"}
-        Relation that the promise is about.
-    request : str, optional
-        Key in the ledger: the same choice under the same key is the stored one and costs nothing.
-    purpose : str
-        Why, in a few words; public.
-
-    Returns
-    -------
-    ChosenCandidate
-
-    Raises
-    ------
-    ParameterError, DataError
-        If something does not fit, or a candidate cannot predict public points; nothing was spent.
-    BudgetError, LedgerError
-        As for `secretballot.release`.
-
-    Privacy
-    -------
-    Unit : one record, or all records of one id where `units` is given.
-    Relation : as declared.
-    Sensitivity : 1 for every candidate. The records of every unit are predicted in a call of their
-        own, so that nothing a candidate does with one unit, an exception included, changes its
-        answers to another. A unit that a candidate fails on, or answers with anything but classes,
-        counts as wrong for it.
-    Price : (epsilon, 0), composed in `ledger` with everything else. That teachers and choice see
-        different records is not made use of: the ledger adds up.
-    Source : McSherry and Talwar 2007, Theorem 6; McKenna and Sheldon 2020, arXiv:2010.12603;
-        differences 8 and 10.
-    Rounding : upward.
-
-    Examples
-    --------
-    >>> from sklearn.dummy import DummyClassifier
-    >>> X, y = np.zeros((100, 1)), np.array([0, 1] * 50)
-    >>> always = [DummyClassifier(strategy="constant", constant=label) for label in (0, 1)]
-    >>> models = [model.fit(X, y) for model in always]
-    >>> ledger = sb.Ledger.in_memory(dataset="example", budget=sb.PrivacyBudget(1.0, 1e-6))
-    >>> chosen = sb.choose_candidate(models, X, y, classes=[0, 1], epsilon=0.5, ledger=ledger)
-    >>> chosen.index in (0, 1), ledger.spent().epsilon
-    (True, 0.5)
-    """
-    # Settings first, then the account, then the trial on public points: whatever a candidate or a
-    # ledger cannot do must be refused before it meets a private record, where an error would tell.
-    named = names_and_models(candidates)
-    target = Target.of_classes(classes)
-    check_ledger(ledger)
-    check_choice("relation", relation, RELATIONS)
-    example = example_rows(X, X_public, SAMPLE_ROWS)
-    # labels are read before a candidate is tried, and scores are counted after
-    table, example = private_table(X, y, example, target, units, unit_name)
-    if table.unit == "user" and relation == "replace-one":
-        raise ParameterError(
-            Parameter("units"),
-            " are given with ",
-            Argument("relation", "replace-one"),
-            ", which is about single records.",
-        )
-    declaration = {"unit": table.unit, "unit_column": table.unit_name, "relation": relation}
-    return drawn_candidate(
-        *named,
-        table,
-        example,
-        list(target.classes),
-        ledger,
-        epsilon,
-        request=request,
-        purpose=purpose,
-        declaration=declaration,
-    )
-
-
 def drawn_candidate(
-    names: Sequence[str],
-    models: Sequence[Any],
-    table: Table,
-    example: Any,
-    classes: Sequence[Any],
-    ledger: Ledger,
-    epsilon: float,
-    *,
-    request: str | None,
-    purpose: str,
-    declaration: Mapping[str, Any],
+    names: Sequence[str], models: Sequence[Any], task: Task, purpose: str
 ) -> ChosenCandidate:
-    """Choose among candidates by a private table, once each is tried on public rows.
+    """Choose among candidates by private records, once each is tried on public rows.
 
     Parameters
     ----------
     names, models : sequence
         As `names_and_models` returns them.
-    table : Table
-    example : array, sparse matrix or frame of shape (n, n_features)
-        A few public rows.
-    classes, ledger, epsilon, request, purpose
-        As for `choose_candidate`, whose errors these are.
-    declaration : mapping
-        Unit and relation.
+    task : Task
+    purpose : str
+        Why, unless the task says so.
+
+    Raises
+    ------
+    ParameterError, BudgetError, LedgerError
+        As for `choose_candidate`.
     """
+    few, classes = min(SAMPLE_ROWS, n_rows(task.points)), task.target.learnt
+    example = take_rows(task.points, np.arange(few))
     for name, model in zip(names, models, strict=True):
         _refuse_unfit_candidate(name, model, example, classes)
 
     def scores() -> Scores:
         right = np.zeros(len(models), dtype=np.int64)
-        with table.parts() as parts:
+        with task.table.parts() as parts:
             for block in (load() for load in parts()):  # all records of a unit are in one of them
                 truth = object_array(classes)[block.targets]
                 right += _candidate_scores(models, block.rows, truth, block.units)
-        made = guarantee_of(declaration["unit"], declaration["relation"])
-        return Scores.of_candidates(right, made)
+        return Scores.of_candidates(right, task.guarantee)
 
     choice = choose_by_scores(
         scores,
         len(models),
-        ledger,
-        epsilon=epsilon,
+        task.account,
+        epsilon=task.budget.epsilon,
         names=names,
         classes=classes,
-        beside=_listed_beside(models, ledger),
-        request=request,
-        purpose=purpose or f"choice among {len(names)} candidates by held-out records",
-        declaration={**declaration, "assumptions": [INDEPENDENT]},
+        beside=_listed_beside(models, task.account),
+        request=task.given.request,
+        purpose=task.given.purpose or purpose,
+        declaration={**task.declaration, "assumptions": [INDEPENDENT]},
     )
     place = choice.values.item()
     rejected = tuple(one for at, one in _releases_behind(models).items() if at != place)
@@ -296,28 +175,15 @@ def certified(
     # What is added up must be in one account and about one guarantee; then the lines of the
     # certificate that say how settings came about are put right, and the digest comes last.
     document = released.certificate
-    parts = [account_fields(choice.account) for choice in choices] + [
-        one.certificate["composition"] for one in rejected
-    ]
-    for part in parts:
-        if not _same_account(part, document["composition"]):
-            raise ParameterError(
-                f"A choice or a rejected release was paid for by the ledger of {part['dataset']!r},"
-                f" and the release by the one of {document['composition']['dataset']!r}, or they"
-                " differ in their terms; give all of them the same ledger."
-            )
+    parts = [("A choice", account_fields(one.account), one.shape.guarantee) for one in choices]
+    for other in (one.certificate for one in rejected):
+        made = guarantee_of(other["unit"], other["relation"])
+        parts.append(("A rejected release", other["composition"], made))
     own = guarantee_of(document["unit"], document["relation"])
-    made = [choice.shape.guarantee for choice in choices] + [
-        guarantee_of(one.certificate["unit"], one.certificate["relation"]) for one in rejected
-    ]
-    for other in made:
-        if not other.adds_to(own, by_teachers=True):
-            raise ParameterError(
-                f"A choice was paid for by {other.unit} under {other.relation!r}, and the release"
-                f" is by {own.unit} under {own.relation!r}; choose by the same unit and relation."
-            )
+    check_one_account(parts, document["composition"], own)
     entries = _choice_entries(document, choices, rejected)
-    spents = [part["spent_after"] for part in (document["composition"], *parts)]
+    accounts = [document["composition"], *(account for _, account, _ in parts)]
+    spents = [account["spent_after"] for account in accounts]
     spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
     lines = list(document["assumptions"])
     if entries:
@@ -393,7 +259,7 @@ def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
     # Their price would stand in no account that the certificate of the choice speaks of.
     for released in _releases_behind(candidates).values():
         paid = released.certificate["composition"]
-        if not _same_account(paid, account_terms(ledger)):
+        if not same_account(paid, account_terms(ledger)):
             raise ParameterError(
                 f"A candidate was learnt from a release of the account {paid['dataset']!r}, and the"
                 f" choice would be paid by {ledger.dataset!r}, so its own price would be lost;"
@@ -428,12 +294,8 @@ def _releases_behind(
         place: one
         for place, one in found
         if isinstance(one, ReleasedLabels)
-        and (account is None or _same_account(one.certificate["composition"], account))
+        and (account is None or same_account(one.certificate["composition"], account))
     }
-
-
-def _same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "relation", "budget"))
 
 
 def _choice_entries(

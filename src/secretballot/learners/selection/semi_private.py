@@ -13,9 +13,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_probability
-from secretballot.accounting import PrivacyBudget
+from secretballot._validation import check_probability
 from secretballot.core.exponential import least_quotient
+from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -29,6 +29,7 @@ from secretballot.hypotheses import (
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.learners.selection.candidates import (
     SAMPLE_ROWS,
+    ChosenCandidate,
     chosen_release,
     drawn_candidate,
     names_and_models,
@@ -45,7 +46,7 @@ from secretballot.learners.training.learner import ClassLearner, Given, Task
 from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.learners.training.targets import Target
 from secretballot.released import ReleasedLabels
-from secretballot.releasing import choose_by_scores
+from secretballot.releasing import check_ledger, choose_by_scores
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
@@ -125,6 +126,7 @@ class SemiPrivateClassifier(ClassLearner):
 
     #: A choice needs none.
     delta: ClassVar[float] = 0.0  # type: ignore[misc]
+    _counted = ("n_cover",)
 
     hypotheses: str | HypothesisClass | Sequence[Any] = "stumps"
     _: KW_ONLY
@@ -133,10 +135,6 @@ class SemiPrivateClassifier(ClassLearner):
     @property
     def _listed(self) -> bool:
         return isinstance(self.hypotheses, list | tuple)
-
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        if self.n_cover is not None:
-            check_count("n_cover", self.n_cover)
 
     def _declared(self, given: Given) -> Target:
         target = super()._declared(given)
@@ -160,11 +158,6 @@ class SemiPrivateClassifier(ClassLearner):
         if isinstance(hypotheses_by_name(self.hypotheses, 1), FiniteClass):
             raise ParameterError(
                 Parameter("hypotheses"), " is a FiniteClass; give the list of its estimators."
-            )
-        if given.X_public is None:
-            raise DataError(
-                Parameter("X_public"),
-                " is missing; give public points, which make the class of hypotheses finite.",
             )
         if sparse.issparse(given.X):
             raise DataError(
@@ -237,18 +230,8 @@ class SemiPrivateClassifier(ClassLearner):
         assert isinstance(self.hypotheses, list | tuple)
         names, models = names_and_models(self.hypotheses)
         refuse_other_accounts(models, task.account)
-        classes, few = task.target.learnt, min(SAMPLE_ROWS, n_rows(task.points))
-        why = f"which of {len(models)} candidates is right most often"
-        found = drawn_candidate(
-            names,
-            models,
-            task.table,
-            take_rows(task.points, np.arange(few)),
-            classes,
-            task.account,
-            task.budget.epsilon,
-            **task.named | {"purpose": task.given.purpose or why},
-        )
+        classes, why = task.target.learnt, f"which of {len(models)} candidates is right most often"
+        found = drawn_candidate(names, models, task, why)
         rows = labels = np.empty(0, dtype=np.int64)
         if task.given.X_public is not None:
             rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
@@ -291,6 +274,113 @@ class SemiPrivateClassifier(ClassLearner):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self._listed
         return tags
+
+
+def choose_candidate(
+    candidates: Sequence[Any],
+    X: Any,
+    y: Any,
+    *,
+    classes: Sequence[Any] | None,
+    epsilon: float,
+    ledger: Ledger,
+    X_public: Any = None,
+    units: Any = None,
+    unit_name: str | None = None,
+    relation: str = "add-remove",
+    request: str | None = None,
+    purpose: str = "",
+) -> ChosenCandidate:
+    """Choose the candidate that is right most often on private records, or nearly so.
+
+    It is drawn by permute-and-flip in an account of basic composition, else by the exponential
+    mechanism.
+
+    Parameters
+    ----------
+    candidates : sequence of classifiers, or of (name, classifier)
+        Two or more, fitted. They may not depend on these records except through releases from the
+        same ledger: see `hold_out`.
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+        Private, held out.
+    y : array of shape (n_records,)
+        Private labels, each one of `classes`.
+    classes : sequence of two or more values
+        Public; never inferred from the private labels.
+    epsilon : float
+        Price; pure, delta is 0.
+    ledger : Ledger
+        Account of the private dataset, the one that the candidates were paid from.
+    X_public : like X, of shape (n, n_features), optional
+        A few public points, on which the candidates are tried before they meet private records;
+        they fix the types of the columns. Needed for frames; numeric arrays are tried on dummy
+        rows without.
+    units : array of shape (n_records,), optional
+        Ids: a unit counts once for a candidate that is right on more than half of its records.
+    unit_name : str, optional
+        What the ids are, for the certificate.
+    relation : {"add-remove", "replace-one"}
+        Relation that the promise is about.
+    request : str, optional
+        Key in the ledger: the same choice under the same key is the stored one and costs nothing.
+    purpose : str
+        Why, in a few words; public.
+
+    Returns
+    -------
+    ChosenCandidate
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit, or a candidate cannot predict public points; nothing was spent.
+    BudgetError, LedgerError
+        As for `secretballot.release`.
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : as declared.
+    Sensitivity : 1 for every candidate. The records of every unit are predicted in a call of their
+        own, so that nothing a candidate does with one unit, an exception included, changes its
+        answers to another. A unit that a candidate fails on, or answers with anything but classes,
+        counts as wrong for it.
+    Price : (epsilon, 0), composed in `ledger` with everything else. That teachers and choice see
+        different records is not made use of: the ledger adds up.
+    Source : McSherry and Talwar 2007, Theorem 6; McKenna and Sheldon 2020, arXiv:2010.12603;
+        differences 8 and 10.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = np.zeros((100, 1)), np.array([0, 1] * 50)
+    >>> always = [DummyClassifier(strategy="constant", constant=label) for label in (0, 1)]
+    >>> models = [model.fit(X, y) for model in always]
+    >>> ledger = sb.Ledger.in_memory(dataset="example", budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> chosen = sb.choose_candidate(models, X, y, classes=[0, 1], epsilon=0.5, ledger=ledger)
+    >>> chosen.index in (0, 1), ledger.spent().epsilon
+    (True, 0.5)
+    """
+    # Settings first, then the account, then the trial on public points: whatever a candidate or a
+    # ledger cannot do must be refused before it meets a private record, where an error would tell.
+    names, models = names_and_models(candidates)
+    check_ledger(ledger)
+    chooser = SemiPrivateClassifier(models, epsilon=epsilon, relation=relation, ledger=ledger)
+    task = chooser._prepared(
+        Given(
+            X,
+            y,
+            X_public,
+            classes,
+            units=units,
+            unit_name=unit_name,
+            request=request,
+            purpose=purpose,
+        )
+    )
+    why = f"choice among {len(names)} candidates by held-out records"
+    return drawn_candidate(names, models, task, why)
 
 
 def private_scores(

@@ -1,53 +1,14 @@
-"""The account of a fit: its budget, the ledger that pays, and refusals before hours go into
-teachers."""
+"""What is left of an account, before hours go into teachers."""
 
 import math
 from fractions import Fraction
 
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.core.types import Guarantee
-from secretballot.exceptions import BudgetError, Parameter, ParameterError
-from secretballot.releasing import check_ledger
+from secretballot.exceptions import BudgetError
 
 #: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
 _SLACK = 1 - 1e-9
-
-
-def checked_budget(epsilon: object, delta: object) -> PrivacyBudget:
-    """Return the price of a fit.
-
-    Raises
-    ------
-    ParameterError
-        If a part of it is missing, or out of its range.
-    """
-    if epsilon is None:
-        raise ParameterError(Parameter("epsilon"), " is missing; give one, such as 1.0.")
-    if delta is None:
-        raise ParameterError(
-            Parameter("delta"), " is missing; give one far below 1 / number of records."
-        )
-    return PrivacyBudget(epsilon, delta)  # type: ignore[arg-type]  # which checks them
-
-
-def account_of_fit(ledger: Ledger | None, budget: PrivacyBudget, guarantee: Guarantee) -> Ledger:
-    """Return the ledger if it takes a fit with this guarantee; without one, an account of this fit
-    alone, in memory.
-
-    Raises
-    ------
-    ParameterError, LedgerError
-        If it is no ledger, or is about something else.
-    """
-    unit, relation = guarantee.unit, guarantee.relation
-    if ledger is None:
-        return Ledger.in_memory(
-            dataset="this fit alone", budget=budget, unit=unit, relation=relation
-        )
-    check_ledger(ledger)
-    ledger.check_promise(unit, relation)
-    return ledger
 
 
 def rest_of(epsilon: float, part: float) -> float:

@@ -1,6 +1,7 @@
 """What learners are: parameters, and a fit that prepares, opens the account, releases, and lets a
 student learn from what was released."""
 
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -15,19 +16,25 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import RELATIONS, check_choice, check_name, check_path, shown
+from secretballot._validation import (
+    RELATIONS,
+    check_choice,
+    check_count,
+    check_name,
+    check_path,
+    shown,
+)
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.training.account import account_of_fit, checked_budget
+from secretballot.exceptions import Argument, Parameter, ParameterError, UnpricedFitWarning
 from secretballot.learners.training.inputs import as_matrix, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
-from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.targets import Target, labels_at
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import check_ledger
 from secretballot.students.names import student_by_name
 from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
@@ -56,6 +63,21 @@ class Given:
     send_shards: bool = False
     progress: Callable[[int, int], None] | None = None
 
+
+# modules of scikit-learn that fit what they are given, and those that only pass a call on
+_PACKAGE, _SKLEARN = "secretballot.", "sklearn."
+_STEPS = ("sklearn.pipeline", "sklearn.compose")
+_NO_FITS = ("sklearn.base", "sklearn.utils")
+_IN_PIPELINE = (
+    "This fit is a part of a pipeline, and no price covers what its other parts learn from private"
+    " records. Put them inside the teacher, or fit them to public points and freeze them; they must"
+    " change X_public too."
+)
+_IN_SEARCH = (
+    "scikit-learn fits this learner, as in a cross-validation, a search or an ensemble. Every such"
+    " fit spends a budget of its own, which no certificate adds up. Give all fits one ledger=, or"
+    " choose settings on public or synthetic data, or by hold_out and choose_candidate."
+)
 
 #: What every fit takes.
 _EVERY = frozenset({"X", "y", "X_public", "units", "unit_name", "request", "purpose"})
@@ -125,14 +147,23 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         Public seed; None is 0. Never of the noise.
     """
 
+    #: What fits of this kind take besides what every fit takes.
+    _takes: ClassVar[frozenset[str]] = frozenset({"classes"})
+    _target_kind: ClassVar[type[Target]] = Target
+    #: Settings that are numbers of something.
+    _counted: ClassVar[tuple[str, ...]] = ()
+
     epsilon: float | None = None
     delta: float | None = None
     relation: str = "add-remove"
     ledger: Ledger | None = None
     random_state: int | None = None
 
-    def _checked_budget(self, *, by_unit: bool) -> PrivacyBudget:
-        """Return the budget, after refusing settings that cannot be."""
+    def _prepared(self, given: Given) -> Task:
+        """Return the task of a fit: settings and public values are looked at first, private records
+        last, and the account before anything is done with them."""
+        ids = given.X.unit_name if isinstance(given.X, StoredTable) else given.units
+        by_unit = ids is not None and not given.public_features
         warn_inside_sklearn(alone=self.ledger is None)
         budget = self._budget
         if check_choice("relation", self.relation, RELATIONS) == "replace-one" and by_unit:
@@ -142,15 +173,101 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 Argument("relation", "replace-one"),
                 ", which is about single records.",
             )
-        return budget
+        self._check_settings(budget)
+        for own in fields(Given):
+            if own.name in _EVERY | self._takes or getattr(given, own.name) is own.default:
+                continue
+            raise ParameterError(
+                Parameter(own.name), f" is nothing that {type(self).__name__} takes; leave it out."
+            )
+        if given.request is not None:
+            check_name("request", given.request)
+        if given.vault is not None:
+            check_path("vault", given.vault)
+        if given.public_features:
+            refuse_beside("public_features", given, "X_public", "units", "start", "labels")
+        target = self._declared(given)
+        declared: dict[str, Any] = {}
+        if given.public_features:
+            points = as_matrix("X", given.X)
+            points, n = with_public_types(points, points), n_rows(points)
+            kept, askable, words = self._split_rows(n, given)
+            rows, y = points, given.y
+            if kept is not None:
+                rows, y = take_rows(points, kept), labels_at(y, kept, n)
+            table = Table(rows, target.read(y, n_rows(rows)), None, None)
+            guarantee = Guarantee(unit="label", relation="replace-one")
+            declared["assumptions"] = [f"The features of all records are public{words}."]
+        else:
+            X_public = self._public_points(given)
+            table, points = private_table(
+                given.X, given.y, X_public, target, given.units, given.unit_name
+            )
+            askable, guarantee = np.arange(n_rows(points)), guarantee_of(table.unit, self.relation)
+        declared |= {"unit": guarantee.unit, "unit_column": table.unit_name}
+        declared["relation"] = guarantee.relation
+        # A warning and no refusal: the number of records is private under add-remove, and whether a
+        # fit goes through may not depend on it.
+        if budget.delta * table.n_records >= 1:
+            warnings.warn(
+                f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
+                " random would pass. Choose a delta well below 1 over the number of records.",
+                UserWarning,
+                stacklevel=4,
+            )
+        account = self._account(budget, guarantee)
+        return Task(given, target, table, points, askable, budget, guarantee, account, declared)
+
+    def _check_settings(self, budget: PrivacyBudget) -> None:
+        """Refuse settings that cannot be."""
+        for name in self._counted:
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+
+    def _declared(self, given: Given) -> Target:
+        """Return what is learnt."""
+        kind = self._target_kind
+        if "bounds" in self._takes:
+            return kind.of_number(given.bounds)
+        several = given.labels is not None
+        return kind.of_labels(given.labels) if several else kind.of_classes(given.classes)
+
+    def _public_points(self, given: Given) -> Any:
+        """Return the public points, of shape (n_public, n_features), as far as they were given."""
+        return given.X_public
+
+    def _split_rows(self, n_records: int, given: Given) -> tuple[IntArray | None, IntArray, str]:
+        """Return, where labels alone are private, the rows that keep theirs, None for all of them
+        in their order; those that may be asked; and the rule in words."""
+        return None, np.arange(n_records), ""
 
     @property
     def _budget(self) -> PrivacyBudget:
-        return checked_budget(self.epsilon, self.delta)
+        if self.epsilon is None:
+            raise ParameterError(Parameter("epsilon"), " is missing; give one, such as 1.0.")
+        if self.delta is None:
+            raise ParameterError(
+                Parameter("delta"), " is missing; give one far below 1 / number of records."
+            )
+        return PrivacyBudget(self.epsilon, self.delta)
 
     def _account(self, budget: PrivacyBudget, guarantee: Guarantee) -> Ledger:
-        """Return the account that pays."""
-        return account_of_fit(self.ledger, budget, guarantee)
+        """Return the account that pays: the ledger, if it takes a fit with this guarantee; without
+        one, an account of this fit alone, in memory.
+
+        Raises
+        ------
+        ParameterError, LedgerError
+            If it is no ledger, or is about something else.
+        """
+        unit, relation = guarantee.unit, guarantee.relation
+        if self.ledger is None:
+            return Ledger.in_memory(
+                dataset="this fit alone", budget=budget, unit=unit, relation=relation
+            )
+        check_ledger(self.ledger)
+        self.ledger.check_promise(unit, relation)
+        return self.ledger
 
     def _checked_points(self, X: Any) -> Any:
         """Return points to predict as a matrix or frame of shape (n_points, n_features).
@@ -181,10 +298,6 @@ class Learner(PayingLearner):
     student_ : fitted student
     n_features_in_ : int
     """
-
-    #: What fits of this kind take besides what every fit takes.
-    _takes: ClassVar[frozenset[str]] = frozenset({"classes"})
-    _target_kind: ClassVar[type[Target]] = Target
 
     def fit(
         self,
@@ -307,77 +420,6 @@ class Learner(PayingLearner):
         task.table.note_columns(self)
         return task.points
 
-    def _prepared(self, given: Given) -> Task:
-        """Return the task of a fit: settings and public values are looked at first, private records
-        last, and the account before anything is done with them."""
-        ids = given.X.unit_name if isinstance(given.X, StoredTable) else given.units
-        by_unit = ids is not None and not given.public_features
-        budget = self._checked_budget(by_unit=by_unit)
-        self._check_settings(budget)
-        for own in fields(Given):
-            if own.name in _EVERY | self._takes or getattr(given, own.name) is own.default:
-                continue
-            raise ParameterError(
-                Parameter(own.name), f" is nothing that {type(self).__name__} takes; leave it out."
-            )
-        if given.request is not None:
-            check_name("request", given.request)
-        if given.vault is not None:
-            check_path("vault", given.vault)
-        if given.public_features:
-            refuse_beside("public_features", given, "X_public", "units", "start", "labels")
-        target = self._declared(given)
-        declared: dict[str, Any] = {}
-        if given.public_features:
-            points = as_matrix("X", given.X)
-            points, n = with_public_types(points, points), n_rows(points)
-            kept, askable, words = self._split_rows(n, given)
-            rows, y = points, given.y
-            if kept is not None:
-                rows, y = take_rows(points, kept), labels_at(y, kept, n)
-            table = Table(rows, target.read(y, n_rows(rows)), None, None)
-            guarantee = Guarantee(unit="label", relation="replace-one")
-            declared["assumptions"] = [f"The features of all records are public{words}."]
-        else:
-            X_public = self._public_points(given)
-            table, points = private_table(
-                given.X, given.y, X_public, target, given.units, given.unit_name
-            )
-            askable, guarantee = np.arange(n_rows(points)), guarantee_of(table.unit, self.relation)
-        declared |= {"unit": guarantee.unit, "unit_column": table.unit_name}
-        declared["relation"] = guarantee.relation
-        # A warning and no refusal: the number of records is private under add-remove, and whether a
-        # fit goes through may not depend on it.
-        if budget.delta * table.n_records >= 1:
-            warnings.warn(
-                f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
-                " random would pass. Choose a delta well below 1 over the number of records.",
-                UserWarning,
-                stacklevel=4,
-            )
-        account = self._account(budget, guarantee)
-        return Task(given, target, table, points, askable, budget, guarantee, account, declared)
-
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        """Refuse settings that cannot be."""
-
-    def _declared(self, given: Given) -> Target:
-        """Return what is learnt."""
-        kind = self._target_kind
-        if "bounds" in self._takes:
-            return kind.of_number(given.bounds)
-        several = given.labels is not None
-        return kind.of_labels(given.labels) if several else kind.of_classes(given.classes)
-
-    def _public_points(self, given: Given) -> Any:
-        """Return the public points, of shape (n_public, n_features), as far as they were given."""
-        return given.X_public
-
-    def _split_rows(self, n_records: int, given: Given) -> tuple[IntArray | None, IntArray, str]:
-        """Return, where labels alone are private, the rows that keep theirs, None for all of them
-        in their order; those that may be asked; and the rule in words."""
-        return None, np.arange(n_records), ""
-
     @abstractmethod
     def _release(self, task: Task) -> Any:
         """Return what is released: pay, and draw; all that can be refused is refused before."""
@@ -472,3 +514,31 @@ def refuse_beside(name: str, settings: Any, *others: str) -> None:
             raise ParameterError(
                 Parameter(other), " does not go with ", Parameter(name), "; leave one out."
             )
+
+
+def warn_inside_sklearn(*, alone: bool) -> None:
+    """Warn of a fit inside of a pipeline or, without a ledger, of a search, before it spends.
+
+    Parameters
+    ----------
+    alone : bool
+        Whether an account of this fit alone pays.
+
+    Warns
+    -----
+    UnpricedFitWarning
+    """
+    frame, modules = sys._getframe(1), list[str]()
+    while frame is not None:
+        modules.append(str(frame.f_globals.get("__name__", "")))
+        frame = frame.f_back  # type: ignore[assignment]  # None at the end
+    if any(name.startswith(_STEPS) for name in modules):
+        text = _IN_PIPELINE
+    elif alone and any(
+        name.startswith(_SKLEARN) and not name.startswith(_NO_FITS) for name in modules
+    ):
+        text = _IN_SEARCH
+    else:
+        return
+    own = (place for place, name in enumerate(modules, 2) if not name.startswith(_PACKAGE))
+    warnings.warn(text, UnpricedFitWarning, stacklevel=next(own))

@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 
 from secretballot._typing import IntArray, UnsignedArray
+from secretballot._validation import RELATIONS, check_choice, check_count, check_probability, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import (
     KeyedHashPartition,
@@ -24,6 +25,7 @@ KEY_BYTES = 32
 ID_BYTES = 8
 RECORD_IDS = "record.ids"
 ROWS_TOGETHER = 2**16  # about
+PARTS = 10**6  # shares are whole millionths
 
 
 def assign_shards(
@@ -77,6 +79,74 @@ def _digests_of_units(
             f" has {len(digests)} ids for {n_records} records; give one id for each record.",
         )
     return digests
+
+
+def hold_out(
+    n_records: int,
+    share: float,
+    *,
+    units: Any = None,
+    relation: str = "add-remove",
+) -> tuple[IntArray, IntArray]:
+    """Return the rows for the teachers and the rows held out for a choice.
+
+    Parameters
+    ----------
+    n_records : int
+    share : float
+        Share of the units to hold out, about; strictly between 0 and 1, in millionths.
+    units : array of shape (n_records,), optional
+        Ids: all records of one id go to one side. Without them every record is a unit.
+    relation : {"add-remove", "replace-one"}
+        Relation of the promise. Units go with add-remove alone.
+
+    Returns
+    -------
+    taught, held : ndarrays of int64
+        Row numbers, ascending.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If a setting is out of its range, an id is missing, or a side comes out empty; rows are
+        named, never values.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity : add-remove: the side of a unit follows from a keyed hash of its id
+        (of a random number drawn for a record without one), so that nobody else's side depends on
+        it. Replace-one: the side follows from the position. A shuffled or stratified split, or one
+        of exactly the share, moves others too when a unit comes.
+    Price : none here; the teachers and the choice each have their own, and the ledger adds them up.
+
+    Examples
+    --------
+    >>> taught, held = sb.hold_out(1000, 0.1, relation="replace-one")
+    >>> len(taught), len(held), np.intersect1d(taught, held).size
+    (900, 100, 0)
+    """
+    # Each unit's side must depend on that unit alone: on its position where positions are public,
+    # else on a hash of its own id. Exact shares would let one unit move another.
+    n = check_count("n_records", n_records)
+    parts = round(check_probability("share", share) * PARTS)
+    if not 0 < parts < PARTS:
+        raise ParameterError(
+            Parameter("share"),
+            f" is {shown(share)}; it must be at least a millionth from 0 and from 1.",
+        )
+    if check_choice("relation", relation, RELATIONS) == "replace-one":
+        if units is not None:
+            raise _units_under_replace_one()
+        place = np.arange(n, dtype=np.int64)
+        held = (place + 1) * parts // PARTS > place * parts // PARTS
+    else:
+        held = assign_shards(n, PARTS, relation, units, vault=None) < parts
+    if held.all() or not held.any():
+        side = "for the teachers" if held.all() else "held out"
+        raise DataError(
+            f"The split leaves no record {side}; give more records, or a share nearer to 0.5."
+        )
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def assign_stored_shards(

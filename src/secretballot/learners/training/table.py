@@ -22,8 +22,7 @@ from secretballot.learners.training.inputs import (
     n_columns,
     with_public_types,
 )
-from secretballot.learners.training.private_cells import refuse_unlike_cells
-from secretballot.learners.training.private_rows import refuse_private_points
+from secretballot.learners.training.private_rows import refuse_private_points, refuse_unlike_cells
 from secretballot.learners.training.shards import (
     assign_shards,
     assign_stored_shards,

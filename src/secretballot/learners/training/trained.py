@@ -29,7 +29,7 @@ from secretballot.learners.training.inputs import (
     with_public_types,
 )
 from secretballot.learners.training.shards import forget_records, learner_identity
-from secretballot.learners.training.table import private_table
+from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trial_fit import columns_with_missing_taken
 from secretballot.teachers.ensemble import TeacherEnsemble
@@ -289,36 +289,67 @@ def train_teachers(
     Price : none; nothing leaves until a session or a release asks.
     """
     target = Target.of_classes(classes)
-    names = target.learnt
     check_count("n_teachers", n_teachers)
     check_choice("relation", relation, RELATIONS)
     check_engine(executor, n_jobs)
-    seed = random_state or 0
     X = as_matrix("X", X)
-    # Types come from public rows before anything else looks at private ones, and the trial fit
-    # comes before the vault is made: a teacher that cannot work leaves nothing behind.
+    # Types come from public rows before anything else looks at private ones.
     example = example_rows(X, X_public, SAMPLE_ROWS)
     table, example = private_table(X, y, example, target, units, unit_name)
-    learner = table.checked_teacher(teacher, example, target)
+    return teachers_of_table(
+        table,
+        teacher,
+        example,
+        target,
+        n_teachers=n_teachers,
+        relation=relation,
+        vault=vault,
+        random_state=random_state or 0,
+        n_jobs=n_jobs,
+        engine=executor,
+        progress=progress,
+    )
+
+
+def teachers_of_table(
+    table: Table,
+    teacher: Any,
+    example: Any,
+    target: Target,
+    *,
+    n_teachers: int,
+    relation: str,
+    vault: str | Path | None,
+    random_state: int,
+    **training: Any,
+) -> TrainedTeachers:
+    """Return teachers of a private table, kept in a vault or trained now, to be asked later.
+
+    Parameters
+    ----------
+    table : Table
+    teacher : classifier or str
+    example : array, sparse matrix or frame of shape (n, n_features)
+        A few public points.
+    target : Target
+        Of classes.
+    n_teachers, relation, vault, random_state
+        As for `train_teachers`, whose errors these are.
+    **training
+        As for `TeacherEnsemble.fit`.
+    """
+    # the trial fit comes before the vault is made: a teacher that cannot work leaves nothing behind
+    learner, names = table.checked_teacher(teacher, example, target), target.learnt
     place = None if vault is None else make_vault(vault)
+    sizes = n_teachers, relation, place, random_state
     return keep_teachers(
         place,
-        lambda: table.teachers(
-            learner,
-            n_teachers,
-            relation,
-            place,
-            seed,
-            n_classes=len(names),
-            n_jobs=n_jobs,
-            engine=executor,
-            progress=progress,
-        ),
-        (learner_identity(learner), *table.identity, n_teachers, names, relation, seed),
+        lambda: table.teachers(learner, *sizes, n_classes=len(names), **training),
+        (learner_identity(learner), *table.identity, n_teachers, names, relation, random_state),
         target.classes,
         {"unit": table.unit, "unit_column": table.unit_name, "relation": relation},
         template_of(example),
-        seed,
+        random_state,
         takes_missing=len(columns_with_missing_taken(learner, example, len(names)))
         == n_columns(example),
     )

@@ -1,33 +1,23 @@
 """A plan as data: the task, what is recommended, what to expect, and what else was evaluated."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from secretballot._validation import (
-    RELEASES,
     check_choice,
     check_count,
     check_finite,
-    check_positive,
     name_part,
     shown,
 )
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.planning.plan.estimates import (
-    Estimate,
-    MomentsForecast,
-    check_within,
-)
-from secretballot.queries import STRATEGIES
+from secretballot.planning.plan.estimates import Estimate, MomentsForecast
 
 FORMAT = "secretballot/plan"
 VERSION = 1
-UNFIT = "the plan cannot be used: "
-SOURCES = ("stand-in", "curve", "guess")
 STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
 TABLE = "vote-table"
 INTERACTIVE = "interactive"  # that contradicts a student which learns between rounds
@@ -149,11 +139,6 @@ class Setting:
     threshold, max_answers : int or None
         Of confident and interactive voting, None for all other.
 
-    Raises
-    ------
-    ParameterError
-        If a value is out of its range, or they do not fit each other.
-
     Examples
     --------
     >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
@@ -169,43 +154,6 @@ class Setting:
     strategy: str = "passive"
     threshold: int | None = None
     max_answers: int | None = None
-
-    def __post_init__(self) -> None:
-        check_count("n_teachers", self.n_teachers)
-        check_choice("mechanism", self.mechanism, PLANNED)
-        check_choice("release", self.release, RELEASES)
-        check_count("n_queries", self.n_queries)
-        check_choice("strategy", self.strategy, STRATEGIES)
-        # a number that the voting does not read would promise what no run does
-        if (self.max_abstentions is None) == (self.mechanism in STREAMS):
-            raise ParameterError(
-                Parameter("max_abstentions"),
-                f" is {shown(self.max_abstentions)} for {self.mechanism} voting; a sparse vector"
-                " and a table of abstentions need one and other voting takes none.",
-            )
-        if self.max_abstentions is not None:
-            check_count("max_abstentions", self.max_abstentions)
-        for name in ("threshold", "max_answers"):
-            value = getattr(self, name)
-            if (value is None) == (self.mechanism in THRESHOLDS):
-                raise ParameterError(
-                    Parameter(name),
-                    f" is {shown(value)} for {self.mechanism} voting; confident and interactive"
-                    " voting need one and other voting takes none.",
-                )
-            if value is not None:
-                check_count(name, value)
-        if self.mechanism == INTERACTIVE and self.strategy == "passive":
-            raise ParameterError(
-                Parameter("strategy"),
-                " is 'passive', and interactive voting contradicts a student that learns between"
-                " rounds; name a strategy that asks in rounds, such as 'margin'.",
-            )
-        if self.mechanism in (TABLE, *STREAMS, *THRESHOLDS) and self.release == "counts":
-            raise ParameterError(
-                Parameter("release"),
-                f" is 'counts', and {self.mechanism} voting releases labels only; use 'labels'.",
-            )
 
     @property
     def named(self) -> str:
@@ -238,11 +186,6 @@ class Expected:
     student_accuracy : Estimate
         Share of new points that the student gets right.
 
-    Raises
-    ------
-    ParameterError
-        If a range leaves 0 to 1 (for `answered`: falls below 0).
-
     Examples
     --------
     >>> share = sb.planning.Estimate(0.82, 0.79, 0.85)
@@ -257,11 +200,6 @@ class Expected:
     label_accuracy: Estimate
     student_accuracy: Estimate
 
-    def __post_init__(self) -> None:
-        check_within("answered", self.answered, math.inf)
-        for name in ("vote_accuracy", "label_accuracy", "student_accuracy"):
-            check_within(name, getattr(self, name), 1.0)
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -274,11 +212,6 @@ class Candidate:
         In votes: the standard deviation of the noise on counts that labels are read off; of a
         sparse vector, the margin that is answered nine times in ten.
     expected : Expected
-
-    Raises
-    ------
-    ParameterError
-        If the noise is not finite, or is negative.
 
     Examples
     --------
@@ -294,10 +227,6 @@ class Candidate:
     noise: float
     expected: Expected
 
-    def __post_init__(self) -> None:
-        if not check_finite("noise", self.noise) >= 0:
-            raise ParameterError(Parameter("noise"), f" is {self.noise}; it must not be negative.")
-
 
 @dataclass(frozen=True)
 class FrontierPoint:
@@ -309,11 +238,6 @@ class FrontierPoint:
     candidate : Candidate or None
         None where nothing useful can be had.
 
-    Raises
-    ------
-    ParameterError
-        If epsilon is not positive and finite.
-
     Examples
     --------
     >>> sb.planning.FrontierPoint(epsilon=0.1, candidate=None).candidate is None
@@ -322,9 +246,6 @@ class FrontierPoint:
 
     epsilon: float
     candidate: Candidate | None
-
-    def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -338,11 +259,6 @@ class Improvement:
     student_accuracy : Estimate
         Under the best setting for the changed task.
 
-    Raises
-    ------
-    ParameterError
-        If the range leaves 0 to 1.
-
     Examples
     --------
     >>> better = sb.planning.Estimate(0.86, 0.84, 0.88)
@@ -352,9 +268,6 @@ class Improvement:
 
     change: str
     student_accuracy: Estimate
-
-    def __post_init__(self) -> None:
-        check_within("student_accuracy", self.student_accuracy, 1.0)
 
 
 @dataclass(frozen=True)
@@ -374,8 +287,6 @@ class Plan:
         The best setting of votes; None where the task is about rare classes, which record moments
         alone are planned for.
     evaluated : tuple of Candidate
-        The same as `evaluated`, under the name that the JSON of a plan has for it.
-    evaluated : tuple of Candidate
         All that were evaluated, best first; the recommended one among them.
     constant_accuracy : float
         Accuracy of a student that always says the most frequent class: what has to be beaten.
@@ -393,8 +304,7 @@ class Plan:
     Raises
     ------
     ParameterError
-        If a value is out of its range, the recommended setting does not fit the task, or the
-        classes are not as many different ones as the task has.
+        If the task has a weight for a name that is none of the classes.
 
     Examples
     --------
@@ -423,42 +333,8 @@ class Plan:
     classes: tuple[str | int, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_choice("source", self.source, SOURCES)
-        check_count("seed", self.seed, minimum=0)
-        if not 0 <= check_finite("constant_accuracy", self.constant_accuracy) <= 1:
-            raise ParameterError(
-                Parameter("constant_accuracy"),
-                f" is {self.constant_accuracy}; it must lie between 0 and 1.",
-            )
-        self._check_recommended()
         if self.classes is not None:
-            _check_names(self.classes, self.task.n_classes)
-            check_weighted_names(self.task.class_weight, self.classes)
-
-    def _check_recommended(self) -> None:
-        """Refuse a recommended setting of votes that is not among the others, or does not fit the
-        task, or one for a task that votes do not take."""
-        # rare classes are forecast for moments alone
-        if self.recommended is None or self.task.about_rare_classes:
-            alone = self.recommended is None and self.task.about_rare_classes
-            if not alone or self.evaluated or self.frontier or self.improvements:
-                raise ParameterError(
-                    "a plan about rare classes, and no other, is about record moments alone; give"
-                    " no setting of votes with it."
-                )
-            return
-        if self.recommended not in self.evaluated:
-            raise ParameterError(
-                "the recommended candidate is not among those that were evaluated; give it too."
-            )
-        for name, most in (("n_teachers", self.task.n_records), ("n_queries", self.task.n_public)):
-            asked = getattr(self.recommended.setting, name)
-            if asked > most:
-                what = "private records" if name == "n_teachers" else "public points"
-                raise ParameterError(
-                    name_part(name),
-                    f" is {shown(asked)}, more than the {shown(most)} {what} of the task.",
-                )
+            _check_weighted_names(self.task.class_weight, self.classes)
 
     @property
     def votes(self) -> Candidate:
@@ -570,31 +446,8 @@ class Plan:
         }
 
 
-def _check_names(classes: tuple[str | int, ...], n_classes: int) -> None:
-    """Refuse names of classes that are no words or integers, or not as many as there are."""
-    plain = all(
-        isinstance(name, str | int) and not isinstance(name, bool) and str(name).strip()
-        for name in classes
-    )
-    if not plain or len({str(name) for name in classes}) < len(classes):
-        raise ParameterError(
-            Parameter("classes"), " must be different words or integers; list them so."
-        )
-    if len(classes) != n_classes:
-        raise ParameterError(
-            Parameter("classes"),
-            f" are {len(classes)} and the task has {n_classes}; give the names of all of them.",
-        )
-
-
-def check_weighted_names(weight: object, classes: Sequence[object]) -> None:
-    """Refuse weights of names that are no classes.
-
-    Raises
-    ------
-    ParameterError
-        Naming the first.
-    """
+def _check_weighted_names(weight: object, classes: Sequence[object]) -> None:
+    """Refuse weights of names that are no classes."""
     names = {str(name) for name in classes}
     for name in weight if isinstance(weight, Mapping) else ():
         if str(name) not in names:

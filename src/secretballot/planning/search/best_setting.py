@@ -1,10 +1,11 @@
 """Find the best setting of a task, and make a plan of it; no private data are read."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from secretballot._validation import check_count, check_instance
+from secretballot._validation import check_count
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import (
     INTERACTIVE,
@@ -16,22 +17,21 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
-from secretballot.planning.search.evaluation import Evaluation, best_of, naive_settings
-from secretballot.planning.search.settings import FEWER_STOPS, STOPS
+from secretballot.planning.search.evaluation import Evaluation, Spread, best_of
 from secretballot.planning.simulation.votes import VoteModel
 
 Progress = Callable[[int, int], None]
 
 FRONTIER = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
-FIRST_FOLDS = 2
 FINALISTS = 8
 WINNERS = 3
+QUICK_WINNERS = 2  # at other budgets and sizes
 FEW_TEACHERS = 10  # fewer would hardly be recommended anyhow
 MOST_EPSILON = 64.0  # beyond, hardly a promise is left
 MOST_RECORDS = 2.0**14  # times those of the task
 BEYOND_NOISE = 0.005  # by which a student must beat the constant
-# and by so much of the range of single runs: about two standard errors of the mean of eight folds
-SURELY = 0.4
+# and by so much of the range of single runs: about two standard errors of the mean of four folds
+SURELY = 0.6
 
 
 class ImpossibleTaskError(ParameterError):
@@ -48,9 +48,9 @@ def make_plan(
 ) -> Plan:
     """Return what to choose for a task, what to expect of it, and what would be better.
 
-    Settings are forecast from the distribution of their noise; the best of each kind are tried with
-    students, on half of the model's folds, and the best of these on all of them. Among those as
-    good as the best, the plainest is recommended.
+    Settings are forecast by their answers to simulated votes; the best of each kind are tried with
+    students on one fold of the model, the best of these on half of the folds, and the winners on
+    all of them. Among those as good as the best, the plainest is recommended.
 
     Parameters
     ----------
@@ -75,19 +75,21 @@ def make_plan(
     Reads no private data: the plan is a function of public numbers and of the model, which was made
     of data that may be shown to anyone. It costs nothing.
     """
-    check_instance("task", task, Task)
-    check_instance("model", model, VoteModel)
-    check_count("seed", seed, minimum=0)
     _refuse_unfit_task(task, model, n_teachers)
-    step = _Steps(progress, 3 + len(FRONTIER) + 4)
+    done, total = itertools.count(1), 3 + len(FRONTIER) + 4
+
+    def step() -> None:
+        if progress is not None:
+            progress(next(done), total)
+
     evaluation = Evaluation(task, model, n_teachers)
-    evaluated = _evaluated_candidates(evaluation, step)
-    if not evaluated or not _beats_constant(evaluated[0], model.constant_accuracy):
+    evaluated, spread = _evaluated_candidates(evaluation, step)
+    if spread is None or not _beats_constant(evaluated[0], model.constant_accuracy):
         raise ImpossibleTaskError(_impossible_sentence(evaluation))
     # other budgets and sizes come last: each of their searches begins with the recommended setting
     recommended = evaluated[0]
-    frontier = _frontier_points(evaluation, recommended, step)
-    improvements = _improvements_of(evaluation, recommended, frontier, step)
+    frontier = _frontier_points(evaluation, recommended, spread, step)
+    improvements = _improvements_of(evaluation, recommended, spread, frontier, step)
     return Plan(
         task=task,
         source=model.source,
@@ -101,35 +103,11 @@ def make_plan(
     )
 
 
-class _Steps:
-    """Tell how far the work is."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._done, self._total = progress, 0, total
-
-    def __call__(self) -> None:
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total)
-
-
 def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> None:
-    if task.n_classes != model.n_classes:
-        raise ParameterError(
-            f"the task has {task.n_classes} classes and what is known is about {model.n_classes};"
-            " give the same number."
-        )
     _refuse_unfit_mechanism(task, model)
-    if n_teachers is None:
-        return
-    if check_count("n_teachers", n_teachers) > task.n_records:
-        raise ParameterError(
-            f"{n_teachers} teachers are more than the {task.n_records} records; each needs one, so"
-            " use fewer."
-        )
     # what is known covers shards of some sizes alone
     least, most = model.teacher_range(task.n_records)
-    if not least <= n_teachers <= most:
+    if n_teachers is not None and not least <= check_count("n_teachers", n_teachers) <= most:
         raise ParameterError(
             Parameter("n_teachers"),
             f" is {n_teachers}, which cannot be forecast for {task.n_records} records from what"
@@ -174,8 +152,8 @@ def _left_out_sentences(evaluation: Evaluation) -> tuple[str, ...]:
         )
     if evaluation.model.source != "stand-in" and task.mechanism is None:
         left_out += (
-            "Asking in rounds and interactive voting were not evaluated: without a labelled table"
-            " nothing tells how good a student is between rounds.",
+            "Asking in rounds was not evaluated: without a labelled table nothing tells how good a"
+            " student is between rounds.",
         )
     return left_out
 
@@ -184,21 +162,20 @@ def _half_of_folds(model: VoteModel) -> int:
     return max(min(2, model.n_folds), (model.n_folds + 1) // 2)
 
 
-def _evaluated_candidates(evaluation: Evaluation, step: _Steps) -> list[Candidate]:
-    """Return the candidates that were tried on enough folds, the recommended one first.
-
-    None if nothing teaches.
-    """
-    # students take most of the time: many settings are tried on two folds, fewer on half of them,
-    # and the winners on all. The naive settings stay in, so that a plan can be compared with them.
+def _evaluated_candidates(
+    evaluation: Evaluation, step: Callable[[], None]
+) -> tuple[list[Candidate], Spread | None]:
+    """Return the candidates that were tried on enough folds, the recommended one first, and how
+    far students spread; none if nothing teaches."""
+    # students take most of the time: many settings are tried on one fold, fewer on half of them,
+    # and the winners on all
     model = evaluation.model
-    settings = evaluation.shortlist(STOPS, 3)
+    settings = evaluation.shortlist(3)
     if not settings:
-        return []
+        return [], None
     step()
-    first = evaluation.tried([*settings, *evaluation.active()], min(FIRST_FOLDS, model.n_folds))
-    kept = dict.fromkeys([one.setting for one in first[:FINALISTS]] + naive_settings(evaluation))
-    middle = evaluation.tried(kept, _half_of_folds(model))
+    first = evaluation.tried(settings, 1)[:FINALISTS]
+    middle = evaluation.tried([one.setting for one in first], _half_of_folds(model))
     step()
     best_settings = [one.setting for one in middle[:WINNERS]]
     # a table of chances is sharper than noise or not, as the votes are: tried beside the winners
@@ -206,48 +183,28 @@ def _evaluated_candidates(evaluation: Evaluation, step: _Steps) -> list[Candidat
     beside = evaluation.tables(best_settings) if evaluation.task.mechanism is None else []
     winners = evaluation.tried([*best_settings, *beside], model.n_folds)
     # chosen among the winners alone: a mean over fewer folds may be high by luck
-    best = best_of(winners)
-    tried = winners + [
-        one for one in middle if one.setting not in {winner.setting for winner in winners}
-    ]
-    spread = evaluation.spread(tried)
-    candidates = [evaluation.candidate(one, spread) for one in tried if one is not best]
+    best, spread = best_of(winners), Spread.of(winners, model.folds_average_out)
+    others = [one for one in winners if one is not best] + middle[WINNERS:]
     step()
-    return [evaluation.candidate(best, spread, exact=True), *candidates]
+    return [evaluation.candidate(one, spread) for one in (best, *others)], spread
 
 
-def _quick_search(evaluation: Evaluation, warm: Sequence[Setting]) -> Candidate | None:
+def _quick_search(
+    evaluation: Evaluation, warm: Sequence[Setting], spread: Spread | None = None
+) -> Candidate | None:
     """Return the best candidate of a shorter search that begins with settings known to be good.
 
     None if no setting fits.
     """
-    settings = dict.fromkeys(
-        [*_possible_settings(warm, evaluation), *evaluation.shortlist(FEWER_STOPS, 1)]
-    )
+    known = [setting for setting in warm if evaluation.can_be_had(setting)]
+    settings = dict.fromkeys([*known, *evaluation.shortlist(1, thorough=False)])
     if not settings:
         return None
-    first = evaluation.tried(settings, 1)
-    tried = evaluation.tried(
-        [one.setting for one in first[:WINNERS]], _half_of_folds(evaluation.model)
+    first = evaluation.tried(settings, 1)[:QUICK_WINNERS]
+    tried = evaluation.tried([one.setting for one in first], _half_of_folds(evaluation.model))
+    return evaluation.candidate(
+        best_of(tried), spread or Spread.of(tried, evaluation.model.folds_average_out)
     )
-    return evaluation.candidate(best_of(tried), evaluation.spread(tried))
-
-
-def _possible_settings(settings: Sequence[Setting], evaluation: Evaluation) -> list[Setting]:
-    """Return those settings that the task can have."""
-    least, most = evaluation.model.teacher_range(evaluation.task.n_records)
-    return [
-        setting
-        for setting in settings
-        if evaluation.given in (None, setting.n_teachers)
-        and least <= setting.n_teachers <= most
-        and setting.n_queries <= evaluation.task.n_public
-        and (
-            setting.max_abstentions is None
-            or evaluation.noise.event(setting.max_abstentions) is not None
-        )
-        and evaluation.teaches(setting)
-    ]
 
 
 def _beats_constant(candidate: Candidate | None, constant: float) -> bool:
@@ -259,7 +216,7 @@ def _beats_constant(candidate: Candidate | None, constant: float) -> bool:
 
 
 def _frontier_points(
-    evaluation: Evaluation, recommended: Candidate, step: _Steps
+    evaluation: Evaluation, recommended: Candidate, spread: Spread, step: Callable[[], None]
 ) -> tuple[FrontierPoint, ...]:
     """Return the best candidates at other epsilons, in rising order.
 
@@ -271,7 +228,7 @@ def _frontier_points(
     for factor in FRONTIER:
         epsilon = evaluation.task.epsilon * factor
         other = evaluation.changed(replace(evaluation.task, epsilon=epsilon))
-        best = recommended if factor == 1 else _quick_search(other, warm)
+        best = recommended if factor == 1 else _quick_search(other, warm, spread)
         useful = _beats_constant(best, evaluation.model.constant_accuracy)
         points.append(FrontierPoint(epsilon, best if useful else None))
         # where the next search starts: the best settings of neighbouring budgets are close
@@ -281,7 +238,11 @@ def _frontier_points(
 
 
 def _improvements_of(
-    evaluation: Evaluation, recommended: Candidate, frontier: Sequence[FrontierPoint], step: _Steps
+    evaluation: Evaluation,
+    recommended: Candidate,
+    spread: Spread,
+    frontier: Sequence[FrontierPoint],
+    step: Callable[[], None],
 ) -> tuple[Improvement, ...]:
     """Return what larger numbers would bring, the most helpful first."""
     # the gain at twice the epsilon is on the frontier already, so only the others are searched
@@ -289,17 +250,13 @@ def _improvements_of(
     found: list[tuple[str, Candidate | None]] = []
     for words, factor in (("twice", 2), ("four times", 4)):
         more = evaluation.changed(replace(task, n_records=factor * task.n_records))
-        found.append(
-            (
-                f"{words} the private records",
-                _quick_search(more, [best, replace(best, n_teachers=factor * best.n_teachers)]),
-            )
-        )
+        warm = [best, replace(best, n_teachers=factor * best.n_teachers)]
+        found.append((f"{words} the private records", _quick_search(more, warm, spread)))
         step()
     wider = evaluation.model.with_public(2 * task.n_public)
     if wider is not None:
         more = evaluation.changed(replace(task, n_public=2 * task.n_public), wider)
-        found.append(("twice the public points", _quick_search(more, [best])))
+        found.append(("twice the public points", _quick_search(more, [best], spread)))
     step()
     doubled = next(
         point.candidate for point in frontier if math.isclose(point.epsilon, 2 * task.epsilon)

@@ -1,7 +1,7 @@
 """A task known from a learning curve, or a guess: one learner's accuracy by number of records."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ from scipy.optimize import brentq, least_squares
 from scipy.special import log_ndtr, ndtr
 
 from secretballot._typing import FloatArray
-from secretballot._validation import check_count, check_finite, check_probability, shown
+from secretballot._validation import check_count, check_finite, shown
 from secretballot.accounting.recipes import Terms
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
@@ -177,8 +177,6 @@ class CurveModel(VoteModel):
     curve : LearningCurve, mapping of int to float, or None
         None: a guess.
     n_classes : int
-    constant_accuracy : float or None
-        Accuracy of always saying the most frequent class; None: 1 / C.
     seed : int
 
     Raises
@@ -202,7 +200,6 @@ class CurveModel(VoteModel):
         curve: LearningCurve | Mapping[int, float] | None,
         *,
         n_classes: int,
-        constant_accuracy: float | None = None,
         seed: int = 0,
     ) -> None:
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
@@ -220,20 +217,15 @@ class CurveModel(VoteModel):
                 f"the curve is for {self.curve.n_classes} classes and the task has {n_classes};"
                 " give one for as many."
             )
-        guess = 1 / self.n_classes
-        self.constant_accuracy = (
-            guess
-            if constant_accuracy is None
-            else check_probability("constant_accuracy", constant_accuracy)
-        )
+        self.constant_accuracy = 1 / self.n_classes
         # the more figures, the surer the limit; a curve given as such counts as ten of them
         self._spread = LIMIT_SPREAD / (1 + measured)
         off = _misfit_sentences(self.curve, curve) if isinstance(curve, Mapping) else ()
         self.assumptions = (
-            *_assumption_sentences(self.curve, self.source, constant_accuracy is None),
+            *_assumption_sentences(self.curve, self.source),
             *off,
         )
-        self._votes: Callable[[int, int, int], VoteSample] = lru_cache(256)(self._drawn_votes)
+        self._votes = lru_cache(256)(self._drawn_votes)
 
     def teacher_range(self, n_records: int) -> tuple[int, int]:
         """Return two teachers to as many as have `LEAST_SHARD` records each."""
@@ -278,12 +270,12 @@ class CurveModel(VoteModel):
             * math.exp(LABEL_EQUIVALENT_SPREAD * FOLDS[fold])
             * expected.information
         )
-        return RunOutcome(
-            max(1 / self.n_classes, self.curve.towards(expected.vote_accuracy, information))
-        )
+        student = max(1 / self.n_classes, self.curve.towards(expected.vote_accuracy, information))
+        told = expected.vote_accuracy, expected.label_accuracy, expected.answered
+        return RunOutcome(student, *told)
 
 
-def _assumption_sentences(curve: LearningCurve, source: str, balanced: bool) -> tuple[str, ...]:
+def _assumption_sentences(curve: LearningCurve, source: str) -> tuple[str, ...]:
     origin = (
         "This is a guess, not a measurement"
         if source == "guess"
@@ -308,7 +300,8 @@ def _assumption_sentences(curve: LearningCurve, source: str, balanced: bool) -> 
             " stands for (a quarter of what its answers tell of the truth), and in the end agrees"
             " with the vote."
         ),
-    ) + (("All classes are equally frequent.",) if balanced else ())
+        "All classes are equally frequent.",
+    )
 
 
 def _misfit_sentences(curve: LearningCurve, accuracies: Mapping[int, float]) -> tuple[str, ...]:

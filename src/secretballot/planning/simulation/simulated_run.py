@@ -8,11 +8,10 @@ import sklearn
 
 from secretballot._typing import IntArray
 from secretballot.accounting.recipes import Terms, deviation_of_counts
-from secretballot.core.mechanisms import NoisyVotes, State
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.core.mechanisms import State
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.planning.plan.model import Setting
-from secretballot.planning.simulation.forecast import forecast
+from secretballot.planning.simulation.forecast import queries_at_random, vote_accuracy
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.votes import RunOutcome, VoteSample
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
@@ -62,13 +61,11 @@ class SimulatedRun:
 
         Raises
         ------
-        ParameterError
-            If a strategy would have to ask more points than there are.
         DataError
             If the student cannot learn from what would be released.
         """
         rng = np.random.default_rng(seed)
-        public = self._public_rows(rng)
+        public = rng.permutation(len(self.sample.truth))[: self.n_public]
         noise = SeededNoise(rng)
         # a learner without a seed of its own draws from the global generators, which are seeded
         # here
@@ -85,10 +82,13 @@ class SimulatedRun:
             student_accuracy = float(
                 np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test)
             )
+        given = released.answered
+        right = self.sample.truth[public[released.queries]] == released.labels
         return RunOutcome(
             student_accuracy,
-            self._right_labels(public[released.queries], released, terms),
-            float(released.answered.sum()),
+            vote_accuracy(self.sample),
+            float(right[given].mean()) if given.any() else 0.0,
+            float(given.sum()),
         )
 
     def _fitted_student(self, public: IntArray, released: ReleasedLabels, seed: int) -> Any:
@@ -112,22 +112,6 @@ class SimulatedRun:
             terms.confidence,
         )
 
-    def _right_labels(self, rows: IntArray, released: ReleasedLabels, terms: Terms) -> float | None:
-        """Return the share of right labels, None where there is no answer."""
-        if not released.answered.any():
-            return None
-        asked = VoteSample(
-            self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows]
-        )
-        # where every query is answered it is computed: one draw at these points says less
-        if isinstance(terms.mechanism, NoisyVotes):
-            return forecast(asked, terms).label_accuracy
-        return float((asked.truth == released.labels)[released.answered].mean())
-
-    def _public_rows(self, rng: np.random.Generator) -> IntArray:
-        """Return rows of `points` as the public pool of the run, in random order."""
-        return rng.permutation(len(self.sample.truth))[: self.n_public]
-
     def _asked_at_random(
         self,
         public: IntArray,
@@ -137,12 +121,7 @@ class SimulatedRun:
         rng: np.random.Generator,
     ) -> ReleasedLabels:
         """Answer random points; fewer points than queries are asked again, under fresh noise."""
-        # all points equally often, but for one more here and there: real queries are all at
-        # distinct points
-        turns = -(-setting.n_queries // len(public))
-        queries = np.concatenate([rng.permutation(len(public)) for _ in range(turns)])[
-            : setting.n_queries
-        ]
+        queries = queries_at_random(rng, len(public), setting.n_queries)
         votes = self.sample.counts[public[queries]].astype(np.int64)
         drawn, _ = terms.mechanism.draw(terms.shape, (votes, np.zeros_like(votes)), noise, State())
         return self._as_released(queries[: len(drawn)], drawn, terms)
@@ -156,18 +135,12 @@ class SimulatedRun:
         rng: np.random.Generator,
         student: StudentInRounds | None,
     ) -> ReleasedLabels:
-        """Answer what a strategy asks, in rounds; every point is asked once.
+        """Answer what a strategy asks, in rounds; every distinct point is asked once.
 
         A student learns from each round and predicts the points of the next, for interactive
         voting.
         """
         places = distinct_rows(take_rows(self.points, public))
-        if setting.n_queries > len(places):
-            raise ParameterError(
-                Parameter("n_queries"),
-                f" is {setting.n_queries} and the stand-in has {len(places)} distinct public"
-                " points for a strategy to choose from; ask fewer, or give more stand-in rows.",
-            )
         # rounds as in a real run: what a strategy asks next depends on what was answered so far
         strategy = strategy_by_name(setting.strategy)
         classes = tuple(range(self.sample.counts.shape[1]))

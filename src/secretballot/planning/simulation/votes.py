@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from secretballot._typing import IntArray
 from secretballot.accounting.recipes import Terms
-from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 
 
@@ -27,16 +26,6 @@ class VoteSample:
     counts: IntArray
     truth: IntArray
 
-    def __post_init__(self) -> None:
-        if self.counts.ndim != 2 or self.truth.shape != self.counts.shape[:1]:
-            raise ParameterError(
-                Parameter("counts"),
-                f" has shape {self.counts.shape} and truth {self.truth.shape}; each point needs"
-                " one of both.",
-            )
-        if not (self.counts.min() >= 0 and (self.counts.sum(axis=1) == self.n_teachers).all()):
-            raise ParameterError(f"every row of counts must sum to the {self.n_teachers} teachers.")
-
 
 @dataclass(frozen=True)
 class RunOutcome:
@@ -46,16 +35,18 @@ class RunOutcome:
     ----------
     student : float
         Accuracy of the student on new points.
-    labels : float or None
-        Share of the answers that are the true class; None where there are none, or the model tells
-        of votes alone.
-    answered : float or None
-        Queries that got an answer; None where the model tells of votes alone.
+    vote : float
+        Share of points whose exact plurality is the true class.
+    labels : float
+        Share of the answers that are the true class; 0 where there are none.
+    answered : float
+        Queries that got an answer.
     """
 
     student: float
-    labels: float | None = None
-    answered: float | None = None
+    vote: float
+    labels: float
+    answered: float
 
 
 class VoteModel(ABC):

@@ -9,6 +9,7 @@ again.
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -116,18 +117,11 @@ def describe_released(
         "answered": int(np.count_nonzero(np.asarray(labels) >= 0)),
         "classes": [class_value(value) for value in classes],
         "n_teachers": check_count("n_teachers", n_teachers, minimum=0),
-        "count_columns": _n_count_columns(noisy_counts),
+        # of two classes the second one's counts alone may be released
+        "count_columns": 0 if noisy_counts is None else math.prod(np.shape(noisy_counts)[1:]),
         "labels_sha256": labels_digest(queries, labels, classes, noisy_counts),
     }
     return described if points_sha256 is None else described | {"points_sha256": points_sha256}
-
-
-def _n_count_columns(noisy_counts: IntArray | None) -> int:
-    """Return how many noisy counts were released for each query."""
-    if noisy_counts is None:
-        return 0
-    counts = np.asarray(noisy_counts)
-    return 1 if counts.ndim == 1 else int(counts.shape[1])
 
 
 def certificate_of(

@@ -4,17 +4,12 @@ released values must say of each other."""
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from secretballot._validation import FARTHEST
-from secretballot.core.mechanisms import (
-    ConfidentLabels,
-    Mechanism,
-    NoisyMeans,
-    NoisyVotes,
-)
+from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyMeans, NoisyVotes
 from secretballot.core.types import SumShape, VoteShape
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
@@ -29,9 +24,6 @@ from secretballot.report.certificate.models import (
     missing,
     rule,
 )
-
-if TYPE_CHECKING:
-    pass
 
 VOTES = "votes"
 RECORD_VOTES = "record-votes"
@@ -120,15 +112,13 @@ class RecordVotes(Settings):
     expected_uncovered: Share = missing()
 
     def contradictions(self, stated: Any) -> Iterator[str]:
-        certificate, _, shape = stated
+        shape = stated[2]
         votes = votes_of_one(shape)
         # one cell for each vote of an uncovered record
         spare = 0 if self.expected_uncovered is None else -(-votes // shape.n_classes)
         whole = votes * _moves(shape) == shape.moved and shape.spare_rows == spare
         if not whole or not 1 <= votes <= shape.n_queries:
             yield "A record votes at more public points than there are, or at none."
-        if certificate.plan is not None:
-            yield "Votes of records are released as one table, without rounds."
 
     def drawable(self, stated: Any) -> Drawable | None:
         if self.expected_uncovered is None:
@@ -269,8 +259,6 @@ class _Table(Settings):
         released = certificate.released
         if released.queries or released.answered or released.count_columns:
             raise CertificateError("The answers are released values; the certificate lists labels.")
-        if certificate.plan is not None:
-            raise CertificateError("The answers are released as one table, without rounds.")
         return self.answers(mechanism, shape)
 
     @abstractmethod

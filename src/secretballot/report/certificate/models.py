@@ -4,7 +4,6 @@ They check what a part is by itself. What parts must say of each other is checke
 mechanism, shape, event and public settings, which are models of their own, are read there.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -255,12 +254,6 @@ class Certificate(Drawn):
             If there is no such promise.
         """
         return Guarantee(unit=self.unit, relation=self.relation)
-
-    @property
-    def total_price(self) -> tuple[float, float]:
-        """The (epsilon, delta) of the release and all its choices by basic composition."""
-        parts = [self, *(self.choices or ())]
-        return math.fsum(part.epsilon for part in parts), math.fsum(part.delta for part in parts)
 
     @model_validator(mode="after")
     def _check_unit(self) -> "Certificate":

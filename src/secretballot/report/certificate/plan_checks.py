@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.events import SLACK, event_delta
-from secretballot.report.certificate.methods import EXPONENTIAL, STABILITY, Drawable
+from secretballot.report.certificate.methods import EXPONENTIAL, STABILITY, VOTES, Drawable
 from secretballot.report.certificate.models import Certificate, Choice
-from secretballot.report.certificate.terms import Terms, check_integers
+from secretballot.report.certificate.terms import SLACK, Terms, check_integers, event_delta
 from secretballot.report.wording import count_text, number_text
 
 _SLOW_EVENTS = ("binary-labels", "class-labels", "confident", "sampled")
@@ -47,6 +46,8 @@ def check_plan(certificate: Certificate) -> str:
     # the same number stands in several places; each pair is compared, so that a forger who changes
     # one of them contradicts another
     plan, released = certificate.plan, certificate.released
+    if certificate.public["method"] != VOTES:
+        raise CertificateError("Votes of teachers alone are released in rounds.")
     planned, used, in_rounds = plan.planned, plan.used, sum(plan.rounds)
     if certificate.shape.get("n_queries") != planned:
         raise CertificateError(
@@ -104,7 +105,7 @@ def check_choices(certificate: Certificate) -> str:
         raise CertificateError(
             "Two of the choices, or a choice and the release, name the same reservation."
         )
-    epsilon, delta = certificate.total_price
+    epsilon, delta = total_price(certificate.model_dump())
     return (
         f"{count_text(len(choices), 'choice')} priced again; release and choices together cost"
         f" epsilon {number_text(epsilon)} and delta {number_text(delta)} (sums)."

@@ -41,18 +41,11 @@ def _opened_regular(path: Path, limit: int) -> Iterator[tuple[IO[bytes], int]]:
     """
     try:
         # Looked at before it is opened: to open a device can do something.
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            raise DataError(
-                f"{named(path)} is no regular file; links, pipes, devices and folders are not read."
-            )
+        _refuse_odd(path, os.lstat(path))
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
             # and once more when it is open: the name may stand for another file by now
             about = os.fstat(file.fileno())
-            if not stat.S_ISREG(about.st_mode):
-                raise DataError(
-                    f"{named(path)} is no regular file; links, pipes, devices and folders are not"
-                    " read."
-                )
+            _refuse_odd(path, about)
             if about.st_size > limit:
                 raise DataError(
                     f"{named(path)} has {about.st_size} bytes; at most {limit // 10**6} MB are"
@@ -64,6 +57,13 @@ def _opened_regular(path: Path, limit: int) -> Iterator[tuple[IO[bytes], int]]:
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise DataError(f"{named(path)} cannot be read: {reason}.") from None
+
+
+def _refuse_odd(path: Path, about: os.stat_result) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        raise DataError(
+            f"{named(path)} is no regular file; links, pipes, devices and folders are not read."
+        )
 
 
 def _blocks_of(path: Path, limit: int) -> Iterator[bytes]:

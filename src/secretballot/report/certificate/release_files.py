@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.answers_file import ANSWERS_FILE
 from secretballot.report.certificate.methods import TABLES, WITHOUT_CLASSES
 from secretballot.report.certificate.models import CERTIFICATE_FILE, Certificate
 from secretballot.report.certificate.regular_files import named, regular_digest
+from secretballot.report.certificate.released_rows import ANSWERS_FILE
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
 from secretballot.report.wording import count_text
 

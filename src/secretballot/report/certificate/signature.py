@@ -8,7 +8,7 @@ release. The file is the bare signature of RFC 8032, 64 bytes, which other progr
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +100,7 @@ def read_public_key(path: Path) -> Any:
     MissingExtraError
         If cryptography is not installed.
     """
-    pem, key = key_file(path), None
-    try:
-        key = serialization().load_pem_public_key(pem)
-    except (TypeError, ValueError):
-        key = None
+    key = key_or_none(serialization().load_pem_public_key, key_file(path))
     if not isinstance(key, ed25519().Ed25519PublicKey):
         raise ParameterError(
             Parameter("key"),
@@ -112,6 +108,15 @@ def read_public_key(path: Path) -> Any:
             " file of whoever signed.",
         )
     return key
+
+
+def key_or_none(load: Callable[..., Any], *given: Any) -> Any:
+    """Return the key that a file holds, None if it holds none: errors of the other package may
+    quote the file."""
+    try:
+        return load(*given)
+    except (TypeError, ValueError):
+        return None
 
 
 def serialization() -> Any:

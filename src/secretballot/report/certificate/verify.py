@@ -24,9 +24,7 @@ from secretballot.core.mechanisms import (
 from secretballot.core.sampler import draws_wrong_noise
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
-from secretballot.report.certificate.answers_file import ANSWERS_FILE, check_answers
 from secretballot.report.certificate.build import check_digest
-from secretballot.report.certificate.events import SLACK
 from secretballot.report.certificate.fields import check_format, read_certificate
 from secretballot.report.certificate.methods import TABLES
 from secretballot.report.certificate.models import (
@@ -34,14 +32,19 @@ from secretballot.report.certificate.models import (
     Certificate,
     certificate_of_json,
 )
-from secretballot.report.certificate.plan_checks import check_choices, check_plan, stands_alone
+from secretballot.report.certificate.plan_checks import (
+    check_choices,
+    check_plan,
+    stands_alone,
+    total_price,
+)
 from secretballot.report.certificate.release_files import (
     LABELS_FILE,
     README_FILE,
     check_files,
     values_file,
 )
-from secretballot.report.certificate.released_rows import check_rows
+from secretballot.report.certificate.released_rows import ANSWERS_FILE, check_answers, check_rows
 from secretballot.report.certificate.signature import (
     SIGNATURE_BYTES,
     SIGNATURE_FILE,
@@ -49,7 +52,7 @@ from secretballot.report.certificate.signature import (
     read_public_key,
 )
 from secretballot.report.certificate.standing import contradict_choices
-from secretballot.report.certificate.terms import Terms, check_integers
+from secretballot.report.certificate.terms import SLACK, Terms, check_integers
 from secretballot.report.wording import count_text
 
 _LONGEST_DETAIL = 300  # characters
@@ -374,7 +377,7 @@ def _check_budget(read: _Read) -> str:
         )
     budget, spent = account.budget, account.spent_after
     # the account is stated by the ledger, not computed here: it must at least be possible
-    for key, whole in zip(("epsilon", "delta"), certificate.total_price, strict=True):
+    for key, whole in zip(("epsilon", "delta"), total_price(read.document), strict=True):
         of_budget, of_spent = getattr(budget, key), getattr(spent, key)
         if not of_spent <= of_budget * SLACK:
             raise CertificateError(

@@ -3,30 +3,35 @@
 Every picture shows released values only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.released import ReleasedLabels
 from secretballot.report.pictures.style import (
     BLUE,
+    GREY,
     INK,
     ORANGE,
     PALE,
     SLATE,
     Picture,
-    draw_bars,
+    bars_picture,
+    draw_histogram,
     grid,
     integer_ticks,
     short_name,
 )
 from secretballot.report.wording import number_text
 
-_MOST_CLASSES = 12
+_MOST_BARS = 12
 _NAMED_SHARE = 22  # percent of the bar that a name and a number need
-
+_BINS = 32
+_SMALLEST = 0.01  # on the axis of moments; a number that came out as 0 stands there
+_STAGE_COLOURS = (BLUE, ORANGE, INK)
 
 #: What a release is of all that its account counts as spent.
 _NAMES_OF_SUMS = {"basic": "this", "renyi": "so far"}
@@ -144,22 +149,14 @@ def _draw_margins(released: ReleasedLabels) -> str:
     margins = ordered[:, -1] - ordered[:, -2]
     # The difference of two noisy counts carries both noises.
     noise = float(released.sigma or 0) * np.sqrt(2)
+    bins = min(_BINS, max(1, int(margins.max()) + 1))
 
     def paint(axes: Any) -> None:
         axes.axvspan(0, noise, color=PALE, linewidth=0)
-        axes.hist(
-            margins,
-            bins=min(32, max(1, int(margins.max()) + 1)),
-            color=BLUE,
-            edgecolor="white",
-            linewidth=0.5,
-        )
-        axes.axvline(0, color=INK, linewidth=1.2, linestyle="--")
+        draw_histogram(axes, margins, bins, [0], "noisy lead of the winning class (votes)")
         axes.set_xlim(left=-0.02 * max(float(margins.max()), noise))
-        axes.set_xlabel("noisy lead of the winning class (votes)")
         axes.set_ylabel("queries")
         integer_ticks(axes.yaxis)
-        grid(axes, "y")
 
     return Picture("votes", 3.1, paint).inline()
 
@@ -168,14 +165,10 @@ def _draw_labels(released: ReleasedLabels) -> str:
     counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
     # of many classes the most frequent are named, so that the picture stays legible; the others
     # are added up, so that the bars still hold all answers
-    order = (
-        np.argsort(-counts, kind="stable")
-        if released.n_classes > _MOST_CLASSES
-        else np.arange(len(counts))
-    )
-    found = [(short_name(released.classes[i]), int(counts[i])) for i in order[:_MOST_CLASSES]]
-    if released.n_classes > _MOST_CLASSES:
-        others = order[_MOST_CLASSES:]
+    order = _most_frequent_first(counts)
+    found = [(short_name(released.classes[i]), int(counts[i])) for i in order[:_MOST_BARS]]
+    if len(order) > _MOST_BARS:
+        others = order[_MOST_BARS:]
         found.append((f"{len(others)} other classes", int(counts[others].sum())))
     colours = [BLUE] * len(found)
     by_model = released.n_teachers == 0  # which leaves no point without an answer
@@ -183,14 +176,20 @@ def _draw_labels(released: ReleasedLabels) -> str:
         found.append(("no answer", len(released.queries) - int(counts.sum())))
         colours.append("white")
     rows = [(name, count, f"{count:,}") for name, count in found]
+    words = f"{'public points' if by_model else 'queries'} with this released label"
+    return bars_picture("votes", rows, words, _fit_counts, colours=colours)
 
-    def paint(axes: Any) -> None:
-        draw_bars(axes, rows, colours=colours)
-        axes.set_xlim(0, 1.16 * max(1, *(count for _, count in found)))
-        axes.set_xlabel(f"{'public points' if by_model else 'queries'} with this released label")
-        integer_ticks(axes.xaxis)
 
-    return Picture("votes", 0.8 + 0.3 * len(rows), paint).inline()
+def _fit_counts(axes: Any) -> None:
+    axes.set_xlim(0, 1.16 * max(1, *(bar.get_width() for bar in axes.patches)))
+    integer_ticks(axes.xaxis)
+
+
+def _most_frequent_first(amounts: Any) -> IntArray:
+    """Return places in order; of more than fit in a picture, the largest amounts first."""
+    if len(amounts) <= _MOST_BARS:
+        return np.arange(len(amounts))
+    return np.argsort(-amounts, kind="stable")
 
 
 def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = False) -> str:
@@ -206,20 +205,16 @@ def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = 
         Whether the probabilities are expected shares of the teachers.
     """
     middle = float(np.median(confidence))
+    weights = np.full(len(confidence), 100 / len(confidence))
     # the axis begins at a guess: no highest probability can be lower
+    edges = np.linspace(1 / n_classes, 1.0, 26)
+    words = "the student's highest class probability"
+    if of_votes:
+        words = "share of teachers expected behind the label"
 
     def paint(axes: Any) -> None:
-        weights = np.full(len(confidence), 100 / len(confidence))
-        edges = np.linspace(1 / n_classes, 1.0, 26)
-        axes.hist(
-            np.clip(confidence, edges[0], 1.0),
-            edges,
-            weights=weights,
-            color=BLUE,
-            edgecolor="white",
-            linewidth=0.5,
-        )
-        axes.axvline(middle, color=INK, linewidth=1.2, linestyle="--")
+        values = np.clip(confidence, edges[0], 1.0)
+        draw_histogram(axes, values, edges, [middle], words, weights=weights)
         axes.set_ylim(top=min(100.0, axes.get_ylim()[1]))  # no share is larger
         near_right = middle > (1 + edges[0]) / 2
         # rounded to the side on which the sentence stays true: none is above 1
@@ -234,12 +229,133 @@ def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = 
             va="bottom",
         )
         axes.set_xlim(edges[0], 1.0)
-        share, chance = (
-            "share of teachers expected behind the label",
-            "the student's highest class probability",
-        )
-        axes.set_xlabel(share if of_votes else chance)
         axes.set_ylabel("public points (%)")
-        grid(axes, "y")
 
     return Picture("confidence", 2.9, paint).inline()
+
+
+def released_sizes(terms: Mapping[str, Any]) -> list[FloatArray]:
+    """Return, for each stage, the sizes of the released numbers over their noise, largest first.
+
+    What counts records is left out: arrays of shape (n_coordinates,).
+    """
+    n_marks = len(terms["marks"])
+    stages = [np.array(one[: len(one) - n_marks], dtype=np.float64) for one in terms["values"]]
+    return [np.sort(np.abs(one))[::-1] / terms["sigma"] for one in stages]
+
+
+def draw_moments(terms: Mapping[str, Any]) -> str:
+    """Draw the released numbers of every stage by size, beside what noise alone would give.
+
+    Parameters
+    ----------
+    terms : mapping
+        What `stated` returns of a certificate of noisy sums.
+    """
+    sizes = released_sizes(terms)
+    n = len(sizes[0])
+    places = np.arange(1, n + 1)
+    # the middle of the r-th largest of n, for a normal distribution
+    alone = -ndtri((places - 0.5) / n / 2)
+
+    def paint(axes: Any) -> None:
+        axes.axhspan(_SMALLEST, 1.0, color=PALE, linewidth=0)
+        # a number that came out as 0 has no place on an axis of logarithms
+        axes.plot(places, np.maximum(alone, _SMALLEST), color=GREY, linestyle="--", linewidth=1.4)
+        for number, size in enumerate(sizes):
+            axes.plot(
+                places,
+                np.maximum(size, _SMALLEST),
+                color=_STAGE_COLOURS[number % len(_STAGE_COLOURS)],
+                linewidth=2.0 if number == 0 else 1.6,
+                linestyle=("-", "-.", ":")[number // len(_STAGE_COLOURS) % 3],
+                marker="o" if n <= 60 else "",
+                markersize=2.5,
+            )
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: number_text(value))
+        axes.set_ylim(_SMALLEST * 3, 2 * max(float(size[0]) for size in sizes) + 4)
+        axes.set_xlim(0, n + 1)
+        words = [f"stage {number + 1}" for number in range(len(sizes))]
+        axes.legend(
+            axes.lines, ["noise alone", *words], frameon=False, loc="upper right", fontsize=9.5
+        )
+        axes.set_xlabel("released numbers, largest first")
+        axes.set_ylabel("size, in standard\ndeviations of the noise")
+        grid(axes, "y")
+
+    return Picture("moments", 2.9, paint).inline()
+
+
+def draw_columns(names: Sequence[str], shares: FloatArray) -> str:
+    """Draw which share of what the model says comes from each column, the largest first.
+
+    Parameters
+    ----------
+    names : sequence of str
+    shares : array of shape (n_columns,)
+        Together 1.
+    """
+    order = np.argsort(-shares, kind="stable")
+    found = [(short_name(names[place]), 100 * float(shares[place])) for place in order]
+    if len(found) > _MOST_BARS:
+        rest = found[_MOST_BARS - 1 :]
+        others = (f"{len(rest)} others", sum(share for _, share in rest))
+        found = [*found[: _MOST_BARS - 1], others]
+    rows = [(name, share, f"{share:.1f} %") for name, share in found]
+    least = min(0.0, *(share for _, share in found))
+    most = max(share for _, share in found)
+    # columns that work against each other may have negative shares, and others more than 100
+    end = 100.0 if least == 0 else np.inf
+
+    def fit(axes: Any) -> None:
+        axes.set_xlim(1.1 * least, max(1.0, min(1.22 * most, end)))
+        axes.axvline(0, color=GREY, linewidth=0.8)
+
+    return bars_picture("columns", rows, "share of what the model says (%)", fit)
+
+
+def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: str) -> str:
+    """Draw how numbers are spread between public bounds, and beyond.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    values : array of shape (n,)
+    bounds : two floats
+    words : str
+        What the numbers are.
+    """
+
+    low, high = min(bounds[0], values.min()), max(bounds[1], values.max())
+
+    def paint(axes: Any) -> None:
+        draw_histogram(axes, values, np.linspace(low, high, _BINS + 1), bounds, words)
+        axes.set_ylabel("public points")
+        integer_ticks(axes.yaxis)
+
+    return Picture(name, 2.9, paint).inline()
+
+
+def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:
+    """Draw at which share of public points each label is given.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    labels : sequence of str
+    shares : array of shape (n_labels,)
+        Of many labels the most frequent are drawn.
+    """
+    order = _most_frequent_first(shares)[:_MOST_BARS]
+    rows = [
+        (short_name(labels[k]), 100 * float(shares[k]), f"{100 * shares[k]:.1f}") for k in order
+    ]
+
+    def fit(axes: Any) -> None:
+        axes.set_xlim(0, 112)
+        axes.set_xticks([0, 25, 50, 75, 100])
+
+    return bars_picture(name, rows, "public points with this label (%)", fit)

@@ -6,7 +6,7 @@ colour alone. Text stays text, so that a page can search, scale and read it alou
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from typing import Any
@@ -133,21 +133,55 @@ def _style_attribute(style: str) -> str:
     return f' style="{style}"/>'
 
 
-def draw_bars(
-    axes: Any, rows: Sequence[tuple[str, float, str]], *, colours: Sequence[str] | None = None
+def bars_picture(
+    name: str,
+    rows: Sequence[tuple[str, float, str]],
+    words: str,
+    fit: Callable[[Any], None],
+    *,
+    colours: Sequence[str] | None = None,
+) -> str:
+    """Draw a horizontal bar for each name, amount and text beside it, from above downwards.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    rows : sequence
+    words : str
+        What the amounts are.
+    fit : callable
+        Sets how far the axis goes.
+    colours : sequence of str, optional
+        Of each bar.
+    """
+
+    def paint(axes: Any) -> None:
+        places = range(len(rows) - 1, -1, -1)
+        for place, (_, amount, text) in zip(places, rows, strict=True):
+            colour = BLUE if colours is None else colours[len(rows) - 1 - place]
+            axes.barh(place, amount, 0.62, color=colour, edgecolor=BLUE if colour == BLUE else GREY)
+            beside, offset = (max(amount, 0), place), "offset points"
+            axes.annotate(text, beside, xytext=(4, 0), textcoords=offset, va="center")
+        axes.set_yticks(places, [name for name, _, _ in rows])
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        grid(axes, "x")
+        fit(axes)
+        axes.set_xlabel(words)
+
+    return Picture(name, 0.8 + 0.3 * len(rows), paint).inline()
+
+
+def draw_histogram(
+    axes: Any, values: Any, bins: Any, marks: Iterable[float], words: str, *, weights: Any = None
 ) -> None:
-    """Draw a horizontal bar for each name, amount and text beside it, from above downwards."""
-    places = range(len(rows) - 1, -1, -1)
-    for place, (_, amount, text) in zip(places, rows, strict=True):
-        colour = BLUE if colours is None else colours[len(rows) - 1 - place]
-        axes.barh(place, amount, 0.62, color=colour, edgecolor=BLUE if colour == BLUE else GREY)
-        axes.annotate(
-            text, (max(amount, 0), place), xytext=(4, 0), textcoords="offset points", va="center"
-        )
-    axes.set_yticks(places, [name for name, _, _ in rows])
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-    grid(axes, "x")
+    """Draw how often values are, with lines at some marks."""
+    axes.hist(values, bins, weights=weights, color=BLUE, edgecolor="white", linewidth=0.5)
+    for mark in marks:
+        axes.axvline(mark, color=INK, linewidth=1.2, linestyle="--")
+    axes.set_xlabel(words)
+    grid(axes, "y")
 
 
 def grid(axes: Any, axis: str) -> None:

@@ -18,10 +18,10 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.certificate.answers_file import ANSWERS_FILE, answers_bytes
 from secretballot.report.certificate.build import with_about, with_files
 from secretballot.report.certificate.labels_file import class_text, labels_blocks
 from secretballot.report.certificate.models import CERTIFICATE_FILE
+from secretballot.report.certificate.released_rows import ANSWERS_FILE, answers_bytes
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.metrics import Metrics
 from secretballot.report.release.facts import Facts
@@ -35,7 +35,7 @@ from secretballot.report.release.usage import (
 from secretballot.report.release.words import text_of
 from secretballot.report.rounds.pictures import QUERY_TITLES, draw_query_pictures
 from secretballot.report.rounds.story import QueryStory
-from secretballot.report.student.export import dump_student
+from secretballot.report.student.export import student_bytes
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.report.table_metrics import TableMetrics
 
@@ -144,14 +144,14 @@ def write_files(
     if story is not None and isinstance(released, ReleasedLabels):
         _write_story(written, released, story, pictures="report" not in without)
     columns = complete_schema(schema)
-    if student is not None:
-        _write_student(
-            written,
-            partial(dump_student, student, schema=columns, rows=raw_rows, X_public=X_public),
-            ONNX_OF_RAW_COLUMNS
-            if columns is not None and getattr(student, "reads_a_table", True)
-            else ONNX_OF_MATRIX,
-            wanted="student" not in without,
+    if student is not None and "student" in without:
+        written.left_out[ONNX_FILE] = _NOT_WANTED
+    elif student is not None:
+        raw = columns is not None and getattr(student, "reads_a_table", True)
+        written.attempt(
+            ONNX_FILE,
+            ONNX_OF_RAW_COLUMNS if raw else ONNX_OF_MATRIX,
+            partial(student_bytes, student, schema=columns, rows=raw_rows, X_public=X_public),
         )
     readme = {"README.txt": "what may be done with these files, and how"}
     if "report" in without:
@@ -159,19 +159,19 @@ def write_files(
     else:
         card_line = {CARD_FILE: CARD_WORDS} if ONNX_FILE in written.files else {}
         page_lists = {**written.files, **card_line, **readme}
-        page = partial(
-            render_page,
-            released,
-            student=student,
-            X_public=X_public,
-            files_written=page_lists,
-            story=story,
-            schema=schema,
-            metrics=metrics,
-        )
-        written.attempt(
-            "report.html", "the report, for people", lambda path: path.write_bytes(page().encode())
-        )
+
+        def page() -> bytes:
+            return render_page(
+                released,
+                student=student,
+                X_public=X_public,
+                files_written=page_lists,
+                story=story,
+                schema=schema,
+                metrics=metrics,
+            ).encode()
+
+        written.attempt("report.html", "the report, for people", page)
     usage = Usage.of_files(written.files, columns)
     facts = Facts(released)
     given = {"f": facts, "c": facts.certificate, "usage": usage}
@@ -213,26 +213,15 @@ class _Writer:
         (self.folder / name).write_bytes(content)
         self.files[name] = words
 
-    def attempt(self, name: str, words: str, make: Callable[[Path], object]) -> None:
-        """Make a file that may be left out for a stated reason."""
+    def attempt(self, name: str, words: str, make: Callable[[], bytes]) -> None:
+        """Write a file that may be left out for a stated reason."""
         # trouble with the disk is no such reason: it must end the whole release
         try:
-            make(self.folder / name)
+            content = make()
         except (MissingExtraError, DataError) as error:
-            (self.folder / name).unlink(missing_ok=True)
             self.left_out[name] = _ADDRESS.sub("0x...", str(error))
         else:
-            self.files[name] = words
-
-
-def _write_student(
-    written: _Writer, dump: Callable[[Path], object], words: str, *, wanted: bool
-) -> None:
-    """Write the file of the student."""
-    if wanted:
-        written.attempt(ONNX_FILE, words, dump)
-    else:
-        written.left_out[ONNX_FILE] = _NOT_WANTED
+            self.write(name, words, content)
 
 
 def _date_files(folder: Path, issued: str) -> None:
@@ -287,16 +276,8 @@ def _write_story(
         return
     for name, picture in draw_query_pictures(story, released).items():
         words = f"picture: {QUERY_TITLES[name][0].lower()}{QUERY_TITLES[name][1:]}"
-        written.attempt(
-            f"queries-{name}.svg", f"{words} (to scale and print)", _writer_of_picture(picture.svg)
-        )
-        written.attempt(
-            f"queries-{name}.png", f"{words} (for slides)", _writer_of_picture(picture.png)
-        )
-
-
-def _writer_of_picture(paint: Callable[[], bytes]) -> Callable[[Path], object]:
-    return lambda path: path.write_bytes(paint())
+        written.attempt(f"queries-{name}.svg", f"{words} (to scale and print)", picture.svg)
+        written.attempt(f"queries-{name}.png", f"{words} (for slides)", picture.png)
 
 
 def _json_bytes(value: Mapping[str, Any]) -> bytes:

@@ -13,9 +13,16 @@ from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable, l
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics
-from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes
-from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
-from secretballot.report.pictures.tables import draw_numbers, draw_shares
+from secretballot.report.pictures.charts import (
+    draw_budget,
+    draw_columns,
+    draw_confidence,
+    draw_moments,
+    draw_numbers,
+    draw_shares,
+    draw_votes,
+    released_sizes,
+)
 from secretballot.report.release.facts import (
     Facts,
     answers_of_student,
@@ -24,8 +31,12 @@ from secretballot.report.release.facts import (
     student_confidence,
 )
 from secretballot.report.release.words import say, template
-from secretballot.report.rounds.map import MOST_ASKED, MOST_BACKGROUND
-from secretballot.report.rounds.pictures import QUERY_TITLES, draw_query_pictures
+from secretballot.report.rounds.pictures import (
+    MOST_ASKED,
+    MOST_BACKGROUND,
+    QUERY_TITLES,
+    draw_query_pictures,
+)
 from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.raw_columns import encoded_width
 from secretballot.report.table_metrics import TableMetrics

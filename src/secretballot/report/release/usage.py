@@ -5,50 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from secretballot.report.release.words import template
+
 #: What the list of files says of a student that encodes raw columns itself, and of one that does
 #: not.
 ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
 ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
 
-_READER = """\
-import csv
-import numpy as np, onnxruntime
-model = onnxruntime.InferenceSession("student.onnx")
-with open("../new.csv", newline="", encoding="utf-8-sig") as file:
-    rows = list(csv.DictReader(file, skipinitialspace=True))
-def number(text):
-    try:
-        return float(text)
-    except ValueError:
-        return np.nan  # nothing is known
-def cells(column):
-    texts = [row[column.name].strip() for row in rows]
-    if column.type == "tensor(string)":
-        return np.array(texts, dtype=object).reshape(-1, 1)
-    return np.array([number(text) for text in texts]).reshape(-1, 1)
-answers = model.run(None, {column.name: cells(column) for column in model.get_inputs()})
-answers = dict(zip([answer.name for answer in model.get_outputs()], answers))"""
-#: Stands in the lines above where a column holds lengths of time, in the columns of these names.
-_LENGTHS = """\
-    if column.name in {names!r}:
-        texts = [seconds(text) for text in texts]"""
-#: Stands there where numbers of these columns have a decimal comma.
-_COMMAS = """\
-    if column.name in {names!r}:
-        texts = [t.replace(".", "").replace(",", ".") if "," in t else t for t in texts]"""
-_SECONDS = """\
-def seconds(text):  # such as 13:30:00 or 2 days 13:30:00
-    try:
-        days = int(text.split()[0]) if "day" in text else 0
-        hours, minutes, rest = (text.split()[-1] + ":0").split(":")[:3]
-        return 86400 * days + 3600 * int(hours) + 60 * int(minutes) + float(rest)
-    except (ValueError, IndexError):
-        return text"""
-#: Stands there where a column holds vectors.
-_VECTORS = """\
-    if column.shape[1] != 1:  # vectors, as "[0.5, -1, 2e-3]"; NaN where nothing is known
-        nothing = [np.nan] * column.shape[1]
-        return np.array([json.loads(text) if text else nothing for text in texts], float)"""
 _PACKAGE = (
     "import pandas as pd",
     "import secretballot as sb",
@@ -138,19 +101,10 @@ class Usage:
 
 
 def _lines_of_runtime(columns: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return lines that read a table for onnxruntime; those of vectors and lengths of time only
-    where there are any."""
-    lines = _READER.splitlines()
-    before = lines.index("def cells(column):")
-    last = next(place for place, line in enumerate(lines) if "number(text) for" in line)
+    """Return lines that read a table for onnxruntime; those of vectors, lengths of time and decimal
+    commas only where there are any."""
     lengths = [name for name, column in columns.items() if column["kind"] == "duration"]
-    if any(column["kind"] == "vector" for column in columns.values()):
-        lines[last:last] = _VECTORS.splitlines()
-        lines[0] = "import csv, json"
     commas = [name for name, column in columns.items() if column.get("decimal") == ","]
-    if commas:
-        lines[last:last] = _COMMAS.format(names=commas).splitlines()
-    if lengths:
-        lines[last:last] = _LENGTHS.format(names=lengths).splitlines()
-        lines[before:before] = _SECONDS.splitlines()
-    return tuple(lines)
+    vectors = any(column["kind"] == "vector" for column in columns.values())
+    code = template("reader.py.j2").render(lengths=lengths, commas=commas, vectors=vectors)
+    return tuple(code.splitlines())

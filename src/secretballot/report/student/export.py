@@ -2,7 +2,6 @@
 the student's values alone."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,12 @@ from numpy.typing import NDArray
 
 from secretballot._rows import take_rows
 from secretballot._typing import BoolArray
-from secretballot.drafts import write_file
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import holds_texts
-from secretballot.report.student.graph import DOUBLE, INTEGER, TEXT, Graph
+from secretballot.report.student.bases_graph import Points, holds_texts
+from secretballot.report.student.graph import DOUBLE, INTEGER, TEXT, Graph, Output, Value
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, add_raw_columns
 from secretballot.report.student.students import (
-    Points,
     add_classifier,
     add_regressor,
     is_moments,
@@ -36,22 +33,20 @@ _LARGEST_ERROR = 1e-5  # of a probability, or of a number over the largest one
 _MOST_OTHERWISE = 0.01  # of the rows: where neighbours are equally far, each of them is right
 
 
-def dump_student(
+def student_bytes(
     student: Any,
-    path: str | Path,
     *,
     schema: Mapping[str, Any] | None = None,
     rows: RawRows | None = None,
     X_public: Any = None,
-) -> None:
-    """Write a fitted student to an ONNX file, after checking that it answers as the student does.
+) -> bytes:
+    """Return the ONNX file of a fitted student, after checking that it answers as the student does.
 
     Parameters
     ----------
     student : fitted estimator
         Trained on released values and public points only; its file will be published. What was
-        read by `load_student` is written as it was.
-    path : path
+        read by `load_student` stays as it was.
     schema : mapping, optional
         Complete, as `Schema.to_json` writes it: the file then reads the raw columns of a table.
     rows : RawRows, optional
@@ -65,8 +60,7 @@ def dump_student(
         If the student does not convert, or the file answers otherwise.
     """
     if isinstance(student, OnnxStudent):
-        write_file(Path(path), student.content)
-        return
+        return student.content
     loaded = converted_student(student, schema)
     if rows is not None and schema is not None:
         check_answers(student, loaded, rows.X, rows.cells)
@@ -74,8 +68,7 @@ def dump_student(
         n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
         points = take_rows(X_public, np.arange(min(_PREVIEW_ROWS, n_public)))
         check_answers(student, loaded, points, points)
-    # last: a file appears only if it answers as the student does
-    write_file(Path(path), loaded.content)
+    return loaded.content
 
 
 def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> OnnxStudent:
@@ -116,7 +109,7 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
     points: Points
     if schema is not None:
         points = add_raw_columns(graph, schema)
-        about["encoded"] = points
+        about["encoded"] = points.name
         about |= _spellings_of(schema)
     elif by_column:
         points = [
@@ -125,8 +118,8 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
         ]
     else:
         points = graph.input("X", DOUBLE, int(student.n_features_in_))
-        about["encoded"] = points
-    outputs, more = _add_answers(graph, student, points, names)
+        about["encoded"] = points.name
+    outputs, more = _add_answers(student, points, names)
     return graph.to_bytes(outputs, about | more)
 
 
@@ -141,66 +134,59 @@ def _spellings_of(schema: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _add_answers(
-    graph: Graph, student: Any, points: Points, taken: list[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Add a student, and return its outputs by their names inside, and what is said of them."""
+    student: Any, points: Points, taken: list[str]
+) -> tuple[list[Output], dict[str, Any]]:
+    """Add a student, and return its outputs, and what is said of them."""
 
     def named(name: str) -> str:
         while name in taken:  # a column of the same name keeps it
             name += "_"
         return name
 
-    shares: str | None
-    bounds = getattr(student, "bounds", None)
-    labels = getattr(student, "labels", None)
+    bounds, labels = getattr(student, "bounds", None), getattr(student, "labels", None)
     if bounds is not None:
         if is_moments(student):
-            number = moments_number(graph, student, points)
+            number = moments_number(student, points)
         else:
-            assert isinstance(points, str)
-            number = add_regressor(graph, student.regressor, points)
-            number = graph.clipped(number, float(bounds[0]), float(bounds[1]))
-        return {graph.flat(number): (named("prediction"), DOUBLE, [None])}, {"range": list(bounds)}
+            assert isinstance(points, Value)
+            number = add_regressor(student.regressor, points)
+            number = number.clipped(float(bounds[0]), float(bounds[1]))
+        return [(number.flat(), named("prediction"), DOUBLE, None)], {"range": list(bounds)}
+    about: dict[str, Any]
+    outputs: list[Output]
     if labels is not None:
-        if is_moments(student):
-            said, shares = moments_labels(graph, student, points)
-        else:
-            said, shares = _several_labels(graph, student, points)
-        outputs: dict[str, Any] = {said: (named("labels"), INTEGER, [None, len(labels)])}
-        if shares is not None:
-            outputs[shares] = (named("probabilities"), DOUBLE, [None, len(labels)])
-        return outputs, {"labels": list(labels)}
-    found = add_classifier(graph, student, points)
-    classes = np.asarray(student.classes_)
-    plain = classes.dtype.kind in "iub"
-    values = classes.astype(np.int64) if plain else np.array([str(one) for one in classes], object)
-    constant = graph.constant(values, values.dtype)
-    label = graph.add("Gather", [constant, found.index])
-    outputs = {label: (named("label"), INTEGER if plain else TEXT, [None])}
-    if found.shares is not None:
-        outputs[found.shares] = (named("probabilities"), DOUBLE, [None, len(classes)])
-    return outputs, {"classes": classes.tolist()}
+        of_labels = moments_labels if is_moments(student) else _several_labels
+        said, shares = of_labels(student, points)
+        width, about = len(labels), {"labels": list(labels)}
+        outputs = [(said, named("labels"), INTEGER, width)]
+    else:
+        found = add_classifier(student, points)
+        classes = np.asarray(student.classes_)
+        plain = classes.dtype.kind in "iub"
+        texts = np.array([str(one) for one in classes], object)
+        values = classes.astype(np.int64) if plain else texts
+        shares, width, about = found.shares, len(classes), {"classes": classes.tolist()}
+        label = found.index.rows_of(values, values.dtype)
+        outputs = [(label, named("label"), INTEGER if plain else TEXT, None)]
+    if shares is not None:
+        outputs.append((shares, named("probabilities"), DOUBLE, width))
+    return outputs, about
 
 
-def _several_labels(graph: Graph, student: Any, points: Points) -> tuple[str, str | None]:
+def _several_labels(student: Any, points: Points) -> tuple[Value, Value | None]:
     """Add a classifier for each label, and return the labels and the probabilities, both of shape
     (n, n_labels)."""
     labels, shares = [], []
-    assert isinstance(points, str)
+    assert isinstance(points, Value)
     for one in student.students:
-        found = add_classifier(graph, one, points)
+        found = add_classifier(one, points)
         known = [int(value) for value in one.classes_]
-        own = graph.constant(known, np.int64)
-        label = graph.add("Gather", [own, found.index])
-        labels.append(graph.add("Unsqueeze", [label, graph.constant([1], np.int64)]))
+        labels.append(found.index.rows_of(known, np.int64).with_axis(1))
         if found.shares is not None:
-            shares.append(
-                graph.columns(found.shares, [known.index(1)])
-                if 1 in known
-                else graph.zeros(points, 1)
-            )
-    said = graph.joined(labels)
-    return said, graph.joined(shares) if len(shares) == len(labels) else None
+            there = 1 in known
+            shares.append(found.shares.columns([known.index(1)]) if there else points.zeros(1))
+    joined = points.graph.joined
+    return joined(labels), joined(shares) if len(shares) == len(labels) else None
 
 
 def check_answers(student: Any, loaded: OnnxStudent, points: Any, cells: Any) -> None:

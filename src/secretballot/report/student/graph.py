@@ -1,7 +1,7 @@
 """ONNX graphs, node by node: the same nodes and constants give the same bytes."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,121 +40,67 @@ class Graph:
         self._tensors: dict[str, Any] = {}
         self._inputs: list[Any] = []
 
-    def input(self, name: str, kind: int, width: int) -> str:
+    def input(self, name: str, kind: int, width: int) -> "Value":
         """Declare an input of shape (n, width)."""
         self._inputs.append(helper.make_tensor_value_info(name, kind, [None, width]))
-        return name
+        return Value(self, name)
 
     def new_name(self) -> str:
         """Return a name that nothing has so far."""
         self._count += 1
         return f"{self._prefix}{self._count}"
 
-    def add(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """Add a node with one output and return the name of it."""
+    def add(self, kind: str, *inputs: "Value", **attributes: Any) -> "Value":
+        """Add a node with one output and return it."""
         domain = "ai.onnx.ml" if kind in _OF_MACHINE_LEARNING else ""
-        name = self.new_name()
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
-        return name
+        names, name = [one.name for one in inputs], self.new_name()
+        self.nodes.append(helper.make_node(kind, names, [name], domain=domain, **attributes))
+        return Value(self, name)
 
-    def add_nearest(self, distances: str, k: int) -> tuple[str, str]:
-        """Add the k least of the numbers of each row, ascending, the first of equal ones first, and
-        their places."""
-        least = self.new_name()
-        names = [least, f"{least}_places"]
-        inputs = [distances, self.constant([k], np.int64)]
-        self.nodes.append(helper.make_node("TopK", inputs, names, axis=1, largest=0))
-        return names[0], names[1]
-
-    def constant(self, value: Any, kind: Any = np.float64) -> str:
-        """Add an array, of objects for texts, and return its name."""
+    def constant(self, value: Any, kind: Any = np.float64) -> "Value":
+        """Add an array, of objects for texts."""
         name = self.new_name()
         array = np.ascontiguousarray(value, dtype=kind).reshape(np.shape(value))
         self._tensors[name] = numpy_helper.from_array(array, name)
-        return name
+        return Value(self, name)
 
-    def as_numbers(self, values: str) -> str:
-        """Return 1.0 where something holds, else 0.0; integers as doubles."""
-        return self.add("Cast", [values], to=DOUBLE)
+    def integers(self, value: Any) -> "Value":
+        """Add an array of integers."""
+        return self.constant(value, np.int64)
 
-    def times(self, left: str, number: Any) -> str:
-        """Return the product with a constant."""
-        return self.add("Mul", [left, self.constant(number)])
-
-    def plus(self, left: str, number: Any) -> str:
-        """Return the sum with a constant."""
-        return self.add("Add", [left, self.constant(number)])
-
-    def product(self, left: str, matrix: Any) -> str:
-        """Return the matrix product with a constant."""
-        return self.add("MatMul", [left, self.constant(matrix)])
-
-    def sums(self, numbers: str, axis: int = 1, *, keep: bool = True) -> str:
-        """Return the sum of each row."""
-        places = self.constant([axis], np.int64)
-        return self.add("ReduceSum", [numbers, places], keepdims=int(keep))
-
-    def clipped(self, numbers: str, low: Any, high: Any) -> str:
-        """Return numbers within bounds."""
-        above = self.add("Max", [numbers, self.constant(low)])
-        return self.add("Min", [above, self.constant(high)])
-
-    def columns(self, numbers: str, places: Sequence[int]) -> str:
-        """Return some columns."""
-        return self.add("Gather", [numbers, self.constant(places, np.int64)], axis=1)
-
-    def joined(self, parts: Sequence[str]) -> str:
+    def joined(self, parts: Sequence["Value"]) -> "Value":
         """Return columns beside each other."""
-        return self.add("Concat", parts, axis=1)
+        return self.add("Concat", *parts, axis=1)
 
-    def quotient(self, numbers: str, number: float) -> str:
-        """Return the whole part of a quotient with a constant; exact for integers below 2^52."""
-        return self.add("Floor", [self.add("Div", [numbers, self.constant(number)])])
-
-    def where(self, truths: str, yes: str, no: str) -> str:
-        """Return one or the other."""
-        return self.add("Where", [truths, yes, no])
-
-    def flat(self, values: str) -> str:
-        """Return values of shape (n, 1) as (n,)."""
-        return self.add("Reshape", [values, self.constant([-1], np.int64)])
-
-    def zeros(self, numbers: str, width: int) -> str:
-        """Return as many rows of zeros."""
-        first = self.columns(numbers, [0])
-        nothing = self.times(self.as_numbers(self.add("Equal", [first, first])), 0.0)
-        return self.plus(nothing, np.zeros((1, width)))
-
-    def add_inner(self, model: Any, entry: str) -> list[str]:
-        """Add another model of one input, and return the names of its outputs."""
+    def add_inner(self, model: Any, entry: "Value") -> list["Value"]:
+        """Add another model of one input, and return its outputs."""
         inner = model.graph
-        names = {"": "", inner.input[0].name: entry}
+        names = {"": "", inner.input[0].name: entry.name}
         for one in inner.initializer:
             array = numpy_helper.to_array(one)
-            names[one.name] = self.constant(array, array.dtype)
+            names[one.name] = self.constant(array, array.dtype).name
         for node in inner.node:
             kind, domain = node.op_type, node.domain
             inputs = [names[name] for name in node.input]
             attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
             if kind == "ArrayFeatureExtractor":  # Gather looks at its indices more closely
-                inputs[1], kind, domain = self.flat(inputs[1]), "Gather", ""
+                inputs[1], kind, domain = Value(self, inputs[1]).flat().name, "Gather", ""
                 attributes = {"axis": -1}
             first = self.new_name()
             for place, name in enumerate(node.output):
                 names[name] = f"{first}_{place}"
             outputs = [names[name] for name in node.output]
             self.nodes.append(helper.make_node(kind, inputs, outputs, domain=domain, **attributes))
-        return [names[value.name] for value in inner.output]
+        return [Value(self, names[value.name]) for value in inner.output]
 
-    def to_bytes(
-        self, outputs: Mapping[str, tuple[str, int, list[Any]]], about: Mapping[str, Any]
-    ) -> bytes:
+    def to_bytes(self, outputs: Sequence["Output"], about: Mapping[str, Any]) -> bytes:
         """Return the model.
 
         Parameters
         ----------
-        outputs : mapping
-            Name, type and shape of each output, by the name inside.
+        outputs : sequence
+            Each output, with its name and type, and how many columns it has, None for no second
+            dimension.
         about : mapping
             What its metadata say, as JSON values.
 
@@ -164,8 +110,9 @@ class Graph:
             If a node is none.
         """
         infos = []
-        for inside, (name, kind, shape) in outputs.items():
-            self.nodes.append(helper.make_node("Identity", [inside], [name]))
+        for value, name, kind, width in outputs:
+            shape = [None] if width is None else [None, width]
+            self.nodes.append(helper.make_node("Identity", [value.name], [name]))
             infos.append(helper.make_tensor_value_info(name, kind, shape))
         graph = helper.make_graph(
             self.nodes, "student", self._inputs, infos, list(self._tensors.values())
@@ -178,3 +125,128 @@ class Graph:
         helper.set_model_props(model, {key: json.dumps(value) for key, value in about.items()})
         onnx.checker.check_model(model)
         return bytes(model.SerializeToString(deterministic=True))
+
+
+def _binary(kind: str) -> Callable[["Value", Any], "Value"]:
+    def add(self: "Value", other: Any) -> "Value":
+        right = other if isinstance(other, Value) else self.graph.constant(other)
+        return self.graph.add(kind, self, right)
+
+    return add
+
+
+def _unary(kind: str, **attributes: Any) -> Callable[["Value"], "Value"]:
+    return lambda self: self.graph.add(kind, self, **attributes)
+
+
+class Value:
+    """What a node of a graph computes; its operators add further nodes.
+
+    The other side of an operator is a value, or an array of doubles.
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    __add__ = _binary("Add")
+    __sub__ = _binary("Sub")
+    __mul__ = _binary("Mul")
+    __truediv__ = _binary("Div")
+    __matmul__ = _binary("MatMul")
+    __lt__ = _binary("Less")
+    __le__ = _binary("LessOrEqual")
+    __gt__ = _binary("Greater")
+    __ge__ = _binary("GreaterOrEqual")
+    __and__ = _binary("And")
+    __or__ = _binary("Or")
+    __invert__ = _unary("Not")
+    __neg__ = _unary("Neg")
+    __abs__ = _unary("Abs")
+    equals = _binary("Equal")
+    at_most = _binary("Min")
+    at_least = _binary("Max")
+    is_nan = _unary("IsNaN")
+    floor = _unary("Floor")
+    rounded = _unary("Round")
+    root = _unary("Sqrt")
+    exp = _unary("Exp")
+    softmax = _unary("Softmax", axis=1)
+    largest_place = _unary("ArgMax", axis=1, keepdims=0)
+    as_numbers = _unary("Cast", to=DOUBLE)
+    as_integers = _unary("Cast", to=INTEGER)
+
+    def __rsub__(self, number: Any) -> "Value":
+        return self.graph.constant(number) - self
+
+    def __floordiv__(self, number: float) -> "Value":
+        """Return the whole part of a quotient; exact for integers below 2^52."""
+        return (self / number).floor()
+
+    def __mod__(self, number: float) -> "Value":
+        """Return what is left of it."""
+        return self - self // number * number
+
+    def sums(self, axis: int = 1, *, keep: bool = True) -> "Value":
+        """Return the sum of each row."""
+        return self.graph.add("ReduceSum", self, self.graph.integers([axis]), keepdims=int(keep))
+
+    def highest(self) -> "Value":
+        """Return the largest number of each row."""
+        return self.graph.add("ReduceMax", self, self.graph.integers([1]), keepdims=1)
+
+    def nearest(self, k: int) -> tuple["Value", "Value"]:
+        """Return the k least of the numbers of each row, ascending, the first of equal ones first,
+        and their places."""
+        least = self.graph.new_name()
+        inputs, names = [self.name, self.graph.integers([k]).name], [least, f"{least}_places"]
+        self.graph.nodes.append(helper.make_node("TopK", inputs, names, axis=1, largest=0))
+        return Value(self.graph, names[0]), Value(self.graph, names[1])
+
+    def rows_of(self, array: Any, kind: Any = np.float64) -> "Value":
+        """Return the rows of an array at these places, integers."""
+        return self.graph.add("Gather", self.graph.constant(array, kind), self)
+
+    def clipped(self, low: Any, high: Any) -> "Value":
+        """Return numbers within bounds."""
+        return self.at_least(low).at_most(high)
+
+    def columns(self, places: Sequence[int]) -> "Value":
+        """Return some columns."""
+        return self.graph.add("Gather", self, self.graph.integers(places), axis=1)
+
+    def matches(self, pattern: str) -> "Value":
+        """Return which texts a pattern of RE2 matches as a whole."""
+        return self.graph.add("RegexFullMatch", self, pattern=pattern)
+
+    def places_among(self, places: Mapping[Any, int], other: int) -> "Value":
+        """Return the place of each text, or integer, in integers of the same shape."""
+        # the operator wants one key at least; no cell of a table is this one
+        keys, values = [*places] or ["\0"], [*places.values()] or [other]
+        kind = "keys_strings" if isinstance(keys[0], str) else "keys_int64s"
+        more = {"values_int64s": values, "default_int64": other, kind: keys}
+        return self.graph.add("LabelEncoder", self, **more)
+
+    def in_single(self) -> "Value":
+        """Return numbers rounded to single precision."""
+        return self.graph.add("Cast", self, to=FLOAT).as_numbers()
+
+    def where(self, yes: Any, no: Any) -> "Value":
+        """Return one where something holds, else the other."""
+        both = (one if isinstance(one, Value) else self.graph.constant(one) for one in (yes, no))
+        return self.graph.add("Where", self, *both)
+
+    def flat(self) -> "Value":
+        """Return values of shape (n, 1) as (n,)."""
+        return self.graph.add("Reshape", self, self.graph.integers([-1]))
+
+    def with_axis(self, axis: int) -> "Value":
+        """Return the same with one more axis of length 1."""
+        return self.graph.add("Unsqueeze", self, self.graph.integers([axis]))
+
+    def zeros(self, width: int) -> "Value":
+        """Return as many rows of zeros."""
+        first = self.columns([0])
+        return first.equals(first).as_numbers() * 0.0 + np.zeros((1, width))
+
+
+Output = tuple[Value, str, int, int | None]

@@ -12,8 +12,7 @@ from secretballot._times import DATE_PARTS, SECONDS_A_DAY
 from secretballot._typing import FloatArray
 from secretballot._validation import shown
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import add_places
-from secretballot.report.student.graph import DOUBLE, FLOAT, TEXT, Graph
+from secretballot.report.student.graph import DOUBLE, TEXT, Graph, Value
 from secretballot.report.student.texts_graph import add_seconds, add_words, date_from_days
 
 #: Numbers beyond this size count as missing, as in the package (`data.cells`).
@@ -75,7 +74,7 @@ def encoded_width(column: Mapping[str, Any]) -> int:
     return 0
 
 
-def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> str:
+def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> Value:
     """Declare an input for each column of a schema, and return the encoded matrix.
 
     Parameters
@@ -94,8 +93,7 @@ def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> str:
         about = input_type(column)
         if about is None:
             continue
-        add = _ADDERS[column["kind"]]
-        parts += add(graph, graph.input(name, *about), column)
+        parts += _ADDERS[column["kind"]](graph.input(name, *about), column)
     return graph.joined(parts)
 
 
@@ -115,72 +113,65 @@ def refuse_long_vocabularies(schema: Mapping[str, Any]) -> None:
             )
 
 
-def _numbers(graph: Graph, cells: str, column: Mapping[str, Any]) -> list[str]:
+def _numbers(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add the median where nothing is known, centre and scale."""
-    known = graph.add("LessOrEqual", [graph.add("Abs", [cells]), graph.constant(LARGEST_NUMBER)])
-    absent = graph.add("Not", [known])
-    number = graph.where(known, cells, graph.constant([[column["median"]]]))
-    parts = [_scaled(graph, number, column["center"], column["scale"])]
-    return [*parts, *([graph.as_numbers(absent)] if column["indicator"] else [])]
+    known = abs(cells) <= LARGEST_NUMBER
+    number = known.where(cells, [[column["median"]]])
+    parts = [_scaled(number, column["center"], column["scale"])]
+    return [*parts, *([(~known).as_numbers()] if column["indicator"] else [])]
 
 
-def _scaled(graph: Graph, number: str, center: Any, scale: float) -> str:
+def _scaled(number: Value, center: Any, scale: float) -> Value:
     """Add a number that is centred, scaled and kept within bounds."""
-    scaled = graph.add("Div", [graph.plus(number, -np.asarray(center)), graph.constant(scale)])
-    return graph.clipped(scaled, -LARGEST_NUMBER, LARGEST_NUMBER)
+    centred: Value = number - center
+    return (centred / scale).clipped(-LARGEST_NUMBER, LARGEST_NUMBER)
 
 
-def _vectors(graph: Graph, cells: str, column: Mapping[str, Any]) -> list[str]:
+def _vectors(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add vectors in single precision; the centre where one of the numbers is none."""
-    usual = graph.add("LessOrEqual", [graph.add("Abs", [cells]), graph.constant(LARGEST_NUMBER)])
-    beyond = graph.as_numbers(graph.add("Not", [usual]))
-    known = graph.add("Equal", [graph.sums(beyond), graph.constant(0.0)])
-    rounded = graph.as_numbers(graph.add("Cast", [cells], to=FLOAT))
-    vector = graph.where(known, rounded, graph.constant([column["center"]]))
-    return [_scaled(graph, vector, column["center"], column["scale"])]
+    beyond = (~(abs(cells) <= LARGEST_NUMBER)).as_numbers()
+    known = beyond.sums().equals(0.0)
+    vector = known.where(cells.in_single(), [column["center"]])
+    return [_scaled(vector, column["center"], column["scale"])]
 
 
-def _dates(graph: Graph, cells: str, column: Mapping[str, Any]) -> list[str]:
+def _dates(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add days since the median, and parts of the date."""
     moment = datetime.datetime.fromisoformat(column["median"])
     median = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(seconds=1)
-    read, absent = add_seconds(graph, cells, column["format"])
-    seconds = graph.where(absent, graph.constant([[float(median)]]), read)
-    days = graph.add("Div", [seconds, graph.constant(float(SECONDS_A_DAY))])
-    parts = [_scaled(graph, days, median / SECONDS_A_DAY, column["scale"])]
-    day = graph.quotient(seconds, float(SECONDS_A_DAY))
-    of_day = graph.add("Sub", [seconds, graph.times(day, float(SECONDS_A_DAY))])
-    found = dict(zip(("weekday", "month", "day"), date_from_days(graph, day), strict=True))
-    found["hour"] = graph.quotient(of_day, 3600.0)
-    parts += [_scaled(graph, found[part], *DATE_PARTS[part]) for part in column["parts"]]
-    return [*parts, *([graph.as_numbers(absent)] if column["indicator"] else [])]
+    read, absent = add_seconds(cells, column["format"])
+    seconds = absent.where([[float(median)]], read)
+    days = seconds / float(SECONDS_A_DAY)
+    parts = [_scaled(days, median / SECONDS_A_DAY, column["scale"])]
+    dates = date_from_days(seconds // float(SECONDS_A_DAY))
+    found = dict(zip(("weekday", "month", "day"), dates, strict=True))
+    found["hour"] = seconds % float(SECONDS_A_DAY) // 3600.0
+    parts += [_scaled(found[part], *DATE_PARTS[part]) for part in column["parts"]]
+    return [*parts, *([absent.as_numbers()] if column["indicator"] else [])]
 
 
-def _texts(graph: Graph, cells: str, column: Mapping[str, Any]) -> list[str]:
+def _texts(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add which words a free text has, weighted where they have weights, and whether it has
     none."""
     if column.get("encoding") == "hashed":
         return [cells]
-    has = add_words(graph, cells, column["words"])
-    none = graph.as_numbers(graph.add("Equal", [graph.sums(has), graph.constant(0.0)]))
+    has = add_words(cells, column["words"])
+    none = has.sums().equals(0.0).as_numbers()
     if "weights" in column:
         # in whole thousandths, as the package computes
-        has = graph.times(has, np.rint(np.array(column["weights"]) / 0.001))
-        squares = graph.sums(graph.add("Mul", [has, has]))
-        has = graph.add(
-            "Div", [has, graph.add("Sqrt", [graph.add("Max", [squares, graph.constant(1.0)])])]
-        )
+        has *= np.rint(np.array(column["weights"]) / 0.001)
+        has /= (has * has).sums().at_least(1.0).root()
     return [has, none]
 
 
-def _categories(graph: Graph, cells: str, column: Mapping[str, Any]) -> list[str]:
+def _categories(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add one column for each category, and the one of all others."""
     truths = column["kind"] == "boolean"
     categories = _TRUTHS if truths else column["categories"]
     spellings = _spellings_of_truths() if truths else _places_of_spellings(categories)
-    place = add_places(graph, cells, spellings, len(categories))
-    each = graph.constant([range(len(categories) + 1)], np.int64)
-    return [graph.as_numbers(graph.add("Equal", [place, each]))]
+    place = cells.places_among(spellings, len(categories))
+    each = cells.graph.integers([range(len(categories) + 1)])
+    return [place.equals(each).as_numbers()]
 
 
 _ADDERS = {

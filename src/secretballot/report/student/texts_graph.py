@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from secretballot._times import DAYS, SECONDS_A_DAY, TIME
-from secretballot.report.student.graph import MISSING_TEXTS, Graph
+from secretballot.report.student.graph import MISSING_TEXTS, Value
 
 _NEVER = r"[^\s\S]"
 _GAPS = ("-", "/", r"\.")
@@ -69,23 +69,18 @@ _DIGITS: dict[str, list[tuple[int, str]]] = {
 _FIRST_OF = ("month", "day")  # which are counted from 1
 
 
-def add_seconds(graph: Graph, texts: str, style: str) -> tuple[str, str]:
+def add_seconds(texts: Value, style: str) -> tuple[Value, Value]:
     """Add points in time as `_times.time_seconds` reads them: seconds since 1970, and whether a
     text says none.
 
     Parameters
     ----------
-    graph : Graph
-    texts : str
+    texts : Value
         Of shape (n, 1).
     style : str
         As for `time_seconds`.
     """
-
-    def matches(parts: Mapping[str, str]) -> str:
-        return graph.add("RegexFullMatch", [texts], pattern=_date_pattern(style, parts))
-
-    truths, weights = [], []
+    graph, truths, weights = texts.graph, [], []
     for place, (name, digits) in enumerate(_DIGITS.items()):
         # where the part is left out, every text matches: taken away by one that matches then alone
         never = -sum(amount for amount, _ in digits)
@@ -93,42 +88,29 @@ def add_seconds(graph: Graph, texts: str, style: str) -> tuple[str, str]:
             parts = {name: pattern}
             if name == "month":
                 parts["only_month"] = pattern.replace("0?", "0")
-            truths.append(matches(parts))
+            truths.append(texts.matches(_date_pattern(style, parts)))
             weights.append(amount * np.eye(len(_DIGITS))[place])
-    numbers = graph.product(graph.as_numbers(graph.joined(truths)), np.array(weights))
-    first = [[float(name in _FIRST_OF) for name in _DIGITS]]
-    numbers = graph.plus(numbers, first)
-    of = {name: graph.columns(numbers, [place]) for place, name in enumerate(_DIGITS)}
-    days = days_from_date(graph, of["year"], of["month"], of["day"])
-    back = date_from_days(graph, days)[2]
-    half = graph.add("Greater", [of["half"], graph.constant(0.0)])
-    of_half = graph.add("Sub", [of["hour"], graph.times(graph.quotient(of["hour"], 12.0), 12.0)])
-    afternoon = graph.times(graph.quotient(of["half"], 2.0), 12.0)
-    hour = graph.where(half, graph.add("Add", [of_half, afternoon]), of["hour"])
-    clock = _clock_seconds(graph, hour, of["minute"], of["second"])
-    offset = _clock_seconds(graph, of["zone_hour"], of["zone_minute"], of["zone_second"])
-    ahead = graph.plus(graph.times(of["sign"], 2.0), -1.0)
-    seconds = graph.add("Add", [graph.times(days, float(SECONDS_A_DAY)), clock])
-    seconds = graph.add("Add", [seconds, graph.add("Mul", [offset, ahead])])
-    of_clock = graph.clipped(of["hour"], 1.0, 12.0)
-    wrong = [
-        graph.add("Not", [matches(_VALID)]),
-        graph.add("Not", [graph.add("Equal", [back, of["day"]])]),
-        graph.add("Less", [of["year"], graph.constant(1.0)]),
-        graph.add("And", [half, graph.add("Not", [graph.add("Equal", [of_clock, of["hour"]])])]),
-    ]
-    absent = wrong[0]
-    for one in wrong[1:]:
-        absent = graph.add("Or", [absent, one])
+    numbers = graph.joined(truths).as_numbers() @ np.array(weights)
+    numbers += [[float(name in _FIRST_OF) for name in _DIGITS]]
+    of = {name: numbers.columns([place]) for place, name in enumerate(_DIGITS)}
+    days = days_from_date(of["year"], of["month"], of["day"])
+    half = of["half"] > 0.0
+    hour = half.where(of["hour"] % 12.0 + of["half"] // 2.0 * 12.0, of["hour"])
+    clock = _clock_seconds(hour, of["minute"], of["second"])
+    offset = _clock_seconds(of["zone_hour"], of["zone_minute"], of["zone_second"])
+    seconds = days * float(SECONDS_A_DAY) + clock + offset * (of["sign"] * 2.0 + -1.0)
+    of_clock = of["hour"].clipped(1.0, 12.0).equals(of["hour"])
+    absent = ~texts.matches(_date_pattern(style, _VALID))
+    absent |= ~date_from_days(days)[2].equals(of["day"])
+    absent |= (of["year"] < 1.0) | (half & ~of_clock)
     return seconds, absent
 
 
-def _clock_seconds(graph: Graph, hours: str, minutes: str, seconds: str) -> str:
-    of_minutes = graph.add("Add", [graph.times(hours, 3600.0), graph.times(minutes, 60.0)])
-    return graph.add("Add", [of_minutes, seconds])
+def _clock_seconds(hours: Value, minutes: Value, seconds: Value) -> Value:
+    return hours * 3600.0 + minutes * 60.0 + seconds
 
 
-def days_from_date(graph: Graph, year: str, month: str, day: str) -> str:
+def days_from_date(year: Value, month: Value, day: Value) -> Value:
     """Add days since 1970-01-01.
 
     Years of the Gregorian calendar are counted from 1 March, so that a leap day is the last of its
@@ -136,47 +118,31 @@ def days_from_date(graph: Graph, year: str, month: str, day: str) -> str:
     of the ACM 11(10), in the form of Howard Hinnant's "chrono-Compatible Low-Level Date
     Algorithms".
     """
-    early = graph.as_numbers(graph.add("Less", [month, graph.constant(3.0)]))
-    year = graph.add("Sub", [year, early])
-    of_march = graph.add("Add", [graph.plus(month, -3.0), graph.times(early, 12.0)])
-    of_year = graph.quotient(graph.plus(graph.times(of_march, 153.0), 2.0), 5.0)
-    of_year = graph.add("Add", [of_year, graph.plus(day, -1.0)])
-    leaps = graph.add("Sub", [graph.quotient(year, 4.0), graph.quotient(year, 100.0)])
-    leaps = graph.add("Add", [leaps, graph.quotient(year, 400.0)])
-    days = graph.add("Add", [graph.add("Add", [graph.times(year, 365.0), leaps]), of_year])
-    return graph.plus(days, -719468.0)
+    early = (month < 3.0).as_numbers()
+    year -= early
+    of_march = month - 3.0 + early * 12.0
+    of_year = (of_march * 153.0 + 2.0) // 5.0 + day - 1.0
+    leaps = year // 4.0 - year // 100.0 + year // 400.0
+    return year * 365.0 + leaps + of_year - 719468.0
 
 
-def date_from_days(graph: Graph, days: str) -> tuple[str, str, str]:
+def date_from_days(days: Value) -> tuple[Value, Value, Value]:
     """Add the weekday from Monday as 0, the month and the day of the month of days since
     1970-01-01; as in `days_from_date`."""
-
-    def rest(numbers: str, divisor: float) -> str:
-        return graph.add("Sub", [numbers, graph.times(graph.quotient(numbers, divisor), divisor)])
-
-    of_era = rest(graph.plus(days, 719468.0), 146097.0)
-    corrected = graph.add("Sub", [of_era, graph.quotient(of_era, 1460.0)])
-    corrected = graph.add("Add", [corrected, graph.quotient(of_era, 36524.0)])
-    corrected = graph.add("Sub", [corrected, graph.quotient(of_era, 146096.0)])
-    year = graph.quotient(corrected, 365.0)
-    before = graph.add("Add", [graph.times(year, 365.0), graph.quotient(year, 4.0)])
-    before = graph.add("Sub", [before, graph.quotient(year, 100.0)])
-    of_year = graph.add("Sub", [of_era, before])
-    month = graph.quotient(graph.plus(graph.times(of_year, 5.0), 2.0), 153.0)  # 0 is March
-    first = graph.quotient(graph.plus(graph.times(month, 153.0), 2.0), 5.0)
-    day = graph.plus(graph.add("Sub", [of_year, first]), 1.0)
-    return (
-        rest(graph.plus(days, 3.0), 7.0),
-        graph.plus(rest(graph.plus(month, 2.0), 12.0), 1.0),
-        day,
-    )
+    of_era = (days + 719468.0) % 146097.0
+    corrected = of_era - of_era // 1460.0 + of_era // 36524.0 - of_era // 146096.0
+    year = corrected // 365.0
+    of_year = of_era - (year * 365.0 + year // 4.0 - year // 100.0)
+    month = (of_year * 5.0 + 2.0) // 153.0  # 0 is March
+    day = of_year - (month * 153.0 + 2.0) // 5.0 + 1.0
+    return (days + 3.0) % 7.0, (month + 2.0) % 12.0 + 1.0, day
 
 
-def add_words(graph: Graph, texts: str, words: Sequence[str]) -> str:
+def add_words(texts: Value, words: Sequence[str]) -> Value:
     """Add which words a free text has, 0 or 1 of shape (n, n_words); none where it says nothing."""
-    said = graph.add("Not", [graph.add("RegexFullMatch", [texts], pattern=MISSING_TEXTS)])
-    found = [graph.add("RegexFullMatch", [texts], pattern=_word_pattern(word)) for word in words]
-    return graph.as_numbers(graph.add("And", [graph.joined(found), said]))
+    said = ~texts.matches(MISSING_TEXTS)
+    found = [texts.matches(_word_pattern(word)) for word in words]
+    return (texts.graph.joined(found) & said).as_numbers()
 
 
 def _word_pattern(word: str) -> str:

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.bases.forest import NO_SPLIT, Forest
 from secretballot.exceptions import DataError
-from secretballot.report.student.graph import FLOAT, INTEGER, Graph
+from secretballot.report.student.graph import Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,20 +114,17 @@ def histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
     )
 
 
-def add_trees(graph: Graph, points: str, trees: Sequence[Tree], *, single: bool) -> str:
+def add_trees(points: Value, trees: Sequence[Tree], *, single: bool) -> Value:
     """Add trees, and return their values, of shape (n, n_trees, n_outputs).
 
     Parameters
     ----------
-    graph : Graph
-    points : str
+    points : Value
         Doubles of shape (n, n_features).
     trees : sequence of Tree
     single : bool
         Whether points are first rounded to single precision.
     """
-    if single:
-        points = graph.as_numbers(graph.add("Cast", [points], to=FLOAT))
     sizes = [len(tree.leaf) for tree in trees]
     owners = np.repeat(np.arange(len(trees)), sizes)
     numbers = np.concatenate([np.arange(size) for size in sizes])
@@ -136,31 +133,25 @@ def add_trees(graph: Graph, points: str, trees: Sequence[Tree], *, single: bool)
         [np.zeros_like(tree.leaf) if tree.equal is None else tree.equal for tree in trees]
     )
 
-    def inner(parts: list[Any], kind: Any = np.int64) -> Any:
-        return np.where(leaf, 0, np.concatenate(parts)).astype(kind)
+    def inner(name: str, kind: Any = np.int64) -> Any:
+        return np.where(leaf, 0, np.concatenate([getattr(t, name) for t in trees])).astype(kind)
 
-    first = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
-    leaves = graph.add(
+    leaves = points.graph.add(
         "TreeEnsembleRegressor",
-        [points],
+        points.in_single() if single else points,
         n_targets=len(trees),
         nodes_treeids=owners.tolist(),
         nodes_nodeids=numbers.tolist(),
-        nodes_featureids=inner([tree.feature for tree in trees]).tolist(),
+        nodes_featureids=inner("feature").tolist(),
         nodes_modes=np.where(leaf, "LEAF", np.where(equal, "BRANCH_EQ", "BRANCH_LEQ")).tolist(),
-        nodes_truenodeids=inner([tree.left for tree in trees]).tolist(),
-        nodes_falsenodeids=inner([tree.right for tree in trees]).tolist(),
-        nodes_missing_value_tracks_true=inner([tree.missing_left for tree in trees]).tolist(),
-        nodes_values_as_tensor=numpy_helper.from_array(
-            inner([tree.threshold for tree in trees], np.float64)
-        ),
+        nodes_truenodeids=inner("left").tolist(),
+        nodes_falsenodeids=inner("right").tolist(),
+        nodes_missing_value_tracks_true=inner("missing_left").tolist(),
+        nodes_values_as_tensor=numpy_helper.from_array(inner("threshold", np.float64)),
         target_treeids=owners[leaf].tolist(),
         target_nodeids=numbers[leaf].tolist(),
         target_ids=owners[leaf].tolist(),
-        target_weights_as_tensor=numpy_helper.from_array(
-            (numbers + first)[leaf].astype(np.float64)
-        ),
+        # a leaf answers with its place among the nodes of all trees
+        target_weights_as_tensor=numpy_helper.from_array(np.flatnonzero(leaf).astype(np.float64)),
     )
-    places = graph.add("Cast", [leaves], to=INTEGER)
-    values = graph.constant(np.concatenate([tree.values for tree in trees]))
-    return graph.add("Gather", [values, places])
+    return leaves.as_integers().rows_of(np.concatenate([tree.values for tree in trees]))

@@ -188,11 +188,22 @@ function budgetCurve(entries, limit) {
 
 async function showSession(name) {
   const one = await showTerms(name);
-  $("fields").replaceChildren(...columnsOf(one).map(({ name, numeric }, place) => make("div", {},
-    make("label", { for: `field-${place}` }, name),
-    make("input", { id: `field-${place}`, name, autocomplete: "off", ...(numeric ? { inputmode: "decimal" } : {}) }))));
+  $("fields").replaceChildren(...columnsOf(one).map((column, place) => make("div", {}, make("label", { for: `field-${place}` }, column.name), fieldOf(column, `field-${place}`))));
   $("answered").textContent = "";
+  forgetPreview();
   showAnswers();
+}
+
+function forgetPreview() {
+  state.previewed = null;
+  $("preview").textContent = "";
+  $("confirm").hidden = true;
+}
+
+// known categories are chosen, so that none is misspelt
+function fieldOf({ name, numeric, categories }, id) {
+  if (!categories) return make("input", { id, name, autocomplete: "off", ...(numeric ? { inputmode: "decimal" } : {}) });
+  return make("select", { id, name }, make("option", { value: "" }, "(missing)"), categories.map((one) => make("option", { value: one }, one)));
 }
 
 async function showTerms(name) {
@@ -203,6 +214,7 @@ async function showTerms(name) {
     ["Answers", `by ${one.n_teachers} teachers, ${one.mechanism.name} voting, ${one.mechanism.release || "labels"}`],
     ["Price of all answers", `epsilon ${up(one.price.epsilon)}, delta ${up(one.price.delta)}, reserved beforehand`],
   ]));
+  $("price").textContent = `A new question takes one of the ${one.left} that are left and paid for; a point that was asked before is free.`;
   $("checks").replaceChildren(); // they were about other answers
   return one;
 }
@@ -214,7 +226,7 @@ function questionsBar(one) {
 
 function columnsOf(one) {
   const { kind, columns, dtype } = one.columns;
-  if (kind === "frame") return columns.map(([name, type]) => ({ name: String(name), numeric: /int|float/i.test(type) }));
+  if (kind === "frame") return columns.map(([name, type, more]) => ({ name: String(name), numeric: /int|float/i.test(type), categories: more?.[0].map(String) }));
   return Array.from({ length: columns }, (_, place) => ({ name: `value ${place + 1}`, numeric: dtype !== "object" }));
 }
 
@@ -232,9 +244,20 @@ function pointOf(cells) {
   return state.session.columns.kind === "frame" ? Object.fromEntries(columns.map(({ name }, place) => [name, values[place]])) : values;
 }
 
-async function ask(points) {
-  const body = JSON.stringify({ points });
-  return json(`${session()}/questions`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+const post = (what, points) => json(`${session()}/${what}`, { method: "POST", body: JSON.stringify({ points }), headers: { "Content-Type": "application/json" } });
+
+// what a file would take is shown, and asked once that is confirmed
+async function previewRows(rows) {
+  const points = rows.map(pointOf), size = Math.min(ROWS_AT_ONCE, state.session.most_points);
+  let stored = 0, added = 0, left = state.session.left;
+  for (let start = 0; start < points.length; start += size) {
+    const found = await post("preview", points.slice(start, start + size));
+    stored += found.stored; added += found.new; left = found.left;
+  }
+  state.previewed = rows;
+  $("preview").textContent = `${several(points.length, "row")}: ${stored} answered before, ${several(added, "new question")}; ${left} left.`;
+  $("confirm").textContent = added ? `Ask ${several(added, "new question")}` : "Show the answers";
+  $("confirm").hidden = false;
 }
 
 async function askRows(rows) {
@@ -242,7 +265,7 @@ async function askRows(rows) {
   let asked = 0, given = 0;
   try {
     for (let start = 0; start < points.length; start += size) {
-      const found = await ask(points.slice(start, start + size));
+      const found = await post("questions", points.slice(start, start + size));
       found.answers.forEach((answer, place) => state.answers.push({ cells: rows[start + place], ...answer }));
       given += found.answers.filter((answer) => answer.given).length;
       asked += found.answers.length;
@@ -404,11 +427,15 @@ $("key-form").addEventListener("submit", doing($("key-form"), () => signIn($("ke
 $("sign-out").addEventListener("click", signOut);
 $("dataset").addEventListener("change", doing($("dataset"), () => showDataset($("dataset").value)));
 $("session").addEventListener("change", doing($("session"), () => { state.answers = []; return showSession($("session").value); }));
-$("by-hand").addEventListener("submit", doing($("by-hand"), () => askRows([[...$("fields").querySelectorAll("input")].map((one) => one.value)])));
-$("by-file").addEventListener("submit", doing($("by-file"), async () => {
+$("by-hand").addEventListener("submit", doing($("by-hand"), () => askRows([[...$("fields").querySelectorAll("input, select")].map((one) => one.value)])));
+$("by-file").addEventListener("submit", doing($("by-file"), async () => previewRows(rowsOf(await $("file").files[0].text()))));
+$("file").addEventListener("change", forgetPreview);
+$("confirm").addEventListener("click", doing($("confirm"), async () => {
+  const rows = state.previewed;
+  forgetPreview();
   $("progress").hidden = false;
   $("progress").value = 0;
-  try { await askRows(rowsOf(await $("file").files[0].text())); } finally { $("progress").hidden = true; }
+  try { await askRows(rows); } finally { $("progress").hidden = true; }
 }));
 $("verify").addEventListener("click", doing($("verify"), verify));
 $("certificate").addEventListener("click", doing($("certificate"), saveCertificate));

@@ -16,7 +16,7 @@ from secretballot.data.sources import T, attempt
 from secretballot.exceptions import DataError
 
 _VARIABLE = "SECRETBALLOT_DATA"
-_DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+_DEFAULT = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 _IMAGE_SIDE = 28
 
 
@@ -28,12 +28,6 @@ class Split(NamedTuple):
     X_train, X_test : table of shape (n_rows, n_features)
     y_train, y_test : ndarray of shape (n_rows,), int64
         Class indices.
-
-    Examples
-    --------
-    >>> split = sb.data.Split(np.eye(2), np.array([0, 1]), np.eye(2), np.array([1, 0]))
-    >>> split.X_train.shape
-    (2, 2)
     """
 
     X_train: Any
@@ -201,13 +195,6 @@ class Adult(NamedTuple):
         adult.data: fourteen features and the target "income".
     test : DataFrame of shape (16281, 15)
         adult.test, in the order of the vote file.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> people = sb.data.Adult(pd.DataFrame({"age": [39]}), pd.DataFrame({"age": [25]}))
-    >>> len(people.train), len(people.test)
-    (1, 1)
     """
 
     train: pd.DataFrame
