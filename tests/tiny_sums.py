@@ -46,6 +46,8 @@ def true_delta(
     sigma: float,
     epsilon: float,
     reach: int = 34,
+    *,
+    first_sigma: float | None = None,
 ) -> float:
     """Return delta(epsilon) of two adaptive stages of two coordinates, by every outcome of both.
 
@@ -58,8 +60,10 @@ def true_delta(
     sigma, epsilon : float
     reach : int
         Outcomes beyond are not looked at.
+    first_sigma : float, optional
+        Scale of the noise of the first stage; by default that of the second.
     """
-    single = mass(sigma, reach)
+    single, begun = mass(sigma, reach), mass(first_sigma or sigma, reach)
     first = np.repeat(np.arange(-reach, reach + 1), 2 * reach + 1)  # of the first coordinate
     stages = {}
     for sign in (-1, 1):
@@ -68,7 +72,7 @@ def true_delta(
             stage_distribution(sum_of(side, ask), single, reach) for side in (one, other)
         ]
     start = staged(None)
-    p, q = (stage_distribution(sum_of(side, start), single, reach) for side in (one, other))
+    p, q = (stage_distribution(sum_of(side, start), begun, reach) for side in (one, other))
     delta = 0.0
     for sign in (-1, 1):
         here = (first > 0) == (sign > 0)

@@ -14,7 +14,7 @@ from secretballot.core.errors import LONGEST_WORDS as LONGEST_WORDS
 from secretballot.core.errors import RELATIONS as RELATIONS
 from secretballot.core.errors import UNITS as UNITS
 from secretballot.core.errors import Composition as Composition
-from secretballot.core.errors import Parameter, ParameterError, with_article
+from secretballot.core.errors import ParameterError, with_article
 from secretballot.core.errors import Relation as Relation
 from secretballot.core.errors import Unit as Unit
 from secretballot.core.errors import check_choice as check_choice
@@ -42,6 +42,8 @@ StrategyName = Literal[
     "passive", "disagreement", "margin", "entropy", "committee", "k-center", "cluster"
 ]
 VotesKind = Literal["votes", "counts"]
+#: What a basis of record moments may be called.
+BasisName = Literal["auto", "table", "kernel", "vectors", "images"]
 HeaderLine = Literal["yes", "no"]
 RecordChange = Literal["drop", "add", "add-missing", "replace"]
 
@@ -49,6 +51,7 @@ RELEASES: tuple[ReleaseKind, ...] = get_args(ReleaseKind)
 ABSTENTIONS: tuple[Abstentions, ...] = get_args(Abstentions)
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
+BASES: tuple[BasisName, ...] = get_args(BasisName)
 HEADER_LINES: tuple[HeaderLine, ...] = get_args(HeaderLine)
 RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
 HYPOTHESES = ("stumps", "thresholds", "intervals")
@@ -101,22 +104,3 @@ def check_path(name: str, value: object) -> None:
             name_part(name),
             f" is {shown(value)}; give the path of a file or folder, as a string or Path.",
         )
-
-
-def check_positive_rate(value: object, n_classes: int | None = None) -> float:
-    """Return a publicly stated share of the second of two classes.
-
-    Raises
-    ------
-    ParameterError
-        If it is no number strictly between 0 and 1, or there are more classes than two.
-    """
-    rate = check_probability("positive_rate", value)
-    if n_classes not in (None, 2):
-        raise ParameterError(
-            Parameter("positive_rate"),
-            f" is about the second of two classes, and there are {n_classes}; give weights with ",
-            Parameter("class_weight"),
-            ".",
-        )
-    return rate

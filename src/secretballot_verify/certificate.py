@@ -587,9 +587,14 @@ def check_moments(document: dict[str, Any]) -> None:
     """Refuse settings of sums over records that contradict the sums."""
     mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
     sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
-    stages, stated, classes = len(sigmas), public["n_records"], document["released"]["classes"]
-    require(len(set(sigmas)) == 1 and stages <= 100, "The stages differ, or are too many.")
-    weight, of_labels = public["mark_weight"], document["unit"] == "label"
+    stages, stated = len(public["residual_units"]), public["n_records"]
+    classes, weight = document["released"]["classes"], public["mark_weight"]
+    require(0 < stages <= 100, "There are no stages, or too many.")
+    require(len(set(sigmas[-stages:])) == 1, "The noise of the stages differs.")
+    of_labels = document["unit"] == "label"
+    # of classes a sum that counts them may come before the stages
+    counts = public["method"] == "record-moments" and not of_labels and "start" not in public
+    require(len(sigmas) - stages in (0, int(counts)), "The sums are not one for each stage.")
     require(not of_labels or public["method"] == "record-moments", "Private labels have classes.")
     require((weight == 0) == of_labels, "What counts a record adds nothing, or adds where none is.")
     of_public_number = [] if of_labels else ["uncovered"]
@@ -610,8 +615,9 @@ def check_moments(document: dict[str, Any]) -> None:
         check_lists([public["start"]["weights"]], 1, weights, "weights of the start")
     weighted = len(public.get("class_weights", classes)) == len(classes)
     require(weighted, "A class has no weight.")
-    of_each = {len(public["covered_only"]), len(public["residual_units"])} == {stages}
-    require(of_each, "The settings are not one of each for each stage.")
+    require(
+        len(public["covered_only"]) == stages, "The settings are not one of each for each stage."
+    )
 
 
 def check_lists(values: Any, rows: int, columns: int, name: str) -> None:

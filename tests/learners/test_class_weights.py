@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import (
     CONSTANT,
     PROBABILITY_UNIT,
@@ -16,7 +17,7 @@ from secretballot.bases.integer_model import (
 from secretballot.bases.rotation import UNIT
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
+from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.report.certificate.terms import stated
 from secretballot.report.certificate.verify import verify_certificate
@@ -49,21 +50,14 @@ def recall(model: Any, cls: int = 1, n_classes: int = 2) -> float:
     return float(np.mean(model.predict(X)[y == cls] == cls))
 
 
-# Recall of the rare class in 40 fits (seeds 0 to 39), least, mean, deviation, most. Two classes:
-# as it is 0, .00, .01, .03; balanced .66, .74, .04, .83; with its share .82, .86, .02, .89. Three:
-# .01, .04, .02, .09; .41, .56, .06, .66; .56, .72, .05, .80. Each bound is five deviations away.
-@pytest.mark.parametrize(
-    ("n_classes", "shares", "most", "balanced", "stated"),
-    [(2, {1: RARE}, 0.15, 0.5, 0.75), (3, {0: 0.5, 1: RARE}, 0.2, 0.25, 0.45)],
-)
+# Recall of the rare class in 20 fits.
+@pytest.mark.parametrize(("n_classes", "most", "balanced"), [(2, 0.3, 0.6), (3, 0.35, 0.35)])
 def test_a_rare_class_is_found_where_decisions_are_balanced(
-    n_classes: int, shares: dict[int, float], most: float, balanced: float, stated: float
+    n_classes: int, most: float, balanced: float
 ) -> None:
-    assert recall(fitted(n_classes), 1, n_classes) < most
-    weighted = fitted(n_classes, class_weight="balanced")
+    plain, weighted = (fitted(n_classes, class_weight=how) for how in (None, "auto"))
+    assert recall(plain, 1, n_classes) < most
     assert recall(weighted, 1, n_classes) > balanced
-    weighted = fitted(n_classes, class_weight="balanced", class_shares=shares)
-    assert recall(weighted, 1, n_classes) > stated
 
 
 def test_the_sums_and_the_price_do_not_know_of_weights() -> None:
@@ -84,7 +78,7 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
     """Undone on the certificate, the weights leave the model that meets the released sums."""
     model = fitted(class_weight=given)
     mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
-    basis = suited_basis(X_public, None).fit(X_public)
+    basis = TableBasis.suited_to(X_public).fit(X_public)
     pool = basis.rows(X_public)
     stages = MomentStages.of_records(
         pool,
@@ -96,7 +90,7 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
         expected_uncovered=mechanism["expected_uncovered"],
         levels=basis.levels_,
     )
-    sums = [np.array(one) for one in mechanism["values"]]
+    sums = [np.array(one) for one in model.certificate_["released"]["values"]]
     plain = stages.after(sums).fit.model
     assert isinstance(plain, IntegerModel)
     predicted = plain.probabilities(pool).mean(axis=0) / PROBABILITY_UNIT
@@ -152,12 +146,6 @@ def test_a_stored_answer_keeps_its_weights(first: Any, then: Any) -> None:
         ({"class_weight": {0: 1.0, 1: float("nan")}}, "class_weight"),
         ({"class_weight": {0: 1.0, 5: 2.0}}, "of the declared ones"),
         ({"class_weight": [1, 2]}, "of the declared ones"),
-        ({"class_shares": {1: 0.0}}, "class_shares has 0"),
-        ({"class_shares": {1: 1.0}}, "add up to 1"),
-        ({"class_shares": {0: 0.5, 1: 0.6}}, "add up to 1"),
-        ({"class_shares": {0: 1 - 1e-16}}, "add up to 1"),
-        ({"class_shares": {}}, "add up to 1"),
-        ({"class_shares": "rare"}, "of the declared ones"),
     ],
 )
 def test_bad_settings_cost_nothing(settings: dict[str, Any], words: str) -> None:

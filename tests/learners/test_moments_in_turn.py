@@ -1,15 +1,20 @@
 """Stages whose scales and trees follow from the sums before: as private as any, and made again."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
 import secretballot as sb
-from made_events import sums_event
-from secretballot.accounting import delta_upper
+from secretballot.accounting import VectorSum, delta_upper
 from secretballot.bases import TableBasis
-from secretballot.bases.integer_model import LARGEST_COORDINATE, IntegerModel, Smoothed
+from secretballot.bases.integer_model import (
+    LARGEST_COORDINATE,
+    PROBABILITY_UNIT,
+    IntegerModel,
+    Smoothed,
+)
 from secretballot.core.types import Guarantee
 from secretballot.learners.moments.stages import CLIPPED, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import (
@@ -41,6 +46,22 @@ def staged(sign: int | None) -> Residuals:
     return Residuals(IntegerModel(nothing, before), UNIT, BOUND, scales=SCALES[sign])
 
 
+def counted(sign: int | None) -> Residuals:
+    """Return what is asked where the first sum counts classes."""
+    if sign is None:
+        return Residuals(staged(1).model, 1, BOUND, count_weight=BOUND)
+    return staged(sign)
+
+
+#: What is asked, and the noise of the first sum.
+BEGUN = [pytest.param(staged, SIGMA, id="moments"), pytest.param(counted, 6.0, id="counts")]
+
+
+def promised(first: float, squared: int) -> float:
+    event = VectorSum(sigmas=(first, SIGMA), squared_sensitivity=squared, coordinates=2)
+    return delta_upper([event], EPSILON)
+
+
 def of(rows: list[tuple[int, ...]], persons: list[int] | None = None) -> Records:
     table = np.array(rows, dtype=np.int64).reshape(-1, 4)
     ids = None if persons is None else np.array(persons, dtype=np.int64)
@@ -54,33 +75,37 @@ def test_the_second_stage_asks_something_else_by_what_the_first_released() -> No
     assert (sum_of(of([ALPHABET[7]]), low) != sum_of(of([ALPHABET[7]]), high)).any()
 
 
-@pytest.mark.parametrize("others", [[], [ALPHABET[3], ALPHABET[12]]])
-def test_one_record_more_or_less_stays_within_the_promise(others: list[tuple[int, ...]]) -> None:
-    promise = delta_upper([sums_event(SIGMA, BOUND**2, 2, 2)], EPSILON)
+@pytest.mark.parametrize(("asked", "first"), BEGUN)
+def test_one_record_more_or_less_stays_within_the_promise(asked: Any, first: float) -> None:
+    promise, others = promised(first, BOUND**2), [ALPHABET[3], ALPHABET[12]]
+    found = {
+        (own, more): true_delta(*pair, asked, SIGMA, EPSILON, first_sigma=first)
+        for own in ALPHABET[::2] + ALPHABET[1::4]
+        for more, pair in enumerate(itertools.permutations((of([own, *others]), of(others))))
+    }
+    assert promise / 10 < max(found.values()) <= promise
+    own = max(found, key=found.__getitem__)[0]
+    less = 0.7 * SIGMA
+    assert true_delta(of([own]), of([]), asked, less, EPSILON, first_sigma=0.7 * first) > promise
+
+
+@pytest.mark.parametrize(("asked", "first"), BEGUN)
+def test_one_record_for_another_stays_within_twice_the_bound(asked: Any, first: float) -> None:
+    promise = promised(first, 4 * BOUND**2)
+    pairs = itertools.permutations(ALPHABET[::5], 2)
     found = [
-        true_delta(*pair, staged, SIGMA, EPSILON)
-        for own in ALPHABET
-        for pair in itertools.permutations((of([own, *others]), of(others)))
+        true_delta(of([a]), of([b]), asked, SIGMA, EPSILON, first_sigma=first) for a, b in pairs
     ]
     assert promise / 10 < max(found) <= promise
-    own = max(ALPHABET, key=lambda one: true_delta(of([one]), of([]), staged, SIGMA, EPSILON))
-    assert true_delta(of([own]), of([]), staged, 0.7 * SIGMA, EPSILON) > promise
 
 
-def test_one_record_for_another_stays_within_twice_the_bound() -> None:
-    promise = delta_upper([sums_event(SIGMA, 4 * BOUND**2, 2, 2)], EPSILON)
-    some = ALPHABET[::3]
-    pairs = itertools.permutations(some, 2)
-    found = [true_delta(of([a]), of([b]), staged, SIGMA, EPSILON) for a, b in pairs]
-    assert promise / 10 < max(found) <= promise
-
-
-def test_all_records_of_one_person_stay_within_the_promise() -> None:
-    promise = delta_upper([sums_event(SIGMA, BOUND**2, 2, 2)], EPSILON)
-    for rows in itertools.product(ALPHABET[::4], repeat=2):
+@pytest.mark.parametrize(("asked", "first"), BEGUN)
+def test_all_records_of_one_person_stay_within_the_promise(asked: Any, first: float) -> None:
+    promise = promised(first, BOUND**2)
+    for rows in itertools.combinations_with_replacement(ALPHABET[1::5], 2):
         one, other = of([*rows, ALPHABET[5]], [0, 0, 1]), of([ALPHABET[5]], [1])
         for pair in ((one, other), (other, one)):
-            assert true_delta(*pair, staged, SIGMA, EPSILON) <= promise
+            assert true_delta(*pair, asked, SIGMA, EPSILON, first_sigma=first) <= promise
 
 
 @pytest.mark.parametrize("unit", ["record", "user"])
@@ -98,6 +123,26 @@ def test_no_row_is_longer_than_the_bound_whatever_it_holds(unit: str) -> None:
             records = records_of(np.array([row]), np.array([1]), persons, marks)
             total = vector_sums([[records]], asked, guarantee)._unseal()[0]
             assert np.square(total.astype(object)).sum() <= asked.bound**2
+
+
+def test_counts_come_first_and_are_those_of_the_classes() -> None:
+    one = stages_of(np.random.default_rng(0).normal(size=(300, 4)))
+    assert one.sigmas[1:] == (one.sigma,) * 3
+    # a fiftieth of what all sums tell
+    told = np.array(one.sigmas) ** -2.0
+    assert told[0] / told.sum() == pytest.approx(0.02)
+    asked, rows = one.asked_after([]), one.pool[:50]
+    classes = np.arange(50) % 5 // 4
+    records = records_of(rows, classes, None, np.array([[1, 0]] * 45 + [[1, 1]] * 5))
+    total = sum_of(records, asked)
+    counts = np.bincount(classes[:45])  # of uncovered records the marks alone
+    assert total[:2].tolist() == (asked.count_weight * counts).tolist()
+    assert not total[2:-2].any()
+    assert total[-2:].tolist() == [50 * one.mark_weight, 5 * one.mark_weight]
+    # the first stage begins at these shares
+    start = one.asked_after([total]).model.predictions(one.pool) / PROBABILITY_UNIT
+    assert start == pytest.approx(counts[1] / 45, abs=1e-3)
+    assert one.asked_after([total - 10**9]).model.predictions(one.pool).min() > 0
 
 
 def stages_of(points: np.ndarray) -> MomentStages:
@@ -118,7 +163,9 @@ def test_what_a_stage_asks_follows_from_the_sums_and_the_pool_alone() -> None:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(300, 4))
     one, again = stages_of(points), stages_of(points.copy())
-    sums: list[np.ndarray] = []
+    counts = np.zeros(one.shape.coordinates, dtype=np.int64)
+    counts[:2] = one.mark_weight * 15_000, one.mark_weight * 9000
+    sums = [counts]
     for _ in range(2):
         total = rng.integers(-(10**8), 10**8, one.shape.coordinates)
         total[-2:] = one.mark_weight * 3000, 0
@@ -133,7 +180,7 @@ def test_what_a_stage_asks_follows_from_the_sums_and_the_pool_alone() -> None:
         assert np.quantile(scaled, 1 - CLIPPED) == pytest.approx(cut, rel=0.01)
         assert asked.bound == one.bound
         assert (asked.scales != SCALE_UNIT).any()
-    assert one.asked_after([]).scales.tolist() == [SCALE_UNIT] * one.n_coordinates
+    assert one.asked_after([counts]).scales.tolist() == [SCALE_UNIT] * one.n_coordinates
 
 
 def test_the_last_weights_correct_what_trees_smoothed_and_are_no_model_by_themselves() -> None:

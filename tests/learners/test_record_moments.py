@@ -143,7 +143,7 @@ def test_a_known_request_costs_nothing_and_goes_on(tmp_path: Path) -> None:
         ({"n_stages": 0}, ParameterError, "n_stages"),
         ({"n_stages": 11}, ParameterError, "more than 10"),
         ({"relation": "other"}, ParameterError, "relation"),
-        ({"basis": LogisticRegression()}, ParameterError, "give one of secretballot.bases"),
+        ({"basis": LogisticRegression()}, ParameterError, "or one of secretballot.bases"),
         ({"relation": "replace-one", "units": [1] * 100}, ParameterError, "single records"),
         ({"X_public": None}, DataError, "X_public is missing"),
         ({"X_public": np.zeros((5, 3))}, DataError, "too few or all alike"),

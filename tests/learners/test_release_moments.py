@@ -178,11 +178,11 @@ def released(
 
 def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, stages = account(), stages_of(guarantee())
-    noise = np.arange(2 * stages.shape.coordinates)
+    noise = np.arange(3 * stages.shape.coordinates)
     scripted = ScriptedNoise(noise.tolist(), exact=True)
     monkeypatch.setattr(releasing, "noise_source", lambda: scripted)
     found, sums = released(ledger, stages=stages), list[np.ndarray]()
-    for added in np.split(noise, 2):
+    for added in np.split(noise, 3):
         sums.append(sum_of(people(), stages.asked_after(sums)) + added)
     assert found.certificate["released"]["values"] == [one.tolist() for one in sums]
     assert (found.n_teachers, found.certificate["purpose"]) == (0, "try")

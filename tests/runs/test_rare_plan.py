@@ -34,14 +34,6 @@ def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, (score > CUT).astype(np.int64)
 
 
-def stand_in(n: int, seed: int, share: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of the same classes, of which more are positive."""
-    X, y = rows(round(2 * n * share / RATE), seed)
-    n_positive = round(share * n)
-    kept = np.append(np.flatnonzero(y == 1)[:n_positive], np.flatnonzero(y == 0)[: n - n_positive])
-    return X[kept], y[kept]
-
-
 @contextmanager
 def few_budgets(turns: int) -> Iterator[None]:
     """Forecast at the budget of the task and at those beside it, on rows divided fewer times."""
@@ -54,14 +46,17 @@ def few_budgets(turns: int) -> Iterator[None]:
 
 
 def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
-    X, y = stand_in(4000, 1)
-    task = Task(6000, 500, 2, 2.0, 1e-5, positive_rate=RATE, class_weight="balanced")
-    told = forecast_moments(task, X, y, class_weights=ClassWeights(None), seed=1)
+    X, y = rows(12_000, 1)
+    task = Task(6000, 500, 2, 2.0, 1e-5, class_weight="balanced")
+    with few_budgets(turns=6):
+        told = forecast_moments(task, X, y, class_weights=ClassWeights(None), seed=1)
     assert told.rare is not None
     assert (told.n_private, told.n_pool) == (6000, 500)
     # each row of the class stands for one record, and those that stand for none are scored
-    assert (told.rare.n_private, told.rare.n_scored) == (120, 800 - 120 - 10)
-    (pool, _), (new, truth) = rows(500, 5), rows(10_000, 6)
+    n_rare = int(y.sum())
+    assert told.rare.n_private == pytest.approx(6000 * n_rare / 12_000, abs=1)
+    assert told.rare.n_scored == pytest.approx(n_rare * (1 - 6500 / 12_000), abs=15)
+    (pool, _), (new, truth) = rows(500, 5), rows(20_000, 6)
     reached = []
     for run in range(5):
         private, labels = rows(6000, 10 + run)
@@ -69,7 +64,6 @@ def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
             epsilon=task.budget.epsilon,
             delta=task.budget.delta,
             class_weight="balanced",
-            class_shares={1: RATE},
         )
         said = model.fit(private, labels, X_public=pool, classes=[0, 1]).predict(new)
         recall = float(said[truth == 1].mean())
@@ -82,17 +76,17 @@ def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
 
 
 def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None:
-    X, y = stand_in(4000, 1)
+    X, y = rows(12_000, 1)
     # a twentieth of the budget of the task above
     with few_budgets(turns=3):
         plain, balanced = (
             forecast_moments(
-                Task(6000, 500, 2, 0.5, 1e-5, positive_rate=RATE, class_weight=weight),
+                Task(6000, 500, 2, 0.5, 1e-5, class_weight=weight),
                 X,
                 y,
-                class_weights=None if weight is None else ClassWeights(None),
+                class_weights=ClassWeights(given),
             ).rare
-            for weight in (None, "balanced")
+            for weight, given in (({"no": 1.0, "yes": 1.0}, np.ones(2)), ("balanced", None))
         )
     assert plain is not None
     assert balanced is not None
@@ -101,20 +95,18 @@ def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None
 
 @pytest.fixture(scope="module")
 def made() -> sb.Plan:
-    numbers = {"n_records": 4000, "n_public": 300, "positive_rate": RATE}
     with few_budgets(turns=2):
-        return sb.plan(**numbers, budget=BUDGET, like=stand_in(3000, 0), class_weight="balanced")
+        return sb.plan(4000, 300, budget=BUDGET, like=rows(8000, 0), class_weight="balanced")
 
 
 def test_a_plan_about_a_rare_class_has_no_votes(made: sb.Plan) -> None:
     assert made.method == "record-moments"
     assert (made.recommended, made.evaluated, made.frontier) == (None, (), ())
-    assert made.constant_accuracy == 1 - RATE
+    assert made.constant_accuracy == pytest.approx(1 - RATE, abs=0.005)
     with pytest.raises(ParameterError, match="it has no setting of votes; take moments"):
         classifier_by_plan(made)
     text = " ".join(plan_text(made).split())
-    assert made.settings()["positive_rate"] == 0.02
-    assert "class_weight" not in made.settings()  # balanced is usual beside a rate
+    assert made.settings()["class_weight"] == "balanced"
     assert made.moments is not None
     assert made.moments.rare is not None
     found = made.moments.rare
@@ -133,7 +125,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "private": rows(4000, 3),
         "public": rows(300, 4),
         "test": rows(5000, 5),
-        "like": stand_in(3000, 6),
+        "like": rows(8000, 6),
     }
     for name, (X, y) in tables.items():
         table = pd.DataFrame(X, columns=list("abcd"))
@@ -142,7 +134,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         table.to_csv(folder / f"{name}.csv", index=False)
     price = ["--epsilon", "1", "--delta", "1e-5", "--target", "ill"]
     numbers = ["plan", "300", "--n-records", "4000", *price]
-    words = [*numbers, "--like", str(folder / "like.csv"), "--set", f"positive_rate={RATE}"]
+    words = [*numbers, "--like", str(folder / "like.csv"), "--class-weight", "balanced"]
     with few_budgets(turns=2):
         result = CliRunner().invoke(app, [*words, "--out", str(folder / "plan")])
     assert result.exit_code == 0, result.stderr
@@ -165,12 +157,11 @@ def test_a_plan_about_a_rare_class_is_carried_out(files: Path, tmp_path: Path) -
     assert (document["method"], document["method_reason"]) == ("record-moments", "the plan has it")
     mechanism = json.loads((tmp_path / "out/release/certificate.json").read_text())["public"]
     assert len(mechanism["class_weights"]) == 2
-    assert mechanism["basis"]["whitening"] == 0.0  # the basis for a rare class
     forecast = document["forecast"]
     assert set(forecast) >= {"student_accuracy", "balanced_accuracy", "recall"}
     assert CliRunner().invoke(app, ["verify", str(tmp_path / "out")]).exit_code == 0
     # the same words beside the plan are the same run, which is finished
-    again = learn(files, tmp_path / "out", *test, "--set", f"positive_rate={RATE}")
+    again = learn(files, tmp_path / "out", *test, "--class-weight", "balanced")
     assert again.exit_code == 0, again.stderr
     assert "finished already" in again.stderr
     shown = " ".join(again.stdout.split())

@@ -175,7 +175,6 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> N
         ({"bounds": "low,high"}, "bounds is 'low'; it must be a number"),
         ({"n_records": 0}, "n_records is 0; it must be at least 1"),
         ({"n_teachers": 2.5}, "n_teachers is 2.5; it must be an integer"),
-        ({"positive_rate": 1}, "positive_rate is 1; it must be below 1"),
         ({"target": "a,a"}, "target is 'a,a'; name each column once"),
         ({"bounds": "0,1", "classes": "a,b"}, "bounds is given, so the target is a number"),
         ({"bounds": "0,1", "target": "a,b"}, "bounds is given, so the target is a number"),

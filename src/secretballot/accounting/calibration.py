@@ -389,7 +389,12 @@ def _least_confident(budget: PrivacyBudget, event: Confident, share: float) -> C
 
 
 def calibrate_vector_sum(
-    budget: PrivacyBudget, squared_sensitivity: int, coordinates: int, count: int = 1
+    budget: PrivacyBudget,
+    squared_sensitivity: int,
+    coordinates: int,
+    count: int = 1,
+    *,
+    first: float | None = None,
 ) -> float:
     """Return the least sigma, in units of the grid, at which `count` noisy vector sums fit the
     budget.
@@ -399,6 +404,8 @@ def calibrate_vector_sum(
     budget : PrivacyBudget
     squared_sensitivity, coordinates, count : int
         As for `VectorSum`.
+    first : float, optional
+        Where one more sum comes first: its scale over the others'.
 
     Raises
     ------
@@ -408,18 +415,21 @@ def calibrate_vector_sum(
     check_has_delta(budget, "Gaussian noise")
 
     def delta(sigma: float) -> float:
+        # one sum of another scale makes a list of scales of all
+        several = (sigma,) if first is None else (first * sigma, *[sigma] * count)
         event = VectorSum(
-            sigmas=(sigma,),
+            sigmas=several,
             squared_sensitivity=squared_sensitivity,
             coordinates=coordinates,
-            count=count,
+            count=count if first is None else 1,
         )
         return delta_upper([event], budget.epsilon)
 
-    return _least_noise(delta, budget.delta, _smooth_sigma(budget, squared_sensitivity * count))
+    sums = count if first is None else count + first**-2
+    return _least_noise(delta, budget.delta, _smooth_sigma(budget, squared_sensitivity * sums))
 
 
-def _smooth_sigma(budget: PrivacyBudget, shifts: int) -> float:
+def _smooth_sigma(budget: PrivacyBudget, shifts: float) -> float:
     """Return the sigma at which continuous Gaussian noise just keeps the budget, within the
     range of scales."""
     mu = gaussian_mu(budget.epsilon, budget.delta)

@@ -111,9 +111,10 @@ class GraphBasis(IntegerBasis):
                 f" has {len(numbers)} rows; with {wanted} neighbours give at least {wanted + 2}.",
             )
         self.n_features_in_ = numbers.shape[1]
-        self._centre, self._spread = fitted_scale(numbers, self.scaled)
+        vectors = self._learn_vectors(numbers)
+        self._centre, self._spread = fitted_scale(vectors, self.scaled)
         # no number is farther than 512 from 0
-        self._points = rounded(numbers, self._centre, self._spread).astype(np.int16)
+        self._points = rounded(vectors, self._centre, self._spread).astype(np.int16)
         places = self._nearest_public(self._points.astype(np.int64), self.n_neighbours)[0]
         modes = _smooth_modes(places, self.n_modes)
         nearest, distances = self._nearest_public(self._points.astype(np.int64), self.n_nearest)
@@ -128,8 +129,12 @@ class GraphBasis(IntegerBasis):
         # public points have a root mean square length of one
         length = np.sqrt(np.sum(means.var(axis=0)))
         unit = UNIT * (1 << FINER_BITS) / (length * self.n_nearest)
-        self._values = np.rint(modes * unit).astype(np.int64)
-        self._offset = np.rint(self._values[nearest].sum(axis=1).mean(axis=0)).astype(np.int64)
+        values = np.rint(modes * unit).astype(np.int64)
+        sums = values[nearest].sum(axis=1)
+        offset = np.rint(sums.mean(axis=0)).astype(np.int64)
+        # a direction in which all public points round to 0 has no curvature there
+        shown = _coordinates_of(sums - offset).any(axis=0)
+        self._values, self._offset = values[:, shown], offset[shown]
         self.n_directions_ = self._values.shape[1]
         return self
 
@@ -165,9 +170,17 @@ class GraphBasis(IntegerBasis):
         """Return rounded points, block by block."""
         check_is_fitted(self, "n_directions_")
         return [
-            rounded(numbers, self._centre, self._spread)
+            rounded(self._vectors(numbers), self._centre, self._spread)
             for numbers in number_blocks(X, self.n_features_in_, BLOCK)
         ]
+
+    def _learn_vectors(self, numbers: FloatArray) -> FloatArray:
+        """Learn what is compared from public numbers, and return it of them."""
+        return self._vectors(numbers)
+
+    def _vectors(self, numbers: FloatArray) -> FloatArray:
+        """Return what is compared of rows, each by itself."""
+        return numbers
 
     def _mean_coordinates(self, points: IntArray) -> IntArray:
         """Return the mean of the values at the nearest public points, for rounded points."""
@@ -175,8 +188,7 @@ class GraphBasis(IntegerBasis):
         sums = np.zeros((len(points), self.n_directions_), dtype=np.int64)
         for place in nearest.T:
             sums += self._values[place]
-        found: IntArray = (sums - self._offset + (1 << (FINER_BITS - 1))) >> FINER_BITS
-        return found
+        return _coordinates_of(sums - self._offset)
 
     def _nearest_public(self, points: IntArray, k: int) -> tuple[IntArray, IntArray]:
         """Return the k nearest public points of rounded points, and the least squared distance.
@@ -200,6 +212,11 @@ class GraphBasis(IntegerBasis):
             left[rows] = places[rows][stays].reshape(-1, k)
             least[rows] = squares[stays].reshape(-1, k).min(axis=1)
         return left, least
+
+
+def _coordinates_of(sums: IntArray) -> IntArray:
+    """Return sums in finer units as coordinates, rounded."""
+    return (sums + (1 << (FINER_BITS - 1))) >> FINER_BITS
 
 
 def _smooth_modes(neighbours: IntArray, n_modes: int) -> FloatArray:

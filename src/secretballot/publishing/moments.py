@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot.bases import Basis, GraphBasis, KernelBasis, TableBasis
+from secretballot.bases import Basis, GraphBasis, ImageBasis, KernelBasis, TableBasis
 from secretballot.bases.integer_model import (
     IntegerLabels,
     IntegerLine,
@@ -73,6 +73,7 @@ _BASES: dict[object, type[TableBasis] | type[KernelBasis] | type[GraphBasis]] = 
     "table": TableBasis,
     "kernel": KernelBasis,
     "graph": GraphBasis,
+    "images": ImageBasis,
 }
 
 

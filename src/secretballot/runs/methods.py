@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from secretballot._naming import named
 from secretballot._validation import (
-    check_positive_rate,
     name_part,
     shown,
 )
@@ -24,7 +23,7 @@ from secretballot.accounting.recipes import (
     unanimous_chance,
 )
 from secretballot.accounting.stream_recipes import answer_chance, scale_of_stream
-from secretballot.bases import Basis, KernelBasis
+from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (
     AbstentionTable,
@@ -43,6 +42,7 @@ from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
+from secretballot.learners.moments.stages import COUNTS_SHARE
 from secretballot.learners.pate.estimators import (
     PATEClassifier,
     PATERegressor,
@@ -102,7 +102,7 @@ class Moments(Method):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        for name in ("student", "class_weight", "positive_rate"):
+        for name in ("student", "class_weight"):
             given = getattr(self.settings, name)
             if self.kind != "class" and given not in ("auto", None):
                 raise ParameterError(
@@ -116,19 +116,19 @@ class Moments(Method):
     def check_inputs(self, inputs: Any, watch: Watch) -> None:
         """Refuse settings that do not go with the tables."""
         super().check_inputs(inputs, watch)
-        if self.settings.positive_rate is not None:
-            check_positive_rate(self.settings.positive_rate, len(inputs.classes))
         checked_weights(by_class(self.settings.weights, inputs.classes), inputs.classes)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
         price, n_stages = self.price, RecordMomentsClassifier().n_stages
+        counts = "counts of the classes and " if self.kind == "class" else ""
         # a record that is replaced moves a sum twice as far as one that comes or goes
         moved = 2 if self.spec.budget.relation == "replace-one" else 1
-        sigma = moved * math.sqrt(n_stages) / gaussian_mu(price.epsilon, price.delta)
+        left = 1 - COUNTS_SHARE if self.kind == "class" else 1
+        sigma = moved * math.sqrt(n_stages / left) / gaussian_mu(price.epsilon, price.delta)
         return self.quoted(
-            f"{n_stages} noisy sums over all records",
+            f"{counts}{n_stages} noisy sums over all records",
             f"of each sum {sigma:.3g} times what one record can move",
             sigma,
             sizes,
@@ -136,11 +136,10 @@ class Moments(Method):
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
-        rate = self.settings.positive_rate
+        weights = self.settings.weights if self.kind == "class" else None
         return self.learner_with(
-            basis=basis_of_schema(inputs.schema),
-            class_weight=by_class(self.settings.weights, inputs.classes),
-            class_shares=None if rate is None else {inputs.classes[1]: rate},
+            basis=basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public),
+            class_weight=by_class(weights, inputs.classes),
             ledger=ledger,
         )
 
@@ -482,10 +481,9 @@ def by_class(weight: Any, classes: Sequence[Any]) -> Any:
     return {names.get(str(name), name): value for name, value in weight.items()}
 
 
-def basis_of_schema(schema: Schema) -> Basis | None:
-    """Return the basis for a table of vectors alone, such as pixels: likeness to public points, on
-    one scale for all of their numbers. None of any other table, which has levels and bins, as the
-    learner takes them by default."""
+def basis_of_columns(name: str, schema: Schema, X_public: Any) -> str:
+    """Return the name of a basis, which is settled here for a table of vectors alone: "auto" is
+    then for what vectors have in common, one scale for all of their numbers."""
     columns = [column for column in schema.columns if not isinstance(column, IgnoredColumn)]
     of_vectors = all(isinstance(column, VectorColumn) for column in columns)
-    return KernelBasis(scaled=False) if of_vectors else None
+    return "vectors" if name == "auto" and of_vectors and not are_images(X_public) else name

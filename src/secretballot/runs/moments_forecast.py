@@ -14,11 +14,12 @@ from sklearn.base import clone
 from secretballot._typing import FloatArray, IntArray
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
+from secretballot.bases.named import unfitted_basis
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import one_thread
-from secretballot.learners.moments.class_weights import RARE, ClassWeights
-from secretballot.learners.moments.estimators import RecordMomentsClassifier, unfitted_basis
+from secretballot.learners.moments.class_weights import ClassWeights
+from secretballot.learners.moments.estimators import RecordMomentsClassifier
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
 from secretballot.planning.plan.estimates import Estimate, MomentsForecast, RareForecast
@@ -36,6 +37,8 @@ TEST_PART = 4  # one row in so many is kept for scoring
 POOL_PART = 3  # of the others one in so many is a public point
 LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
 LEAST_RARE = 20  # rows of the rarest class in the place of private ones, to forecast its recall
+#: A class is rare up to this share.
+RARE = 0.05
 MOST_REPEATED = 4  # how often a row of another class may stand for a private record
 POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
 MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
@@ -50,7 +53,7 @@ def forecast_moments(
     y: IntArray,
     *,
     class_weights: ClassWeights | None = None,
-    basis: Basis | None = None,
+    basis: Basis | str = "auto",
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> MomentsForecast:
@@ -58,10 +61,8 @@ def forecast_moments(
 
     Rows of the stand-in are divided at random into private records, public points and rows to
     score on, several times. Where they are fewer than the records of the task, the noise is as much
-    smaller, so that it is to them what it would be to all. Where the task says how frequent the
-    second of two classes is, rows of each class are drawn in these shares: of the class that is too
-    frequent some are left out, and scored; of the rarest each stands for one record at most, of the
-    other for a few.
+    smaller, so that it is to them what it would be to all. Where the task weighs classes, rows of
+    each are drawn apart: of the rarest each stands for one record at most, of the others for a few.
 
     Parameters
     ----------
@@ -73,8 +74,8 @@ def forecast_moments(
         Class indices.
     class_weights : ClassWeights, optional
         The weights of the task, by the order of the classes.
-    basis : basis of `secretballot.bases`, optional
-        By default one that suits the public points, as the learner takes it.
+    basis : str or basis of `secretballot.bases`
+        As for `RecordMomentsClassifier`.
     seed : int
         Of rows and noise; it protects nothing.
     progress : callable, optional
@@ -182,8 +183,6 @@ class _Division:
             n_pool = max(2, min(task.n_public, MOST_POOL, (len(y) - n_test) // POOL_PART))
             n_private = min(len(y) - n_test - n_pool, task.n_records, MOST_PRIVATE)
             return cls(y, n_private, n_pool, shares, None)
-        if task.positive_rate is not None:
-            shares = np.array([1 - task.positive_rate, task.positive_rate])
         rare, left = int(shares.argmin()), counts - counts // TEST_PART
         with np.errstate(divide="ignore", invalid="ignore"):
             of_pool = np.floor(left // POOL_PART / shares)
@@ -196,13 +195,10 @@ class _Division:
             )
         found = int(n_private * shares[rare])
         if found < LEAST_RARE or n_pool < 2:
-            stated = ""
-            if task.positive_rate is not None:
-                stated = f" at the stated rate of {task.positive_rate:g}"
             raise DataError(
                 Parameter("like"),
                 f" has {counts[rare]:,} of {len(y):,} rows of the rarest class, so that {found} of"
-                f" them would stand for private records{stated}, and a forecast needs"
+                f" them would stand for private records, and a forecast needs"
                 f" {LEAST_RARE}; give a larger stand-in.",
             )
         return cls(y, n_private, n_pool, shares, rare)
@@ -262,7 +258,7 @@ class _StandIn:
         self,
         task: Task,
         class_weights: ClassWeights | None,
-        basis: Basis | None,
+        basis: Basis | str,
         X: Any,
         y: IntArray,
         pool: IntArray,
@@ -271,12 +267,9 @@ class _StandIn:
     ) -> None:
         self._task, self._points, self._n_private = task, take_rows(X, pool), len(private)
         self._class_weights = class_weights
-        shares = None
-        if task.positive_rate is not None:
-            shares = np.array([1 - task.positive_rate, task.positive_rate])
         records, self._scored = take_rows(X, private), take_rows(X, test)
         with one_thread():
-            self._basis = unfitted_basis(basis, self._points, shares).fit(self._points)
+            self._basis = unfitted_basis(basis, self._points).fit(self._points)
             self._pool, mapped, self._test = (
                 self._basis.rows(rows) for rows in (self._points, records, self._scored)
             )
@@ -328,9 +321,9 @@ def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:
 def noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator) -> list[IntArray]:
     """Return the sums of all stages. The rows are public; private ones go into a release alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
-    for _ in stages.units:
+    for sigma in stages.sigmas:
         exact = vector_sums([[records]], stages.asked_after(sums), RECORD)._unseal()[0]
-        sums.append(exact + noise.discrete_gaussian(stages.sigma, exact.size))
+        sums.append(exact + noise.discrete_gaussian(sigma, exact.size))
     return sums
 
 

@@ -40,7 +40,7 @@ from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.method import Quote, Sizes
-from secretballot.runs.methods import basis_of_schema, by_class, method_of
+from secretballot.runs.methods import basis_of_columns, by_class, method_of
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import (
@@ -189,7 +189,8 @@ def _plan_of_spec(
 ) -> Plan:
     """Return the plan of a run with a stated number of records."""
     method: Any = spec.method
-    stand_in, basis, mechanism = None, None, None
+    stand_in, basis, mechanism = None, getattr(method, "basis", "auto"), None
+    weight = getattr(method, "weights", None)
     if like is not None:
         if not spec.data.target:
             raise ParameterError(
@@ -197,7 +198,8 @@ def _plan_of_spec(
             )
         watch.step("Reading the table")
         table, names, schema = read_stand_in(like, spec.data, names, n_classes, watch)
-        stand_in, n_classes, basis = (table.X, table.targets), len(names), basis_of_schema(schema)
+        stand_in, n_classes = (table.X, table.targets), len(names)
+        basis = basis_of_columns(basis, schema, table.X)
     elif n_classes is None:
         raise ParameterError(
             Parameter("classes"), " is missing; list the classes, or say how many there are."
@@ -216,8 +218,8 @@ def _plan_of_spec(
         teacher=str(getattr(method, "teacher", None) or "logistic"),
         student=str(getattr(method, "student", "auto")),
         mechanism=mechanism,
-        positive_rate=getattr(method, "positive_rate", None),
-        class_weight=getattr(method, "weights", None),
+        # a plan about rare classes has no votes, so it is made where it is asked for
+        class_weight=None if weight == "auto" else weight,
         basis=basis,
         seed=method.random_state,
         progress=watch.progress,
@@ -239,9 +241,8 @@ def plan(
     teacher: str = "logistic",
     student: str = "auto",
     mechanism: str | None = None,
-    positive_rate: float | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
-    basis: Basis | None = None,
+    basis: Basis | str = "auto",
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] | None = None,
@@ -273,14 +274,12 @@ def plan(
     mechanism : str, optional
         Plan for votes by this mechanism alone, by its name for `PATEClassifier`; by default all
         are weighed. Interactive voting can be planned with `like` alone.
-    positive_rate : float, optional
-        A public statement of how frequent the second of two classes is. The stand-in is brought to
-        it, and the forecast is of balanced accuracy and of the recall of the rarest class.
     class_weight : "balanced" or mapping of class to float, optional
-        What decisions count each class for, as for `RecordMomentsClassifier`, which takes both;
-        votes take neither, so record moments alone are planned.
-    basis : basis of `secretballot.bases`, optional
-        Of record moments, where it will not be the default.
+        What decisions count each class for, as for `RecordMomentsClassifier`: the forecast is then
+        also of balanced accuracy and of the recall of the rarest class. Votes take none, so record
+        moments alone are planned.
+    basis : str or basis of `secretballot.bases`
+        As for `RecordMomentsClassifier`.
     seed : int
         Of the simulation; it never touches noise that protects anything.
     progress : callable, optional
@@ -294,7 +293,7 @@ def plan(
     -------
     Plan
         With a forecast of record moments where `like` is given, and neither `n_teachers` nor
-        `mechanism`; without any setting of votes where `positive_rate` or `class_weight` is given.
+        `mechanism`; without any setting of votes where `class_weight` is given.
 
     Raises
     ------
@@ -312,7 +311,7 @@ def plan(
     them.
     """
     check_instance("budget", budget, PrivacyBudget)
-    rare = positive_rate is not None or class_weight is not None
+    rare = class_weight is not None
     X, index, found = None, None, n_classes
     if like is not None and (rare or curve is None):
         X, index, found = checked_stand_in(like, n_classes)
@@ -321,7 +320,7 @@ def plan(
         found = max(2, len(class_weight))
     price, learners = (budget.epsilon, budget.delta), (teacher, student)
     sizes = n_records, n_public, found or 2
-    task = Task(*sizes, *price, *learners, positive_rate, class_weight)
+    task = Task(*sizes, *price, *learners, class_weight)
     made, problem = None, None
     if rare:
         _refuse_voting_settings(teacher, curve, n_teachers, mechanism)
@@ -378,8 +377,8 @@ def _plan_without_votes(task: Task, index: IntArray | None, seed: int) -> Plan:
             Parameter("delta"),
             " is 0, and the noise of record moments needs more; give one, such as 1e-6.",
         )
-    # what always answering one class reaches: by chance, by the stated rate, or by the stand-in
-    constant, rate = 1 / task.n_classes, task.positive_rate
+    # what always answering one class reaches: by chance, or by the stand-in
+    constant = 1 / task.n_classes
     assumptions = ["One record is one unit, under add-remove."]
     if index is not None:
         constant = float(np.bincount(index).max() / len(index))
@@ -387,13 +386,6 @@ def _plan_without_votes(task: Task, index: IntArray | None, seed: int) -> Plan:
             "Private records and public points are distributed like the rows of the stand-in of"
             " each class."
         )
-    if rate is not None:
-        constant = max(rate, 1 - rate)
-        if index is not None:
-            assumptions.append(
-                f"Among records and public points {100 * rate:g} % are of the second class, and so"
-                " are they of the rows that were drawn of the stand-in."
-            )
     source = "guess" if index is None else "stand-in"
     return Plan(task, source, tuple(assumptions), None, (), constant, (), (), seed)
 
@@ -419,10 +411,8 @@ def _refuse_voting_settings(
             raise ParameterError(
                 Parameter(name),
                 " is about votes, and ",
-                Parameter("positive_rate"),
-                " and ",
                 Parameter("class_weight"),
-                " are about record moments; leave one of the two out.",
+                " is about record moments; leave one of the two out.",
             )
 
 

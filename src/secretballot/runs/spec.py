@@ -28,7 +28,15 @@ from pydantic.fields import FieldInfo
 
 from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
-from secretballot._validation import Abstentions, HeaderLine, Relation, VotesKind, name_part, shown
+from secretballot._validation import (
+    Abstentions,
+    BasisName,
+    HeaderLine,
+    Relation,
+    VotesKind,
+    name_part,
+    shown,
+)
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
 from secretballot.named_learners import imports_a_class
 
@@ -299,17 +307,16 @@ class MomentsSpec(StudentSpec):
     """Noisy sums over all records."""
 
     name: Literal["record-moments"] = "record-moments"
+    basis: BasisName = setting("auto", "NAME", METHOD)
+    """How public points make numbers of rows: auto (images, vectors or table, as these look),
+    table, kernel (of ranks, for tables of numbers), vectors, images."""
     class_weight: Weights = setting("auto", "HOW", METHOD)
-    """none, balanced or A:W,B:W: what decisions count each class for; auto balances where
-    positive_rate is given."""
-    positive_rate: Number | None = setting(None, gt=0, lt=1)
-    """Public share of the last of two classes; a rare one is looked for."""
+    """none, balanced or A:W,B:W: what decisions count each class for; auto balances where one is
+    found more than nine times as often as another."""
 
     @property
     def weights(self) -> str | dict[str, float] | None:
         """What decisions count each class for; None where all count alike."""
-        if self.class_weight == "auto":
-            return None if self.positive_rate is None else "balanced"
         return None if self.class_weight == "none" else self.class_weight
 
 

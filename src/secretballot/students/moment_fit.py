@@ -24,6 +24,8 @@ from secretballot.students.moment_links import Link, MomentEquations
 LATER_RECORDS = 0.1
 #: Squared change of a prediction by one stage, over the variance of a target: assumed at first.
 CHANGED = 0.25
+#: Prior variance of the weight of the constant, once classes were counted.
+COUNTED_PRIOR = 1.0
 #: How often a model is fitted once more, with the uncertainty that follows from the model itself.
 REFINEMENTS = 2
 #: Least curvature, over the assumed one: a model may be sure of every point.
@@ -96,7 +98,13 @@ class MomentFit:
 
     @classmethod
     def start(
-        cls, pool: IntArray, link: Link, counts: FloatArray | None = None, *, n_cells: int = 0
+        cls,
+        pool: IntArray,
+        link: Link,
+        counts: FloatArray | None = None,
+        *,
+        n_cells: int = 0,
+        frequencies: FloatArray | None = None,
     ) -> "MomentFit":
         """Return the model before anything was released, which predicts the same for all points.
 
@@ -108,6 +116,8 @@ class MomentFit:
         n_cells : int
         counts : ndarray of float64, shape (n_public,), optional
             Given where the points are those of the records themselves: by how much each was shrunk.
+        frequencies : ndarray of float64, shape (n_classes,), optional
+            Of the classes, above 0, where they were released before.
         """
         points = pool[:, : pool.shape[1] - n_cells] / UNIT
         variance = points.var(axis=0)
@@ -116,6 +126,10 @@ class MomentFit:
         prior[-1] = link.level_prior / float(points[0, -1]) ** 2
         prior[:-1] = np.maximum(prior[:-1], 1e-12)
         weights = np.zeros((points.shape[1], link.n_columns))
+        if frequencies is not None:
+            logs, constant = np.log(frequencies), float(points[0, -1])
+            weights[-1] = (logs - logs.mean() if link.competes else logs[1:] - logs[0]) / constant
+            prior[-1] = min(prior[-1], COUNTED_PRIOR)
         own = np.ones(len(pool)) if counts is None else counts
         return cls(pool, link, weights, 1 / prior, own, counts is None, is_start=True)
 
@@ -216,7 +230,8 @@ class MomentFit:
         variances = np.full(predicted.shape, link.variance)
         changes = CHANGED * variances
         start = self.weights
-        if self.is_start and start.any():
+        # a level alone is that of released counts
+        if self.is_start and start[:-1].any():
             start = self._believed_start(target, noise, released.n_records)
         added = np.zeros_like(predicted)
         if self.before is not None:

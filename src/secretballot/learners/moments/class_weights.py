@@ -13,17 +13,13 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_finite, shown
-from secretballot.bases import TableBasis
 from secretballot.exceptions import Parameter, ParameterError
 
-BALANCED = "balanced"
-#: From here on down the noise of a sum drowns what few records of a class say in weak directions.
-RARE = 0.05
-#: Bins of a column of numbers, in a basis for rare classes.
-_FEW_BINS = 4
+BALANCED, AUTO = "balanced", "auto"
+#: Classes are balanced by themselves where one is more than so many times as frequent as another.
+SKEWED = 9.0
 #: A class is at least as frequent as this when its weight is set.
 _LEAST_SHARE = 1e-4
-_SUM_SLACK = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +32,19 @@ class ClassWeights:
         None where all are to count as if classes were equally frequent, as the model itself says of
         the public points: noise makes it say that a rare class is rarer than it is, and a stated
         share would then ask for more than it ever gives.
+    auto : bool
+        Whether all count as they are unless their frequencies are `SKEWED`.
     """
 
     given: FloatArray | None
+    auto: bool = False
 
     def to_json(self) -> str | list[float]:
         """Return the setting as a JSON value."""
-        return BALANCED if self.given is None else self.given.tolist()
+        if self.given is not None:
+            weights: list[float] = self.given.tolist()
+            return weights
+        return AUTO if self.auto else BALANCED
 
     def of_model(self, predicted: FloatArray) -> FloatArray:
         """Return the weights of a model that predicts these shares of the pool in the mean.
@@ -54,32 +56,10 @@ class ClassWeights:
         """
         if self.given is not None:
             return self.given
-        weights: FloatArray = 1 / (len(predicted) * np.maximum(predicted, _LEAST_SHARE))
-        return weights
-
-
-def checked_shares(shares: object, classes: tuple[Any, ...]) -> FloatArray | None:
-    """Return the public share of each class; one that is left out has the rest.
-
-    Raises
-    ------
-    ParameterError
-        If they are no shares of the declared classes.
-    """
-    if shares is None:
-        return None
-    found = _by_class("class_shares", shares, classes)
-    left = 1.0 - sum(found.values())
-    missing = [name for name in classes if name not in found]
-    if len(missing) == 1 and left > _SUM_SLACK:
-        found[missing[0]], missing, left = left, [], 0.0
-    if missing or not abs(left) <= _SUM_SLACK:
-        raise ParameterError(
-            Parameter("class_shares"),
-            f" are {shown(shares)}; give a share above 0 for every class but at most one, that add"
-            " up to 1.",
-        )
-    return np.array([found[name] for name in classes], dtype=np.float64)
+        shares: FloatArray = np.maximum(predicted, _LEAST_SHARE)
+        if self.auto and not shares.max() > SKEWED * shares.min():
+            return np.ones(len(shares))
+        return 1 / (len(shares) * shares)
 
 
 def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | None:
@@ -88,17 +68,18 @@ def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | 
     Raises
     ------
     ParameterError
-        If it is neither "balanced" nor a positive number for each declared class.
+        If it is neither "balanced" nor "auto", nor a positive number for each declared class.
     """
     if weight is None:
         return None
     if isinstance(weight, str):
-        if weight != BALANCED:
+        if weight not in (BALANCED, AUTO):
             raise ParameterError(
                 Parameter("class_weight"),
-                f" is {shown(weight)}; it must be {BALANCED!r}, or a number for each class.",
+                f" is {shown(weight)}; it must be {BALANCED!r}, {AUTO!r}, or a number for each"
+                " class.",
             )
-        return ClassWeights(None)
+        return ClassWeights(None, weight == AUTO)
     found = _by_class("class_weight", weight, classes)
     if len(found) < len(classes):
         raise ParameterError(
@@ -106,15 +87,6 @@ def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | 
             f" is {shown(weight)}; give a positive number for each of the {len(classes)} classes.",
         )
     return ClassWeights(np.array([found[name] for name in classes], dtype=np.float64))
-
-
-def suited_basis(X_public: Any, shares: FloatArray | None) -> TableBasis:
-    """Return an unfitted basis that suits the public points, of shape (n_public, n_features), and
-    how rare the rarest class is, by public shares of shape (n_classes,)."""
-    basis = TableBasis.suited_to(X_public)
-    if shares is not None and shares.min() <= RARE:
-        basis.set_params(n_bins=min(basis.n_bins, _FEW_BINS), whitening=0.0)
-    return basis
 
 
 def _by_class(name: str, given: object, classes: tuple[Any, ...]) -> dict[Any, float]:

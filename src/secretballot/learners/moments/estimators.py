@@ -8,21 +8,15 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.base import clone
 
-from secretballot._typing import FloatArray
-from secretballot._validation import check_count, shown
+from secretballot._validation import BASES, check_choice, check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
+from secretballot.bases.named import unfitted_basis
 from secretballot.core.private import RecordSums, run_here
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
-from secretballot.learners.moments.class_weights import (
-    ClassWeights,
-    checked_shares,
-    checked_weights,
-    suited_basis,
-)
+from secretballot.learners.moments.class_weights import ClassWeights, checked_weights
 from secretballot.learners.moments.release import release_moments
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
@@ -62,8 +56,10 @@ class MomentsLearner(Learner):
 
     Parameters
     ----------
-    basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the public points; `TableBasis.suited_to` by default.
+    basis : "auto", "table", "kernel", "vectors", "images", or a basis of `secretballot.bases`
+        Fitted to the public points, a copy where one is given. By default "images" (`ImageBasis`)
+        where these look like square grey images, and "table" (`TableBasis`) otherwise. "kernel" is
+        for tables of numbers whose columns interact, "vectors" for embeddings (`KernelBasis`).
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10. Where labels alone
         are private there is one.
@@ -77,19 +73,19 @@ class MomentsLearner(Learner):
 
     _target_kind = MomentTarget
 
-    basis: Basis | None = None
+    basis: Basis | str = "auto"
     _: KW_ONLY
     n_stages: int = 4
 
     def _release(self, task: Task) -> ReleasedLabels | ReleasedSums:
         target, points, guarantee = task.target, task.points, task.guarantee
         assert isinstance(target, MomentTarget)
-        weights, shares = self._class_settings(target)
+        weights = self._class_settings(target)
         check_start(task.given.start, target.classes, points)
         self._try_student(task)
         workers = workers_of(task.given.executor)
         with one_thread(), task.table.parts(send=task.given.send_shards) as parts:
-            basis = unfitted_basis(self.basis, points, shares).fit(points)
+            basis = unfitted_basis(self.basis, points).fit(points)
             pool = basis.rows(points)
             terms = pool, target, task.budget
             if guarantee.unit == "label":
@@ -138,9 +134,9 @@ class MomentsLearner(Learner):
         )
         return released
 
-    def _class_settings(self, target: MomentTarget) -> tuple[ClassWeights | None, Any]:
-        """Return what decisions count classes for, and their public shares."""
-        return None, None
+    def _class_settings(self, target: MomentTarget) -> ClassWeights | None:
+        """Return what decisions count classes for."""
+        return None
 
     def _try_student(self, task: Task) -> None:
         """Refuse a student that cannot learn what will be released about the public points."""
@@ -153,11 +149,14 @@ class MomentsLearner(Learner):
         return super()._declared(given)
 
     def _check_settings(self, budget: PrivacyBudget) -> None:
-        if self.basis is not None and not isinstance(self.basis, Basis):
+        if isinstance(self.basis, str):
+            check_choice("basis", self.basis, BASES)
+        elif not isinstance(self.basis, Basis):
             raise ParameterError(
                 Parameter("basis"),
-                f" is a {type(self.basis).__name__}; give one of secretballot.bases, such as"
-                " TableBasis(), which is fitted to the public points here.",
+                f" is a {type(self.basis).__name__}; give {', '.join(BASES)}, or one of"
+                " secretballot.bases, such as TableBasis(), which is fitted to the public points"
+                " here.",
             )
         if not budget.delta > 0:
             raise ParameterError(
@@ -176,9 +175,10 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     """Learn a publishable classifier from private records and a public pool, all records at once.
 
     Public points fix a basis. Every record adds its coordinates times what the model so far misses
-    of its class to one sum, which is released with noise; the model is the logistic or softmax one
-    whose moments on the pool meet the released ones. In a `TableBasis` trees, grown on the public
-    points to predict that model, smooth it before the next stage corrects it. No record is cut off
+    of its class to one sum, which is released with noise, after counts of the classes; the model is
+    the logistic or softmax one whose moments on the pool meet the released ones. In a `TableBasis`
+    trees, grown on the public points to predict that model, smooth it before the next stage
+    corrects it. No record is cut off
     into a shard, so this is the most accurate learner here for tables. Use `PATEClassifier` for
     black-box learners, data in silos, and vote files.
 
@@ -194,8 +194,10 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
 
     Parameters
     ----------
-    basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the public points; `TableBasis.suited_to` by default.
+    basis : "auto", "table", "kernel", "vectors", "images", or a basis of `secretballot.bases`
+        Fitted to the public points, a copy where one is given. By default "images" (`ImageBasis`)
+        where these look like square grey images, and "table" (`TableBasis`) otherwise. "kernel" is
+        for tables of numbers whose columns interact, "vectors" for embeddings (`KernelBasis`).
     student : scikit-learn classifier or name, default "auto"
         Learns from the released labels of the public points. By default the model itself is the
         student (`MomentsStudent`).
@@ -204,14 +206,11 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10. With
         `public_features` there is one.
-    class_weight : "balanced" or mapping of class to float, optional
+    class_weight : "balanced", "auto" or mapping of class to float, optional
         What the decisions of the model count each class for, after the release and for no price.
         "balanced" counts all as if they were equally frequent: find a rare class, and call more
-        points so by mistake. Probabilities and released labels are those of the weighted model.
-    class_shares : mapping of class to float, optional
-        A public statement of how frequent the classes are; one may be left out. Where one has 1
-        record in 20 or fewer, the default basis has fewer bins and no whitening: weak directions
-        would be all noise.
+        points so by mistake. "auto" does so where the model finds one class more than nine times as
+        frequent as another. Probabilities and released labels are those of the weighted model.
     relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the guarantee. With `public_features` labels are replaced.
     ledger : Ledger, optional
@@ -279,21 +278,19 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     student: Any = "auto"
     _: KW_ONLY
     class_weight: str | Mapping[Any, float] | None = None
-    class_shares: Mapping[Any, float] | None = None
 
     def _declared(self, given: Given) -> MomentTarget:
         target = super()._declared(given)
         assert isinstance(target, MomentTarget)
         if target.labels:
-            refuse_beside("labels", self, "student", "class_weight", "class_shares")
+            refuse_beside("labels", self, "student", "class_weight")
             refuse_beside("labels", given, "classes", "start")
         else:
             self._class_settings(target)  # refused before a private label is read
         return target
 
-    def _class_settings(self, target: MomentTarget) -> tuple[ClassWeights | None, Any]:
-        weights = checked_weights(self.class_weight, target.classes)
-        return weights, checked_shares(self.class_shares, target.classes)
+    def _class_settings(self, target: MomentTarget) -> ClassWeights | None:
+        return checked_weights(self.class_weight, target.classes)
 
     def _try_student(self, task: Task) -> None:
         if self._student is not None:
@@ -318,8 +315,8 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
 
     Parameters
     ----------
-    basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the public points; `TableBasis.suited_to` by default.
+    basis
+        As for `RecordMomentsClassifier`.
     epsilon, delta : float
         Price of a fit; delta above 0.
     n_stages : int, default 4
@@ -439,9 +436,3 @@ class _Sums:
             )
             for one in self._mapping.records_of(load)
         ]
-
-
-def unfitted_basis(basis: Basis | None, X_public: Any, class_shares: FloatArray | None) -> Basis:
-    """Return a copy of a basis that was given, or one that suits the public points, of shape
-    (n_public, n_features), and classes of these public shares, of shape (n_classes,)."""
-    return suited_basis(X_public, class_shares) if basis is None else clone(basis)

@@ -49,6 +49,9 @@ RESIDUAL_UNIT = 2**10
 CLIPPED = 0.37
 #: The same where labels alone are private, of the records.
 LABELS_CLIPPED = 0.37
+#: What the counts of classes, which come first, take of the squared signal-to-noise ratio of all
+#: sums; and the least count that is believed.
+COUNTS_SHARE, LEAST_COUNT = 0.02, 3.0
 #: What a mark of a record adds to the coordinate that counts it, over the bound of the rest.
 MARK_SHARE = 0.1
 
@@ -148,7 +151,7 @@ class MomentStages:
     n_records : int or None
         Public under replace-one; None where the sums count them.
     sigma : float
-        Scale of the noise on each integer.
+        Scale of the noise on each integer of a stage.
     guarantee : Guarantee
         Whose vectors are bounded.
     counts : ndarray of float64, shape (n_public,), optional
@@ -237,14 +240,35 @@ class MomentStages:
         return made._calibrated(budget)
 
     def _calibrated(self, budget: PrivacyBudget) -> "MomentStages":
-        shape, n_stages = self.shape, len(self.units)
-        sigma = calibrate_vector_sum(budget, shape.squared_sensitivity, shape.coordinates, n_stages)
-        return replace(self, sigma=sigma)
+        terms = self.shape.squared_sensitivity, self.shape.coordinates, len(self.units)
+        first = self._counts_scale if self.counts_first else None
+        return replace(self, sigma=calibrate_vector_sum(budget, *terms, first=first))
+
+    @property
+    def counts_first(self) -> bool:
+        """Whether the first sum counts the records of each class, and stages begin from that."""
+        return bool(self.target.classes) and self.counts is None and self.start is None
+
+    @property
+    def _counts_scale(self) -> float:
+        """Scale of the noise of counts over that of a stage."""
+        return math.sqrt((1 - COUNTS_SHARE) / (COUNTS_SHARE * len(self.units)))
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """Scales of the noise of all sums."""
+        first = [self._counts_scale * self.sigma] if self.counts_first else []
+        return (*first, *[self.sigma] * len(self.units))
 
     @property
     def mechanism(self) -> NoisySums:
         """What draws the sums."""
-        return NoisySums(sigmas=(self.sigma,) * len(self.units))
+        return NoisySums(sigmas=self.sigmas)
+
+    @property
+    def _rest(self) -> int:
+        """What marks leave of the bound."""
+        return math.isqrt(self.bound**2 - len(self.marks) * self.mark_weight**2)
 
     @property
     def n_coordinates(self) -> int:
@@ -262,7 +286,7 @@ class MomentStages:
         )
 
     def after(self, sums: Sequence[IntArray]) -> State:
-        """Return what follows from the sums of the first stages."""
+        """Return what follows from some sums, the counts first where there are such."""
         key = tuple(one.tobytes() for one in sums)
         if key not in self._known:
             self._known[key] = self._state_after(sums)
@@ -271,15 +295,17 @@ class MomentStages:
     def _state_after(self, sums: Sequence[IntArray]) -> State:
         if self.start is None:
             terms = self.pool, self.target.link, self.counts
-            nothing = MomentFit.start(*terms, n_cells=len(self.levels))
+            shares = self._frequencies(sums[0]) if self.counts_first and len(sums) else None
+            nothing = MomentFit.start(*terms, n_cells=len(self.levels), frequencies=shares)
         else:
             nothing = self.start.fit
+        stages = sums[self.counts_first :]
         # A basis knows nothing of what the pool does not show, and such records would move the
         # model for all. A pool so small that many records are uncovered by chance keeps them until
         # more are than chance explains. Where labels alone are private the records are the pool.
         only = self.counts is None and self.expected_uncovered <= MOST_EXPECTED
         alike = np.full(self.n_coordinates, SCALE_UNIT)
-        if not len(sums):
+        if not len(stages):
             return State(nothing, nothing, only, alike)
         before, n_records = self.after(sums[:-1]), float(self.n_records or 0)
         if self.marks:
@@ -289,37 +315,47 @@ class MomentStages:
                 n_records *= 1 - coverage.uncovered
         shape = self.n_coordinates, self.target.link.n_columns
         moments = sums[-1][: shape[0] * shape[1]].reshape(shape)
-        unit = self.units[len(sums) - 1]
+        unit = self.units[len(stages) - 1]
         n_records, scales = max(n_records, 1.0), before.scales / SCALE_UNIT
         fit = before.base.after(ReleasedMoments(moments, self.sigma, unit, n_records, scales))
         if only != before.covered_only:
             # sums over other records than from now on would pull the model to where those were
             return State(fit, nothing, only, alike)
-        if len(sums) == len(self.units) or self.target.bounds is not None:
+        if len(stages) == len(self.units) or self.target.bounds is not None:
             # numbers lose by trees on as many tables as they gain (docs/measurements.md)
             return State(fit, fit, only, alike)
-        base = fit.smoothed(self.levels, len(sums))
-        noise = self.sigma / (UNIT * self.units[len(sums)] * n_records)
+        base = fit.smoothed(self.levels, len(stages))
+        noise = self.sigma / (UNIT * self.units[len(stages)] * n_records)
         scaled = np.rint(base.scales(n_records, noise, CLIPPED) * SCALE_UNIT)
         return State(fit, base, only, np.clip(scaled, 1, LARGEST_SCALE).astype(np.int64))
+
+    def _frequencies(self, counts: IntArray) -> FloatArray:
+        """Return the shares of the classes, of shape (n_classes,), as released counts tell."""
+        n_classes = len(self.target.classes)
+        found = np.maximum(counts[:n_classes] / self._rest, LEAST_COUNT)
+        shares: FloatArray = found / found.sum()
+        return shares
 
     def counted(self, sums: Sequence[IntArray]) -> tuple[Coverage, float]:
         """Return how far the public points cover the records, and how many there are, as the marks
         of these sums count them, and as the certificate's readers find it."""
         number = None if self.n_records is None else float(self.n_records)
         terms = self.marks, self.mark_weight, self.sigma, number, self.expected_uncovered
-        return counted_by_marks(sums, *terms)[:2]
+        return counted_by_marks(sums[self.counts_first :], *terms)[:2]
 
     def asked_after(self, sums: Sequence[IntArray]) -> Residuals:
         """Return what the next stage asks after these sums."""
-        state, unit = self.after(sums), self.units[len(sums)]
+        state = self.after(sums)
         marks = self.mark_weight, len(self.marks), state.covered_only
+        if self.counts_first and not len(sums):
+            return Residuals(state.base.model, 1, self.bound, *marks, count_weight=self._rest)
+        unit = self.units[len(sums) - self.counts_first]
         return Residuals(state.base.model, unit, self.bound, *marks, state.scales)
 
     def outcome_of(self, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
         """Return what the sums come to, for the certificate, and the classes of the pool, of shape
         (n_public,), or none where none are predicted."""
-        states = [self.after(sums[:n]) for n in range(len(sums) + 1)]
+        states = [self.after(sums[:n]) for n in range(self.counts_first, len(sums) + 1)]
         models = [state.fit.model for state in states[1:]]
         outcome: dict[str, Any] = {
             "covered_only": [one.covered_only for one in states[:-1]],

@@ -44,6 +44,9 @@ class Residuals:
         Whether a record with the last mark adds its marks alone.
     scales : ndarray of int64, shape (n_coordinates,), optional
         By which coordinates are multiplied, in units of 1 / `SCALE_UNIT`; by default all are 1.
+    count_weight : int
+        What a record adds to the integer of its class, one of the first, and nothing else but its
+        marks; 0 where it adds coordinates.
     """
 
     model: LinearModel
@@ -53,6 +56,7 @@ class Residuals:
     n_marks: int = 0
     without_marked: bool = False
     scales: IntArray | None = None
+    count_weight: int = 0
 
     def __post_init__(self) -> None:
         # squares of finer residuals could add up to more than 2^63
@@ -181,8 +185,7 @@ def _of_records(blocks: Iterable[Records], asked: Residuals) -> Iterator[Rows]:
     # the marks are orthogonal to the rest, which gets what they leave of the bound
     rest = asked.bound**2 - asked.n_marks * asked.mark_weight**2
     for block in blocks:
-        residuals = _residuals(block, asked)
-        kept = _shortened_products(asked.scaled(block.coordinates), residuals, rest)
+        kept, residuals = _products(block, asked, rest)
         yield kept, residuals, asked.mark_weight * block.marks.astype(np.int64)
 
 
@@ -203,8 +206,7 @@ def _person_vectors(blocks: Iterable[Records], asked: Residuals) -> Iterator[Int
     for block in blocks:
         assert block.persons is not None
         starts = np.flatnonzero(np.diff(block.persons, prepend=-1))
-        residuals = _residuals(block, asked)
-        kept = _shortened_products(asked.scaled(block.coordinates), residuals, asked.bound**2)
+        kept, residuals = _products(block, asked, asked.bound**2)
         sums = [np.add.reduceat(kept * column[:, None], starts, axis=0) for column in residuals.T]
         moments = np.stack(sums, axis=2).reshape(len(starts), -1)
         marked = asked.mark_weight * np.add.reduceat(block.marks.astype(np.int64), starts, axis=0)
@@ -216,6 +218,28 @@ def _person_vectors(blocks: Iterable[Records], asked: Residuals) -> Iterator[Int
         yield vectors[:-1]
         last, begun = int(block.persons[-1]), vectors[-1:]
     yield begun
+
+
+def _products(part: Records, asked: Residuals, squared_bound: int) -> tuple[IntArray, IntArray]:
+    """Return two integer tables with a row for each record, whose vector is the outer product of
+    its rows, hardly longer than the bound."""
+    if not asked.count_weight:
+        residuals = _residuals(part, asked)
+        return _shortened_products(
+            asked.scaled(part.coordinates), residuals, squared_bound
+        ), residuals
+    n_records = len(part.targets)
+    counts = np.zeros((n_records, asked.model.weights.size), dtype=np.int64)
+    counts[np.arange(n_records), part.targets] = asked.count_weight
+    ones = np.ones((n_records, 1), dtype=np.int64)
+    return counts, _without_marked(ones, part, asked)
+
+
+def _without_marked(residuals: IntArray, part: Records, asked: Residuals) -> IntArray:
+    """Return residuals, with zeros where a record adds its marks alone."""
+    if asked.without_marked:
+        residuals[part.marks[:, -1] > 0] = 0
+    return residuals
 
 
 def _residuals(part: Records, asked: Residuals) -> IntArray:
@@ -231,9 +255,7 @@ def _residuals(part: Records, asked: Residuals) -> IntArray:
         missed = np.minimum(targets, PROBABILITY_UNIT) - asked.model.predictions(part.coordinates)
         residuals = (missed * asked.unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT
         residuals[targets < 0] = 0
-    if asked.without_marked:
-        residuals[part.marks[:, -1] > 0] = 0
-    return residuals
+    return _without_marked(residuals, part, asked)
 
 
 def _shortened_products(coordinates: IntArray, residuals: IntArray, squared_bound: int) -> IntArray:

@@ -9,7 +9,6 @@ from secretballot._validation import (
     check_choice,
     check_count,
     check_finite,
-    check_positive_rate,
     name_part,
     shown,
 )
@@ -42,8 +41,6 @@ class Task:
         Budget of the release.
     teacher, student : str
         Names as `secretballot learn` knows them.
-    positive_rate : float or None
-        Publicly stated share of the second of two classes.
     class_weight : "balanced", mapping of str to float, or None
         What decisions count each class for, by the names of the classes.
     mechanism : str or None
@@ -70,7 +67,6 @@ class Task:
     delta: float
     teacher: str = "logistic"
     student: str = "auto"
-    positive_rate: float | None = None
     class_weight: str | Mapping[str, float] | None = None
     mechanism: str | None = None
 
@@ -85,8 +81,6 @@ class Task:
                     f" is {shown(getattr(self, name))}; give the name of a learner.",
                 )
         PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
-        if self.positive_rate is not None:
-            check_positive_rate(self.positive_rate, self.n_classes)
         if isinstance(self.class_weight, Mapping):
             # as a file has them, in which all names are texts
             weights = {str(name): weight for name, weight in self.class_weight.items()}
@@ -97,9 +91,8 @@ class Task:
 
     @property
     def about_rare_classes(self) -> bool:
-        """Whether it says how frequent classes are, or what decisions count them for: record
-        moments alone take that."""
-        return self.positive_rate is not None or self.class_weight is not None
+        """Whether it says what decisions count classes for: record moments alone take that."""
+        return self.class_weight is not None
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -414,9 +407,9 @@ class Plan:
             weight: object = task.class_weight
             if isinstance(weight, Mapping):
                 weight = {str(name): value for name, value in weight.items()}
-            elif task.positive_rate is not None:  # which alone balances
-                weight = "none" if weight is None else None
-            found |= {"positive_rate": task.positive_rate, "class_weight": weight}
+            elif weight is None and self.moments is not None and self.moments.rare_share:
+                weight = "none"  # a run would balance what the plan did not
+            found |= {"class_weight": weight}
         else:
             found |= {
                 "teacher": None if task.teacher == "logistic" else task.teacher,

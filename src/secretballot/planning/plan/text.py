@@ -159,14 +159,11 @@ def _source_text(plan: Plan) -> str:
 
 def no_figure_parts(share: float, n_classes: int) -> tuple[str | Parameter, ...]:
     """Return the sentence about a stand-in with a class of this small share, parameters named."""
-    option = ("positive_rate", "R, the share of the second class")
-    if n_classes > 2:
-        option = ("class_weight", "balanced")
     return (
         f"The rarest class of the stand-in has {100 * share:.2g} % of the rows, so a model that"
         " never names it loses no more accuracy than that; plan for its recall with ",
-        Parameter(option[0]),
-        f" ({option[1]}).",
+        Parameter("class_weight"),
+        " (balanced).",
     )
 
 
@@ -178,14 +175,10 @@ def _stated_text(task: Task) -> str:
     """Return what a task says of classes."""
     if isinstance(task.class_weight, Mapping):
         weights = ", ".join(f"{name} {value:g}" for name, value in task.class_weight.items())
-        decisions = f"decisions count classes by weight: {weights}"
-    elif task.class_weight == BALANCED:
-        decisions = "decisions count classes as if they were equally frequent"
-    else:
-        decisions = "decisions count classes as they are"
-    if task.positive_rate is None:
-        return decisions
-    return f"{100 * task.positive_rate:g} % are of the second class, as stated; {decisions}"
+        return f"decisions count classes by weight: {weights}"
+    if task.class_weight == BALANCED:
+        return "decisions count classes as if they were equally frequent"
+    return "decisions count classes as they are"
 
 
 def _name_of(plan: Plan, place: int) -> str:

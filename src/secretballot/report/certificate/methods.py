@@ -153,15 +153,22 @@ class _Sums(Settings):
     def n_columns(self, certificate: Any) -> int:
         """Return the columns of the model."""
 
+    def most_counts(self, certificate: Any) -> int:
+        """Return how many sums of counts may come before those of the stages."""
+        return 0
+
     def more_weights(self) -> Integers:
         """Return weights that stand beside those of the stages."""
         return []
 
     def contradictions(self, stated: Any) -> Iterator[str]:
         certificate, mechanism, shape = stated
-        n_stages, of_labels = len(mechanism.sigmas), certificate.unit == "label"
-        if n_stages > _MOST_STAGES or len(set(mechanism.sigmas)) > 1:
+        n_stages, of_labels = len(self.residual_units), certificate.unit == "label"
+        n_counts = len(mechanism.sigmas) - n_stages
+        if not 0 < n_stages <= _MOST_STAGES or len(set(mechanism.sigmas[-n_stages:])) > 1:
             yield f"There are more than {_MOST_STAGES} stages, or noise of several sizes."
+        if not 0 <= n_counts <= self.most_counts(certificate):
+            yield "The sums are not one for each stage, after counts where classes are counted."
         if not self.mark_weight <= bound_of(shape) // 4:
             yield "A mark adds more than a quarter of the bound."
         # features that are public are the public points: nothing is counted beside
@@ -199,6 +206,9 @@ class Moments(_Sums):
         # of two classes one column says both
         n_classes = len(certificate.released.classes)
         return 1 if n_classes == 2 else n_classes
+
+    def most_counts(self, certificate: Any) -> int:
+        return int(self.start is None and certificate.unit != "label")
 
     def more_weights(self) -> Integers:
         return [] if self.start is None else [self.start.weights]

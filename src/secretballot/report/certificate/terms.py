@@ -218,8 +218,8 @@ def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: D
 
 def stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return mechanism, shape, public settings and released integers of a certificate in one
-    mapping, for those who show them: with ``sigma``, ``bound``, ``n_stages`` and
-    ``votes_per_record`` where there are such.
+    mapping, for those who show them: with ``sigma``, ``bound``, ``n_stages``, ``counts_first`` and
+    ``votes_per_record`` where there are such; the values are those of the stages.
 
     Parameters
     ----------
@@ -233,7 +233,11 @@ def stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
     found |= {key: certificate["released"].get(key) for key in ("rows", "values")}
     moves = 2 if shape["guarantee"]["relation"] == "replace-one" else 1
     if "sigmas" in mechanism:
-        found |= {"sigma": mechanism["sigmas"][0], "n_stages": len(mechanism["sigmas"])}
+        n_stages = len(found["residual_units"])
+        # counts of classes, where there are such, come before the stages, with noise of their own
+        found["counts_first"] = len(mechanism["sigmas"]) > n_stages
+        found |= {"sigma": mechanism["sigmas"][-1], "n_stages": n_stages}
+        found["values"] = found["values"][-n_stages:]
         found["bound"] = math.isqrt(shape["squared_sensitivity"] // moves**2)
     if mechanism["kind"] == "noisy-votes":
         found["sigma"] = mechanism["scale"]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import AnyArray, FloatArray, IntArray
-from secretballot.bases import GraphBasis, KernelBasis, TableBasis
+from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, images
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn
 from secretballot.bases.graph import FINER_BITS
 from secretballot.bases.kernel import EXPONENT_STEPS, kernel_table
@@ -44,7 +44,10 @@ def add_basis(basis: Any, points: Points) -> Value:
         If the basis is of another kind, or wants texts of numbers.
     """
     if isinstance(basis, GraphBasis):
-        return _add_modes(joined_points(points), basis)
+        vectors = joined_points(points)
+        if isinstance(basis, ImageBasis):
+            vectors = _add_maps(vectors, basis)
+        return _add_modes(vectors, basis)
     if isinstance(basis, TableBasis):
         features = _add_columns(points, basis)
     elif isinstance(basis, KernelBasis):
@@ -206,6 +209,28 @@ def _ranked(cells: Value, sorted_values: Sequence[FloatArray]) -> Value:
         ranks = _add_ranks(own, values) if len(values) else [[0.0]]
         columns.append(own.is_nan().where(own, ranks))
     return cells.graph.joined(columns)
+
+
+def _add_maps(cells: Value, basis: ImageBasis) -> Value:
+    """Add the roots of the shares of all maps of images."""
+    graph = cells.graph
+    steps = (cells - basis.black_) / basis.range_ * images.BRIGHTEST
+    pixels = steps.is_nan().where([0.0], steps).clipped(0.0, images.BRIGHTEST).rounded()
+    shape = graph.integers([-1, basis.side_, basis.side_])
+    whole = graph.add("Reshape", pixels, shape)
+
+    def both(rows: FloatArray, parts: Value, columns: FloatArray) -> Value:
+        return graph.constant(rows.T) @ parts @ columns
+
+    smooth, slope = images.gradients(basis.side_)
+    down, across = both(slope, whole, smooth), both(smooth, whole, slope)
+    parts = [across * right + down * below for right, below in images.directions()]
+    most = graph.add("Max", *parts) * images.SHARPENED
+    blurred = images.blurring(basis.side_)
+    kept = [(part * images.WEIGHT - most).at_least(0.0) for part in parts]
+    maps = [graph.add("Flatten", both(blurred, part, blurred), axis=1) for part in kept]
+    table = graph.joined(maps)
+    return (table / table.sums().at_least(1.0)).root()
 
 
 def _add_modes(cells: Value, basis: GraphBasis) -> Value:

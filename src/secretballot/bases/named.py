@@ -1,0 +1,34 @@
+"""The bases by name, and the one that suits public points."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import clone
+
+from secretballot.bases import Basis, ImageBasis, KernelBasis, TableBasis
+from secretballot.bases.images import are_images
+
+_NAMED: dict[str, Callable[[Any], Basis]] = {
+    "table": TableBasis.suited_to,
+    # width and ranks were chosen on tables of numbers (benchmarks/record_tables.py)
+    "kernel": lambda X_public: KernelBasis(width=0.6, ranked=True),
+    "vectors": lambda X_public: KernelBasis(scaled=False),
+    "images": lambda X_public: ImageBasis(),
+}
+
+
+def unfitted_basis(basis: Basis | str, X_public: Any) -> Basis:
+    """Return an unfitted basis: a copy of one that is given, or the one of a name.
+
+    Parameters
+    ----------
+    basis : basis of `secretballot.bases`, or a `BasisName`
+        "auto" is "images" for what looks like square grey images, and "table" for all else.
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+        Public; nothing else decides.
+    """
+    if not isinstance(basis, str):
+        given: Basis = clone(basis)
+        return given
+    name = basis if basis != "auto" else "images" if are_images(X_public) else "table"
+    return _NAMED[name](X_public)
