@@ -181,3 +181,22 @@ def test_no_two_files_of_tests_have_one_name() -> None:
     """Pytest loads them by their bare names, and the second of two would not be run at all."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert len(names) == len(set(names))
+
+
+#: No words of a textbook of the field; `stand-in`, and "to stand for", are.
+DIALECT = re.compile(
+    r"\b(?:told|tells|stood|house|rooms?|door|dear|dearer|mend|mended|manners"
+    r"|stands?\b(?!-in|[ -]+for\b))\b",
+    re.IGNORECASE,
+)
+
+
+def test_code_and_pages_are_written_in_plain_words() -> None:
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    files += [one for one in (ROOT / "src").rglob("*") if one.suffix in {".py", ".pyi", ".j2"}]
+    found = [
+        f"{file.relative_to(ROOT)}: {hit[0]}"
+        for file in sorted(files)
+        for hit in DIALECT.finditer(file.read_text(encoding="utf-8"))
+    ]
+    assert not found

@@ -5,7 +5,7 @@ The way of the data is the way of the folders. Private records are cut into shar
 (`teachers.votes`); a mechanism (`core.mechanisms`) answers, and `releasing` certifies it; a student
 (`students`) learns from what comes out (`released`).
 
-Rooms are used by their own names, without an import of their own:
+Packages are used by their own names, without an import of their own:
 
 - `sb.learners`: estimators; `sb.students.fit_student`: another student from the same labels;
 - `sb.planning.plan_text`: the text of a `plan`; `sb.theory.sample_complexity`: how many records the
@@ -19,7 +19,7 @@ Names load on first use, so that importing the package costs nothing.
 
 import lazy_loader
 
-# The names stand in the stub beside this file, once for type checkers and for the program.
+# The names are in the stub beside this file, once for type checkers and for the program.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 __version__ = "0.1.0"

@@ -35,7 +35,7 @@ class NearestPoints:
 
     Notes
     -----
-    A matrix product in floating point may round a row by what stands around it. Here nothing is
+    A matrix product in floating point may round a row by what is around it. Here nothing is
     rounded: all products and sums are integers below 2^53, which floating point holds exactly, in
     any order and in blocks of any size.
 

@@ -1,7 +1,7 @@
-"""Rows of public points, whatever table they stand in.
+"""Rows of public points, whatever table they are in.
 
-Private tables have a room of their own for this (`teachers.rows`), where every part is a copy that
-tells nothing of the other rows; what is public may be shared.
+Private tables have their own module for this (`teachers.rows`), where every part is a copy that
+depends on no other row; what is public may be shared.
 """
 
 from typing import Any

@@ -2,7 +2,7 @@
 
 Learners draw from numpy's, Python's and torch's global generators where they have no seed of their
 own, and some of them change settings of the whole process. What one step leaves behind would reach
-the next: the state after a fit on private records tells of them, and a student that drew from it
+the next: the state after a fit on private records depends on them, and a student that drew from it
 would carry that into the release. So every step, before and after the release, gets generators
 seeded for it alone and leaves everything as it was.
 """
@@ -45,7 +45,7 @@ def public_seed(random_state: Any, step: str) -> int:
     Parameters
     ----------
     random_state : int or None
-        None stands for fresh entropy of the system: the state of numpy's global generator may
+        None means fresh entropy of the system: the state of numpy's global generator may
         depend on what was done with private records.
     step : str
         Names the step, so that no two of them use the same numbers.

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 DateFormat = Literal["iso", "day-first", "month-first", "compact"]
 DATE_FORMATS: tuple[str, ...] = get_args(DateFormat)
 SECONDS_A_DAY = 86400
-#: What a date tells beside how many days it lies from another: the name of the part, the middle of
+#: What a date has beside how many days it lies from another: the name of the part, the middle of
 #: its values, and their deviation were all of them alike frequent.
 DATE_PARTS: dict[str, tuple[float, float]] = {
     "month": (6.5, 3.5),
@@ -62,7 +62,7 @@ def time_seconds(text: str, style: str = "iso") -> int | None:
     ----------
     text : str
         A day, with a time of day or without, as in ISO 8601 or in the given style. Fractions of a
-        second are cut off; a time with an offset from UTC is taken to UTC, any other as it stands.
+        second are cut off; a time with an offset from UTC is taken to UTC, any other as it is.
     style : {"iso", "day-first", "month-first", "compact"}
 
     Returns
@@ -107,7 +107,7 @@ def _seconds_of(found: re.Match[str]) -> int | None:
 
 
 def _clock_seconds(found: re.Match[str]) -> int | None:
-    """Return the seconds since midnight, 0 where no time of day is said, None for none there is."""
+    """Return the seconds since midnight, 0 where no time is given, None for none there is."""
     parts = found.groupdict()
     if parts["hour"] is None:
         return 0

@@ -1,4 +1,4 @@
-"""Types that many rooms share: arrays by what they hold, and what points and models must offer."""
+"""Types of many modules: arrays by what they hold, and what points and models must offer."""
 
 from typing import Any, Protocol
 

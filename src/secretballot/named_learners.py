@@ -138,7 +138,7 @@ _INVALID = re.compile(r"The '(\w+)' parameter of (\w+) must be")
 
 
 def _with_settings(learner: Any, name: str, text: str, parameter: str, n_classes: int) -> Any:
-    """Return a learner with settings as they stand after its name: ``max_depth=3,criterion=gini``.
+    """Return a learner with settings as they are after its name: ``max_depth=3,criterion=gini``.
 
     Values are numbers, True, False, None or words. A setting of a pipeline is one of its last step.
     """
@@ -151,7 +151,7 @@ def _with_settings(learner: Any, name: str, text: str, parameter: str, n_classes
         if found is None:
             problem = f"{shown(part.strip())} is no setting; write name=value,name=value"
         elif found[1] in settings:
-            problem = f"{found[1]} stands in it twice; say it once"
+            problem = f"{found[1]} is in it twice; say it once"
         elif found[1] not in known:
             problem = f"that learner has no setting {shown(found[1])}; it has {', '.join(known)}"
         else:

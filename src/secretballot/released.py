@@ -1,4 +1,4 @@
-"""What is released: labels, all that public rooms ever see of a release."""
+"""What is released: labels, all that public modules ever see of a release."""
 
 import json
 from collections.abc import Mapping
@@ -283,7 +283,7 @@ class ReleasedLabels(_Document):
 class ReleasedSums(_Document):
     """Hold noisy sums over records that no labels go with: public, safe to store and print.
 
-    Sums and model stand on the certificate.
+    Sums and model are on the certificate.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ class ReleasedSums(_Document):
 class ReleasedTable(ReleasedSums):
     """Hold answers to votes for sets of labels, or for numbers: public, safe to store and print.
 
-    The answers stand on the certificate.
+    The answers are on the certificate.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 """Releases with what a certificate says of them: `core.releasing` checks, reserves, draws and
-stores; here stands what a stranger may check of it."""
+stores; here is what a stranger may check of it."""
 
 import hashlib
 import json
@@ -600,7 +600,7 @@ def reserve_choice(
     Returns
     -------
     AnswerStream
-        Of one answer. The question is what tells later which candidates there were.
+        Of one answer. The question identifies later which candidates there were.
 
     Raises
     ------
@@ -766,7 +766,7 @@ def same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def account_terms(ledger: Ledger) -> dict[str, Any]:
-    """Return what tells an account from another one, as certificates state it."""
+    """Return what distinguishes an account from another one, as certificates state it."""
     return {
         "kind": ledger.composition,
         "dataset": ledger.dataset,

@@ -118,7 +118,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
         same = digest_of(os.path.join(folder, name), about["bytes"])
         changed = same != (about["sha256"], about["bytes"])
         require(not changed, f"{name} is not the file that was released.")
-    # answers of a table, and sums, stand on the certificate itself, and need no digest
+    # answers of a table, and sums, are on the certificate itself, and need no digest
     name = values_of(document)
     held = [one for one in ("answers", "labels") if f"{one}.csv" in listed]
     fits = held == [name] if name else not held
@@ -171,8 +171,8 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
         for row in rows:
             query, label, silent = int(row[0]), row[1], row[2] == "true"
             counts = [int(count) for count in row[3:]]
-            told = ["", "true"] if silent else [label, "false"]
-            line = row_of([query, *told, *counts]) + "\n"
+            fields = ["", "true"] if silent else [label, "false"]
+            line = row_of([query, *fields, *counts]) + "\n"
             stated.update(line.encode("utf-8", "surrogatepass"))
             count += 1
             require(0 <= query < _MOST_ROWS, "labels.csv names a row of no public pool.")

@@ -485,7 +485,7 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
     # record moves so many cells as the shape says
     shifts = moved if classes == 2 or teachers is None else 2 * moved
 
-    def told(*names: str) -> dict[str, Any]:
+    def taken(*names: str) -> dict[str, Any]:
         return {name: mechanism[name] for name in names}
 
     match kind:
@@ -496,27 +496,27 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
         case "noisy-votes" if classes != 2:
             return {"kind": "class-labels", "sigma": mechanism["scale"], "queries": moved}
         case "noisy-votes" | "table-labels":
-            drawn = {"sigma": mechanism["scale"]} if kind == "noisy-votes" else told("weights")
+            drawn = {"sigma": mechanism["scale"]} if kind == "noisy-votes" else taken("weights")
             chances = {**drawn, "n_teachers": teachers}
             return {"kind": "binary-labels", "chances": chances, "queries": moved}
         case "confident-labels":
             answers = min(mechanism["max_answers"], moved)
             counted = {"queries": moved, "answers": answers, "n_classes": classes}
-            noise = told("threshold_sigma", "sigma", "threshold")
+            noise = taken("threshold_sigma", "sigma", "threshold")
             return {"kind": "confident", **noise, **counted, "n_teachers": teachers}
         case "sparse-vector":
-            noise = told("threshold_scale", "query_scale", "threshold")
+            noise = taken("threshold_scale", "query_scale", "threshold")
             stops = {"abstentions": mechanism["max_abstentions"]}
             return {"kind": "sparse-stream", **noise, **stops}
         case "abstention-table":
             stops = {"abstentions": mechanism["max_abstentions"]}
-            return {"kind": "table-stream", **told("order", "charge", "false_answer"), **stops}
+            return {"kind": "table-stream", **taken("order", "charge", "false_answer"), **stops}
         case "relabelled-sample":
             sample = {key: shape["sample"][key] for key in ("sampled", "out_of", "relabel_epsilon")}
             sample["relation"] = shape["guarantee"]["relation"]
             return {"kind": "sampled", "stream": event_of(mechanism["stream"], shape), **sample}
         case "stable-value":
-            return {"kind": "stable-tests", **told("scale", "threshold"), "count": moved}
+            return {"kind": "stable-tests", **taken("scale", "threshold"), "count": moved}
         case "noisy-means":
             squared = moved * (classes - 1) ** 2
             return sums([mechanism["sigma"]], squared, shape["n_queries"])
@@ -576,11 +576,11 @@ def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
     """Refuse settings of no known method, or of another one."""
     kinds, fields = _METHODS.get(public["method"], ((), {}))
     require(mechanism["kind"] in kinds, f"{shown(public['method'])} has no such mechanism.")
-    if public["method"] == "exponential-choice":  # whatever describes candidates may stand
+    if public["method"] == "exponential-choice":  # whatever describes candidates is allowed
         fields = {**dict.fromkeys(public, lambda _: True), **fields}
     check_shape(public, {"method": is_sentence, **fields}, "public")
-    told = "confidence" not in public or mechanism["kind"] == CONFIDENT
-    require(told, "Confident labels alone state a confidence.")
+    taken = "confidence" not in public or mechanism["kind"] == CONFIDENT
+    require(taken, "Confident labels alone state a confidence.")
 
 
 def check_moments(document: dict[str, Any]) -> None:
@@ -633,7 +633,7 @@ def columns_of(document: dict[str, Any]) -> int:
     Raises
     ------
     WrongError
-        If labels of points stand beside targets that have none.
+        If labels of points are given for targets that have none.
     """
     public, released = document["public"], document["released"]
     if public["method"] == "record-moments":

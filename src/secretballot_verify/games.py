@@ -75,7 +75,7 @@ class Pairs:
         return p, q, self._upper_tail(1 - t), self._upper_tail(2 - t)
 
     def corners(self, queries: int, fine: float) -> list[Pair]:
-        """Return corners of a polygon around all pairs, the one that tells most first; lines lie
+        """Return corners of a polygon around all pairs, the most informative one first; lines lie
         `fine` deviations apart in the middle, where labels tell most, wider outside."""
         wide = 0.35 * min(1.0, queries / 100)  # of few labels the pairs farther out count too
         return self.arc(2 - self.reach, self.reach, fine, wide)
@@ -204,7 +204,7 @@ def profile_of_steps(
     integers round up.
 
     Cells are a geometric grid of likelihood ratios x, `step` nats wide; a few of them should make
-    one step of the pair that tells most, so that it falls on the grid. Values have `precision` bits
+    one step of the best pair, so that it falls on the grid. Values have `precision` bits
     after the point. Left of the grid the chord to (0, 1) lies above the value, right of it the last
     value. `reach` says how far the grid goes to the left and to the right of x = 1, in nats; what
     lies outside hardly counts, and is bounded from above.
@@ -270,10 +270,10 @@ def profile_of_steps(
         if not passing:
             vector = best_of(laws, wide, wide)
             continue
-        told, found, known = vector, vector, 0
+        labelled, found, known = vector, vector, 0
         for followed, questions in passing:
-            told = space.larger(told, best_of(laws[known:followed], wide, wide))
-            found = space.larger(found, best_of(questions, padded(told), wide))
+            labelled = space.larger(labelled, best_of(laws[known:followed], wide, wide))
+            found = space.larger(found, best_of(questions, padded(labelled), wide))
             known = followed
         vector = found
     content = vector.to_bytes(space.bytes * size, "little")
@@ -339,7 +339,7 @@ def composed_delta(game: Profile, beside: Profile, epsilon: float, nothing: floa
 
     The value of the game is averaged over the likelihood ratios of the other one
     (docs/explanation/prices.md, section 12): a game played before the other mechanism would be
-    worth less, as its questions could not follow from what the other one told. The ratios are those
+    less useful, as its questions could not follow the other's answers. The ratios are those
     of the other profile's chords in x, which lie above it; where the figures of a profile bend the
     wrong way, by their last digits, a chance is taken for nothing, which only raises the mean.
 
@@ -404,7 +404,7 @@ class ClassLabels:
     neighbour they are u + 1 and w - 1.
     """
 
-    FAR, DEEP = 9, 3  # deviations; of one noise and of both, beyond which all is told
+    FAR, DEEP = 9, 3  # deviations; of one noise and of both, beyond which all is revealed
 
     def __init__(self, sigma: float, order: float) -> None:
         self.sigma, self.order = sigma, order
@@ -442,7 +442,7 @@ class ClassLabels:
         return found
 
     def _weighted_sums(self, pmf: list[float], first: int) -> list[float]:
-        """Return the sums of pmf times P(N < k) from the last k on, where the first k stands at
+        """Return the sums of pmf times P(N < k) from the last k on, where the first k is at
         place `first` of the sums."""
         most = len(self.sums) - 1
         below = [self.sums[min(max(0, first + i), most)] for i in range(len(pmf))]
@@ -535,14 +535,14 @@ class ClassLabels:
 
 class ThreeOutcomes:
     """A list of pairs of distributions on three outcomes that dominates what a label of more than
-    two classes tells (section 15).
+    two classes reveals (section 15).
 
     The list holds what labels tell at the knots of a net over the lattice of `ClassLabels`, both
     ways round, with their ratios spread. Each point of the lattice has to lie below the mixture of
     the four knots around it: its hockey stick nowhere above theirs.
     """
 
-    FAR, DEEP = 7.8, 5.4  # deviations; of one noise and of both, beyond which all is told
+    FAR, DEEP = 7.8, 5.4  # deviations; of one noise and of both, beyond which all is revealed
     CHARGE = 5e-14  # a label, for noises farther out and for what the comparison lets pass
     PASSED = 5e-15
     OFF = 1e-11  # what floats lose of a chance, and of a ratio of two, at most
@@ -780,17 +780,17 @@ def classes_delta(
         if a > 1 + 2 * sigma or (threshold is not None and a > 1 + threshold[0]):
             break
         factor = a * math.log1p(-1 / a) - math.log(a - 1)
-        room = epsilon + (math.log(promised) - factor) / (a - 1)
+        slack = epsilon + (math.log(promised) - factor) / (a - 1)
         # before the answers about the threshold are computed, they are nearly 2 / pi of counts
         likely = labels * a / sigma**2 * (0.64 + 0.015 * (a / sigma) ** 2)
         if threshold is not None:
             likely += threshold[1] * 0.637 * a / (2 * threshold[0] ** 2)
-        found.append((room / likely, a, room))
+        found.append((slack / likely, a, slack))
     # with little noise the likely divergence is off by some per cent, and more orders are tried
-    for share, a, room in sorted(found, reverse=True)[: 8 if sigma < 20 else 1]:
+    for share, a, slack in sorted(found, reverse=True)[: 8 if sigma < 20 else 1]:
         if threshold is not None:
-            room -= threshold[1] * threshold_divergence(threshold[0], a)
-        limit = math.expm1(min(700.0, (a - 1) * room / labels)) * (1 - 1e-9)
+            slack -= threshold[1] * threshold_divergence(threshold[0], a)
+        limit = math.expm1(min(700.0, (a - 1) * slack / labels)) * (1 - 1e-9)
         if share > 0.9 and ClassLabels(sigma, a).keep(limit):
             return promised
     raise UndecidedError("No divergence keeps the promise.")
@@ -838,7 +838,7 @@ def meeting_of(
 
 
 def table_corners(weights: list[int], n_teachers: int, share: float) -> list[Pair]:
-    """Return corners of a polygon around all pairs of a table, the one that tells most first.
+    """Return corners of a polygon around all pairs of a table, the most informative one first.
 
     Lines through edges of the hull lie on or above all pairs. Edges between two are left out as
     long as the two meet at most `share` above the hull, as a share of the gap that is there.
@@ -910,8 +910,8 @@ def passing_delta(event: dict[str, Any], epsilon: float, precision: int, fine: f
         above = min(above, least - 1)
     laws: list[Law] = []
     passing = []
-    for told, questions in reversed(groups):
-        laws += both_ways(told)
+    for labelled, questions in reversed(groups):
+        laws += both_ways(labelled)
         passing.append((len(laws), both_ways(questions)))
     usual = spread_of([labels.at(1)], 1)
     spread = math.sqrt(asked * (usual**2 + spread_of([tops.at(1)], 1) ** 2))

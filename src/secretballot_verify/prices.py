@@ -311,7 +311,7 @@ def failing(count: int, failure: float) -> float:
 def crossing_probability(event: dict[str, Any]) -> float:
     """Return p0, the probability that the noise alone answers a query of distance 0.
 
-    Fifty digits: the difference of two nearly equal numbers stands in the formula.
+    Fifty digits: the formula holds the difference of two nearly equal numbers.
     """
     with localcontext() as context:
         context.prec = 60
@@ -577,7 +577,7 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
     if not squared_mu <= 900 or not asked * event["n_classes"] <= 10**12:
         raise UndecidedError("So many queries, or so little noise, is not priced by this program.")
     upper, lower = continuous_delta(squared_mu, epsilon)[1], 0.0
-    # where a threshold keeps even votes back not all labels of two classes are told
+    # where a threshold keeps even votes back not all labels of two classes are released
     if first <= 1e5 and asked <= 20_000:
         lower = games.attack_delta(Pairs(first, None), asked, epsilon, first)
     if not binary and second <= 1e4 and answers <= 20_000:

@@ -69,13 +69,13 @@ def test_a_planted_fault_is_certified_and_named(folder):
     assert not found.passed
     # the program promises 0.5
     assert found.channels[0].verdict.bound > 1
-    assert found.channels[0].tells[0].startswith("student.json:")
-    assert " mod " in found.channels[0].tells[0]
+    assert found.channels[0].detected_in[0].startswith("student.json:")
+    assert " mod " in found.channels[0].detected_in[0]
     assert "FAILED" in found.text()
 
 
 @pytest.mark.parametrize(
-    ("fault", "neighbour", "told_by"),
+    ("fault", "neighbour", "detected_in"),
     [
         ("coin", "missing.json", "student.json:"),
         ("whole-table", "text.json", "labels.csv:noisy_count"),
@@ -85,7 +85,7 @@ def test_a_planted_fault_is_certified_and_named(folder):
     ],
 )
 def test_a_fault_that_shows_in_any_process_is_certified_and_named(
-    folder, capsys, fault, neighbour, told_by
+    folder, capsys, fault, neighbour, detected_in
 ):
     """The draws after a seed do not differ. Where 39 votes move, the noise has deviation .5: the
     rule cuts the gap at a third of it at least, and a count is beyond it with probability 1e-140
@@ -102,8 +102,8 @@ def test_a_fault_that_shows_in_any_process_is_certified_and_named(
     # what the curator reads is reported, and not judged
     channel = found.channels[fault == "message"]
     assert channel.verdict.bound > 1
-    assert channel.tells[0].startswith(told_by)
-    assert told_by in found.text()
+    assert channel.detected_in[0].startswith(detected_in)
+    assert detected_in in found.text()
     assert found.passed == (fault == "message")
 
 

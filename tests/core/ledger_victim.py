@@ -35,7 +35,7 @@ BUDGET = PrivacyBudget(1.0, 1e-5)
 def buy(ledger: Ledger, request: str, epsilon: float, room: int = 0) -> int:
     price = PrivacyBudget(epsilon, 1e-12)
     return ledger.reserve(
-        [Pure(epsilon=epsilon, count=1)], price, request=request, purpose="", room=room
+        [Pure(epsilon=epsilon, count=1)], price, request=request, purpose="", space=room
     )
 
 

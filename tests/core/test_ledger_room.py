@@ -23,7 +23,7 @@ def test_an_answer_whose_room_was_claimed_needs_no_more_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    number = ledger.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=size)
+    number = ledger.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", space=size)
     fill_the_disk(monkeypatch)
     answer(Ledger.open_existing(str(ledger.path)), number, bytes(size))
     monkeypatch.undo()
@@ -38,7 +38,7 @@ def test_a_disk_too_full_for_the_answer_sells_nothing(
     fill_the_disk(monkeypatch)
     full = Ledger.open_existing(str(ledger.path))
     with pytest.raises(LedgerError, match=r"the disk is full.*Nothing was changed"):
-        full.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=1_000_000)
+        full.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", space=1_000_000)
     monkeypatch.undo()
     assert ledger.spent().epsilon == 0
 
@@ -47,7 +47,7 @@ def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: 
     kept = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     other = Ledger.open_existing(tmp_path / "ledger.sqlite")
     for number in range(1, 4):
-        kept.reserve([pure_event(0.001, 1)], PRICE, request=f"{number}", purpose="", room=5_000)
+        kept.reserve([pure_event(0.001, 1)], PRICE, request=f"{number}", purpose="", space=5_000)
         answer(kept, number, bytes(5_000))
         assert len(kept._own_book.store._resting._kept) == 1
         # as another process would see it: locks are of connections
@@ -68,11 +68,11 @@ def test_room_is_given_back_by_every_end_and_in_time(
     def rooms() -> int:
         with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
             return int(
-                connection.execute("SELECT count(*) FROM room WHERE reservation > 0").fetchone()[0]
+                connection.execute("SELECT count(*) FROM space WHERE reservation > 0").fetchone()[0]
             )
 
     def claimed(request: str) -> int:
-        return ledger.reserve([pure_event(0.001, 1)], PRICE, request=request, purpose="", room=100)
+        return ledger.reserve([pure_event(0.001, 1)], PRICE, request=request, purpose="", space=100)
 
     ledger.forfeit(claimed("one"), "for the test")
     answer(ledger, claimed("two"), b"x")
@@ -110,7 +110,7 @@ def test_an_answer_is_stored_on_a_disk_that_filled_up_after_the_purchase(
     try:
         ledger = Ledger(disk / "ledger.sqlite", dataset="registry", budget=BUDGET)
         number = ledger.reserve(
-            [pure_event(0.001, 1)], PRICE, request="one", purpose="", room=400_000
+            [pure_event(0.001, 1)], PRICE, request="one", purpose="", space=400_000
         )
         with pytest.raises(OSError, match="No space"):
             fill(disk / "filler")

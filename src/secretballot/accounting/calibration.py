@@ -116,7 +116,7 @@ def _label_sigma(budget: PrivacyBudget, n: int, n_teachers: int | None) -> float
             budget.epsilon,
         )
 
-    # a label tells at least 2 / pi of what its noisy count does, and at most all of it
+    # a label reveals at least 2 / pi of what its noisy count does, and at most all of it
     start = _in_range(math.sqrt(2 / math.pi) * _smooth_sigma(budget, n))
     sigma = _sigma_by_rough_games(delta, budget, n, n_teachers, start)
     if sigma is None:
@@ -240,7 +240,7 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
 
 
 def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> TableChances:
-    """Return the table of chances that tells the most of two classes within the budget (to about
+    """Return the most informative table of chances of two classes within the budget (to about
     1e-4 of the noise that it replaces).
 
     Neighbouring votes differ by one and the same Renyi divergence, of the order that suits the
@@ -294,7 +294,7 @@ def _noise_of_labels(budget: PrivacyBudget, queries: int) -> float:
 
 def noise_share(labels: int) -> float:
     """Return about the noise that labels need, over that of their counts."""
-    # a label tells 2 / pi of what its noisy count does where many are released, and all of it
+    # a label reveals 2 / pi of what its noisy count does where many are released, and all of it
     # where one is
     return MANY_LABELS + (1 - MANY_LABELS) * math.pow(labels, -LABELS_POWER)
 
@@ -379,8 +379,8 @@ def _least_confident(budget: PrivacyBudget, event: Confident, share: float) -> C
 
     # near where the search ends: answers about a threshold, and labels of two classes, tell 2 / pi
     # of what their counts do where they are many; those of more classes about 2 / 3
-    told = 2 / math.pi
-    whole = (told * share + (1 - share) * (told if event.n_classes == 2 else 2 / 3)) / (1 - share)
+    shown = 2 / math.pi
+    whole = (shown * share + (1 - share) * (shown if event.n_classes == 2 else 2 / 3)) / (1 - share)
     start = _in_range(_smooth_sigma(budget, shifts) * math.sqrt(whole))
     # the price of more classes jumps by some per cent where the list of their game changes
     tolerance = 1e-5 if event.n_classes == 2 else CLASS_STEP
@@ -513,7 +513,7 @@ def calibrate_pure(budget: PrivacyBudget, count: int) -> float:
     ParameterError
         If `count` is not a positive integer.
     """
-    # parts dearer than epsilon + log-odds of delta alone can never fit
+    # parts that cost more than epsilon + log-odds of delta alone can never fit
     return _largest_loss(Pure, budget, count, budget.epsilon + 50)
 
 
@@ -526,7 +526,7 @@ def calibrate_bounded_range(budget: PrivacyBudget, count: int) -> float:
     ParameterError
         If `count` is not a positive integer.
     """
-    # a pair of two outcomes with half the range as its loss has the range too, so nothing dearer
+    # a pair of two outcomes with half the range as its loss has the range too, so no costlier one
     # than twice the pure part can fit
     return _largest_loss(BoundedRange, budget, count, 2 * (budget.epsilon + 50))
 

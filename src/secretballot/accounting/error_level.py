@@ -56,7 +56,7 @@ def quantile_slack(
     """Return the slack between a released quantile and the threshold of a planned stream.
 
     If the quantile exceeds threshold and slack then, except with probability `beta`, the share of
-    the pool's points that it is about is answered wherever they stand in the stream, as long as it
+    the pool's points that it is about is answered wherever they are in the stream, as long as it
     runs. Else nothing is shown.
 
     Parameters

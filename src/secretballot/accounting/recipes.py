@@ -254,8 +254,8 @@ def deviation_of_counts(mechanism: Mechanism) -> float | None:
 
 
 def table_deviation(mechanism: TableLabels, n_teachers: int) -> float:
-    """Return the scale of the Gaussian noise, in votes, that tells as much of an even vote as a
-    table of chances; infinite where it tells nothing."""
+    """Return the scale of the Gaussian noise, in votes, that reveals as much of an even vote as a
+    table of chances; infinite where it reveals nothing."""
     even, weights = n_teachers % 2 == 0, mechanism.weights
     # how far one vote moves the chance there: to the next margin, or to the mirror image
     above = weights[1] if even else 2**CHANCE_BITS - weights[0]
@@ -271,7 +271,7 @@ def laplace_deviation(scale: float) -> float:
 def right_chance(mechanism: Mechanism, margin: float, shape: VoteShape) -> float:
     """Return the probability that a query of this margin keeps its label, once it is answered.
 
-    For planning, not for privacy: continuous noise stands in for discrete noise, and a table is
+    For planning, not for privacy: continuous noise approximates discrete noise, and a table is
     read off a line between two margins that votes can have.
 
     Parameters
@@ -356,27 +356,27 @@ def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
     if k is None:
         return
     check_answerable(mechanism, k)
-    drowned, told = False, ""
+    drowned, fault = False, ""
     if isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
         # a mean of so many independent draws
         error = deviation(mechanism) / math.sqrt(shape.n_queries)
         drowned = error >= k
-        told = f"even the mean of all {shape.n_queries} noisy counts is off by {error:.3g} votes"
+        fault = f"even the mean of all {shape.n_queries} noisy counts is off by {error:.3g} votes"
     elif isinstance(mechanism, NoisyVotes | TableLabels | ConfidentLabels):
         right = right_chance(mechanism, k, shape)
         drowned = is_drowned(right, shape.n_classes)
-        told = f"even a unanimous vote is right with probability {right:.2f} only"
+        fault = f"even a unanimous vote is right with probability {right:.2f} only"
     elif isinstance(mechanism, NoisyMeans):
         error = mechanism.sigma / math.sqrt(shape.n_queries) / (k * (shape.n_classes - 1))
         drowned = not error <= 0.1
-        told = f"even the mean of all noisy means is off by {error:.0%} of the range"
+        fault = f"even the mean of all noisy means is off by {error:.0%} of the range"
     elif isinstance(mechanism, VoteQuantiles):
         chance = unanimous_chance(mechanism, shape)
         drowned = not chance >= 0.5
-        told = f"even a unanimous vote is drawn with probability {chance:.2f} only"
+        fault = f"even a unanimous vote is drawn with probability {chance:.2f} only"
     if drowned:
         warnings.warn(
-            f"The noise drowns the votes of {k} teachers: {told}; use more teachers, fewer queries"
+            f"The noise drowns the votes of {k} teachers: {fault}; use more teachers, fewer queries"
             " or a larger epsilon.",
             WeakSignalWarning,
             stacklevel=2,

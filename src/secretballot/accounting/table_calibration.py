@@ -28,7 +28,7 @@ from secretballot.core.renyi import ORDERS, lost_epsilon
 from secretballot.exceptions import Parameter, ParameterError
 
 # Part of delta kept for wrong answers. An answer at a tie may be ten times rarer for a few votes
-# more of distance, so hardly any of delta is worth it.
+# more of distance, so hardly any of delta should go to it.
 FAILURE_SHARE = 0.04
 _STEPS = (16, 4, 1)  # among the orders, of the search for the best one
 _MARGIN = 1e-8  # relative, of a charge; more than what the accountant rounds up

@@ -118,7 +118,7 @@ def epsilon_from_guesses(
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
-    # The term of delta need not rise with epsilon everywhere: a smaller one that stands is the
+    # The term of delta need not rise with epsilon everywhere: a smaller one that holds is the
     # bound.
     below = (
         epsilon for epsilon in np.linspace(0.0, low, _LOOKED_AT).tolist() if not refuted(epsilon)
@@ -157,7 +157,7 @@ def power_text(power: float, promise: float) -> str:
     )
     if power > promise:
         return text
-    # a pass is worth nothing where the audit could not have failed, so that is said
+    # a pass is worth nothing where the audit could not have failed, so that is stated
     return f"{text}\n             so this audit cannot fail: use more runs, or a smaller epsilon"
 
 

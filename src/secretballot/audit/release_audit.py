@@ -64,7 +64,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class ChannelFinding:
-    """What one channel tells.
+    """What one channel reveals.
 
     Attributes
     ----------
@@ -74,16 +74,16 @@ class ChannelFinding:
         judged.
     verdict : Verdict
         Counts on the runs held out, and the certified bound.
-    tells : list of str
+    detected_in : list of str
         Fields that tell most, best first; they are a finding only where the bound is.
     same : int
-        Other fields that told exactly as the first one did.
+        Other fields that distinguished exactly as the first one did.
     """
 
     channel: str
     promised: bool
     verdict: Verdict
-    tells: list[str] = field(default_factory=list)
+    detected_in: list[str] = field(default_factory=list)
     same: int = 0
 
 
@@ -159,10 +159,10 @@ class ReleaseAudit:
                 f"{one.channel:<12} epsilon >= {found.bound:.3f} at {percent};"
                 f" {counted if found.guesses else 'no field to guess by'}{unjudged}"
             )
-            if one.tells and found.bound > 0:
+            if one.detected_in and found.bound > 0:
                 more = f", and {one.same} more fields like it" if one.same else ""
-                lines.append(f"             told by {one.tells[0]}{more}")
-                lines += [f"                     {name}" for name in one.tells[1:]]
+                lines.append(f"             detected in {one.detected_in[0]}{more}")
+                lines += [f"                     {name}" for name in one.detected_in[1:]]
         return "\n".join([*lines, outcome_text(self.passed)])
 
 
@@ -234,7 +234,7 @@ def audit_release(
     random_state : int, optional
         Seed of which input each run gets.
     progress : callable, optional
-        Told how many runs are finished, of how many.
+        Called with the number of finished runs and the number of all.
 
     Returns
     -------
@@ -332,9 +332,9 @@ def audit_trials(
         fields = [trial.channels[channel] for trial in trials]
         rule = find_rule(fields[:first], worlds[:first], left, alpha=alpha)
         verdict = held_out(rule, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
-        tells = [] if rule is None else rule.names
+        detected_in = [] if rule is None else rule.names
         same = 0 if rule is None else rule.telltales[0].same
-        findings.append(ChannelFinding(channel, channel in _PROMISED, verdict, tells, same))
+        findings.append(ChannelFinding(channel, channel in _PROMISED, verdict, detected_in, same))
     codes = [trial.exit_code for trial in trials]
     counted = {code: codes.count(code) for code in sorted(set(codes))}
     return ReleaseAudit(command, promise, 1 - alpha, len(trials), first, counted, findings)

@@ -169,7 +169,7 @@ def run_trials(
     jobs : int
         Runs at the same time, in folders whose names have equal length.
     progress : callable, optional
-        Told how many runs are finished, of how many.
+        Called with the number of finished runs and the number of all.
 
     Raises
     ------

@@ -48,7 +48,7 @@ class Telltale:
     weights : dict
         Log ratio of the two worlds for each value; of others 0.
     same : int
-        Other fields that told exactly the same on the runs that chose.
+        Other fields that distinguished exactly the same runs among those that chose.
     """
 
     field: str

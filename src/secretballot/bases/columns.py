@@ -88,7 +88,7 @@ class LevelColumn:
         return self.levels.index(0.0) if 0.0 in self.levels else None
 
     def reader(self) -> "Reader":
-        """Return what reads cells; of a column without levels, which tells nothing, every cell is
+        """Return what reads cells; of a column without levels, with no content, every cell is
         covered."""
 
         def read(cells: "pd.Series[Any]") -> Cells:
@@ -272,7 +272,7 @@ def _is_of_plain_numbers(cells: "pd.Series[Any]") -> bool:
 
 
 def _cell_values(cells: "pd.Series[Any]") -> list[Any]:
-    """Return the cells one by one, each of which says the same whatever stands beside it."""
+    """Return the cells one by one, each of which reads the same whatever is beside it."""
     if not isinstance(cells.dtype, pd.CategoricalDtype):
         return list(cells.tolist())
     # pandas would make other values of all categories where one cell is missing

@@ -26,7 +26,7 @@ _TRIED_ROWS = 20
 class EmbeddedBasis(IntegerBasis):
     """Embed rows by a transformer, and map what comes out by another basis.
 
-    A transformer may compute a row's numbers differently in the last digit when other rows stand
+    A transformer may compute a row's numbers differently in the last digit when other rows are
     around it, so it is asked for one row at a time. A row that it cannot transform counts as one
     whose numbers are all missing; where the machine fails, the run ends. Vectors that were embedded
     before need no such basis: give them as `X` and `X_public`.

@@ -138,7 +138,7 @@ def _gains(left: BoolArray, targets: IntArray, ends: IntArray) -> IntArray:
     """Return what each candidate explains of the squares of targets, at each node, of shape
     (n_nodes, n_tried); 0 where too few points would lie on a side.
 
-    Points stand in the order of their nodes, which end at `ends[1:]`.
+    Points are in the order of their nodes, which end at `ends[1:]`.
     """
     n_left = _sums(left.astype(np.int64), ends)
     sizes = np.diff(ends)[:, None]

@@ -158,7 +158,7 @@ def are_images(X_public: Any) -> bool:
     """Return whether public points, of shape (n_public, n_features), look like square grey images.
 
     In images a pixel is like the one beside it and like the one below it, and less like the one in
-    between in the row of columns, which stands half a line farther. In spectra and series it is the
+    between in the row of columns, which is half a line farther. In spectra and series it is the
     nearer ones that are more alike.
     """
     try:

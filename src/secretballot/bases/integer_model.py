@@ -141,7 +141,7 @@ class IntegerModel(LinearModel):
         Notes
         -----
         Sums are of integers and exact; what follows looks at one row alone, in integers and a
-        table. So a row's probabilities are the same whatever stands beside it, to the last bit.
+        table. So a row's probabilities are the same whatever is beside it, to the last bit.
         """
         logits = self.logits(rows)
         if logits.shape[1] == 1:

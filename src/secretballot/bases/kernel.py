@@ -191,7 +191,7 @@ class KernelBasis(IntegerBasis):
             cells = numbers[known, place]
             below = np.searchsorted(values, cells, side="left")
             upto = np.searchsorted(values, cells, side="right")
-            # a column without public numbers tells nothing
+            # a column without public numbers is uninformative
             ranks[known, place] = (below + upto) * ONE // len(values) - ONE if len(values) else 0
         return ranks
 

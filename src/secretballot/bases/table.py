@@ -231,7 +231,7 @@ class _TableMap:
     """Columns and their rotation, made ready to map many rows.
 
     The features of a cell but its rank follow from one number, so their part of the coordinates is
-    a row of a table; what most cells of a column have stands apart, for all rows. Ranks are
+    a row of a table; what most cells of a column have is kept apart, for all rows. Ranks are
     multiplied. Sums of integers are exact in any order, so these coordinates are those of the
     features.
     """

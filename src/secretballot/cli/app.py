@@ -43,7 +43,7 @@ class Program(Group):
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         with warnings.catch_warnings():
-            # A foreign learner's warning may quote its data; what matters is said by the verbs
+            # A foreign learner's warning may quote its data; what matters is reported by the verbs
             # themselves.
             warnings.simplefilter("ignore")
             code = guarded(run, as_json="--json" in words)

@@ -26,7 +26,7 @@ def evaluate(
     """Measure models on a public labelled table, or compare releases.
 
     Every release is verified first. Several students are compared with the first one row by row,
-    which tells them apart better than their separate intervals do. Without TABLE only prices and
+    which distinguishes them better than their separate intervals do. Without TABLE only prices and
     guarantees are compared.
 
     TABLE must be public, since the figures are exact. Where the private file of a run is still in

@@ -20,7 +20,7 @@ def find_in_this_folder(*learners: str) -> None:
     Parameters
     ----------
     *learners : str
-        Names as they stand on the command line, never ones from a file.
+        Names as they are on the command line, never ones from a file.
     """
     for name in learners:
         top = name.partition(":")[0].partition(".")[0]

@@ -62,7 +62,7 @@ _KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
 
 @dataclass
 class Running:
-    """The verb that runs: its name, the options that messages may name, and who is told."""
+    """The verb that runs: its name, the options that messages may name, and who is notified."""
 
     verb: str = ""
     options: set[str] = field(default_factory=set)
@@ -187,7 +187,7 @@ def _no_option_sentence(error: Any) -> str:
 
 
 def guarded(work: Callable[[], object], *, as_json: bool) -> int:
-    """Do the work of a verb and return its exit code, having said what went wrong."""
+    """Do the work of a verb and return its exit code, having reported what went wrong."""
     try:
         outcome = work()
         code = outcome if isinstance(outcome, int) else DONE
@@ -263,7 +263,7 @@ def _system_sentence(error: OSError) -> str:
     place = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return (
-            f"The disk is full{place}; make room and repeat the command: what was paid for is kept"
+            f"The disk is full{place}; free space and repeat the command: what was paid for is kept"
             " in the ledger."
         )
     return f"The system refused{place}: {error.strerror or type(error).__name__}."

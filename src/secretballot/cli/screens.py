@@ -57,7 +57,7 @@ class _Screen:
                 formatter.write(f"  {name:<{start - 2}}" + f"\n{'':{start}}".join(lines) + "\n")
 
     def format_epilog(self, context: Any, formatter: Any) -> None:
-        """Write the example as a shell takes it, and what is said last."""
+        """Write the example as a shell takes it, and the closing words."""
         for text in _paragraphs(self):
             if text.startswith(_EXAMPLE):
                 # an option stays with its value

@@ -568,7 +568,7 @@ def class_losses(sigma: float, queries: int, block: int) -> Losses | None:
         return None
     grid, after = blocks_of(LOSS_OF_SIGMA / sigma, queries, block, RESOLUTION)
     found = law_values(laws.chance.T, laws.log_ratio.T, grid, after)
-    # at a value of at most 1, whatever stands beside the laws adds no more than its probability
+    # at a value of at most 1, whatever is beside the laws adds no more than its probability
     values = [np.minimum(1.0, one + n * LEFT_OUT) for one, n in zip(found, after, strict=True)]
     least = [count_losses(sigma, 2 * labels) for labels in after]
     return joined_blocks(queries, after, values, grid, least)

@@ -2,14 +2,14 @@
 
 One teacher moves the highest count and the label together. A label is uncertain where two counts
 are nearly equal, and then neither is far above half of the teachers: a threshold well above that
-refuses most such queries, and what it lets pass tells little by its label. So a step of the game
+refuses most such queries, and what it lets pass reveals little by its label. So a step of the game
 is a whole query: refused, or one of two labels.
 
 With K teachers, v of them for class 1, the highest count is at most max(v, K - v), and a student's
 predictions, which are not negative, only lower it. Let e say how far the vote is from even. Then
 the threshold is answered by a pair of chances at some t >= threshold - K // 2 - e, one vote less
 for an even vote of an odd K, and no more is known. Votes are grouped by e, from the clearest to
-even ones; each t stands in the group of the least clear votes that allow it, and may be followed by
+even ones; each t is in the group of the least clear votes that allow it, and may be followed by
 a label of that group or of clearer votes. In a group the value of a step is convex in both pairs,
 so that corners stand for them.
 
@@ -153,14 +153,14 @@ def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[Flo
     ]
 
     def further(value: FloatArray) -> FloatArray:
-        told, best = value, value
+        labelled, best = value, value
         for label, question, sure in steps:
             if label is not None:
-                told = np.maximum(told, label.best(value))
+                labelled = np.maximum(labelled, label.best(value))
             if question is not None:
-                best = np.maximum(best, question.best(told, value))
+                best = np.maximum(best, question.best(labelled, value))
             if sure:
-                best = np.maximum(best, told)
+                best = np.maximum(best, labelled)
         return np.minimum(1.0, best + LEFT_OUT)
 
     return values_after(after, grid, further)
@@ -171,7 +171,7 @@ def _step_of(chances: FloatArray, log_ratios: FloatArray, grid: Grid, apart: boo
 
 
 def is_played(groups: tuple[Group, ...]) -> bool:
-    """Return whether a game is played: a query tells something, and not nearly all."""
+    """Return whether a game is played: a query reveals something, and not nearly all."""
     return 1e-6 <= _usual_step(groups) <= 1.0
 
 
@@ -201,7 +201,7 @@ def joint_renyi(
 ) -> FloatArray:
     """Return bounds on the divergences of such queries, of which at most `answers` are answered.
 
-    An answer is charged for some share of what a label tells at most, and a query for what is left
+    An answer is charged for a share of what a label may reveal, and a query for what is left
     of the worst one: (P / Q)^a e^(-(a charge for each)) is a supermartingale under Q.
     """
     power = (1 - orders)[:, None]

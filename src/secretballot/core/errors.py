@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 
 Word = TypeVar("Word", bound=str)
 
-# a new ledger's default stands first
+# a new ledger's default comes first
 Unit = Literal["record", "user", "label"]
 Relation = Literal["add-remove", "replace-one"]
 Composition = Literal["basic", "renyi"]

@@ -370,7 +370,7 @@ class Confident(Event):
     def renyi(self, orders: FloatArray) -> FloatArray:
         asked, labels = self.parts()
         found = asked.renyi(orders) + labels.renyi(orders)
-        # noise farther out than the groups reach tells nothing at such orders
+        # noise farther out than the groups reach reveals nothing at such orders
         held = orders <= 1 + 4 * min(self.threshold_sigma, self.sigma)
         if groups := self.groups():
             at = self.queries, self.answers, orders[held]

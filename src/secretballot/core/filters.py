@@ -255,7 +255,7 @@ def filter_for(composition: str, budget: PrivacyBudget, order: float | None = No
     Raises
     ------
     ParameterError
-        If the name is unknown, or the budget leaves no room for the filter.
+        If the name is unknown, or the budget is too small for the filter.
     """
     name = check_choice("composition", composition, COMPOSITIONS)
     return BasicFilter(budget) if name == "basic" else RenyiFilter(budget, order)

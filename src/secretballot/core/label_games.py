@@ -45,7 +45,7 @@ FINE, FINER = 2000, 4000  # grid points of a game of few labels, and more of one
 # than 1e-20
 FAR = 9.5
 DENSITY = 24  # corners per standard deviation near an even vote
-NEAR = 3.0  # standard deviations within which corners stand densely
+NEAR = 3.0  # standard deviations within which corners are dense
 REACH = 9.0  # standard deviations of the total loss that the grid covers; the rest is a failure
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
 MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
@@ -312,7 +312,7 @@ class Step:
         below, self._above = max(0, -int(places.min())), max(0, int(places.max()) + 1)
         self._beyond = np.exp(-grid.h * np.arange(below, 0, -1.0))
         rows = places + below
-        if apart:  # the values of one outcome stand after those of the other
+        if apart:  # the values of one outcome come after those of the other
             rows += np.arange(len(rows))[:, None] * (below + grid.size + self._above)
         self._rows, columns = np.unique([rows, rows + 1], return_inverse=True)
         weights = np.stack([chances * (1 - part), chances * part])

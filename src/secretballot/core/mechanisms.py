@@ -8,7 +8,7 @@ A stream is a fold: `draw` takes the state that the draw before it returned, and
 queries are the same whether they were drawn together or one by one. What is drawn are int64, one
 row an answer, at most `LARGEST` in size.
 
-Whose votes or sums they are stands in the shape: one unit moves one vote of one teacher in each of
+Whose votes or sums they are is in the shape: one unit moves one vote of one teacher in each of
 `moved` rows (`core.partition` says why one teacher), or as many cells, under either relation. All
 comparisons are exact; prices round upward, in `core.events`.
 """
@@ -378,7 +378,7 @@ class AbstentionTable(_Stream):
         passed = noise.uniform_integers(BITS, len(chances)) < chances
         left = self.max_abstentions - state.used
         withheld = np.flatnonzero(~passed)[:left]
-        # the abstention that ends the stream is told, and nothing after it
+        # the abstention that ends the stream is released, and nothing after it
         reached = len(passed) if len(withheld) < left else int(withheld[-1]) + 1
         return passed[:reached], State(state.used + len(withheld))
 
@@ -665,7 +665,7 @@ def teachers_of(shape: VoteShape) -> int:
 
 
 def weights_text(weights: IntArray) -> str:
-    """Return the weights of a table of abstentions as they stand in `AbstentionTable`."""
+    """Return the weights of a table of abstentions as they are in `AbstentionTable`."""
     return np.asarray(weights).astype(">i8").tobytes().hex()
 
 

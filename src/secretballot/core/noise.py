@@ -1,4 +1,4 @@
-"""Exact integer noise from the operating system's entropy: the only room that reads entropy.
+"""Exact integer noise from the operating system's entropy: the only module that reads entropy.
 
 Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian distribution
 (Canonne, Kamath, Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational

@@ -100,7 +100,7 @@ class KeyedHashPartition:
     def digests(self, unit_ids: Any) -> UnsignedArray:
         """Return the keyed hash of the unit of every row, as two halves of 64 bits.
 
-        What stands in the place of the ids in a table that is kept: equal ids have equal hashes,
+        What takes the place of the ids in a table that is kept: equal ids have equal hashes,
         and two ids with one hash only go to one shard together.
 
         Parameters

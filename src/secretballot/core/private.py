@@ -265,7 +265,7 @@ class Votes(Sealed):
         Parameters
         ----------
         rows : array-like of int, shape (l,)
-            From 0, at least one, each once: what stood there twice would move twice.
+            From 0, at least one, each once: what is there twice would move twice.
 
         Raises
         ------
@@ -307,7 +307,7 @@ class RecordSums(Sealed):
         coordinates: int,
         run: Runner = run_here,
     ) -> Self:
-        """Add up products of rows with rows, and what stands beside them.
+        """Add up products of rows with rows, and what is beside them.
 
         Parameters
         ----------
@@ -393,12 +393,12 @@ class RecordSums(Sealed):
             n_columns = predicted.shape[1]
             if rows.shape[1] * n_columns != coordinates or labels.shape != (len(rows),):
                 raise DataError("Blocks of labels do not have the coordinates of the sum.")
-            told = labels[:, None] == (np.arange(n_columns) if n_columns > 1 else 1)
-            # what of a label moves stands apart, so that it decides alone which rows are left out
+            indicator = labels[:, None] == (np.arange(n_columns) if n_columns > 1 else 1)
+            # what of a label moves is kept apart, so that it decides alone which rows are left out
             moved = np.full((len(rows), 1 if n_columns == 1 else 2), unit)
             left, fixed, _ = _floats((rows, moved, rows[:, :0]), bound)
             left *= _fits(left, fixed, squared_sensitivity)[:, None]
-            missed = unit * told - np.clip(predicted, -unit, unit)
+            missed = unit * indicator - np.clip(predicted, -unit, unit)
             # products of at most twice the bound
             total += _exact_products(left, missed.astype(np.float64), 2 * bound)
         return cls(shape, total)

@@ -240,7 +240,7 @@ def release(
         made = own.made(private, [])
         # as large as `encoded` makes each stage
         size = MARK_BYTES + 8 * (2 + own.rows_of_stage * own.n_columns)
-        own.reserve(room=own.n_stages * size)
+        own.reserve(space=own.n_stages * size)
     while (entry := own.reserved()).state == "reserved":
         with ledger.reading(entry.id) as page:
             stages = [own.decoded(body) for _, body in page.parts()]
@@ -296,7 +296,7 @@ def stream(
         )
     if own.entry() is None:
         own.check_admitted(check)
-        own.reserve(room=0)
+        own.reserve(space=0)
     return AnswerStream(own, shape, own.reserved().id, vault)
 
 
@@ -386,7 +386,7 @@ class AnswerStream:
             On every question, one row each, of the guarantee, teachers and classes of `shape`; or
             the scores of the candidates that one question fixes.
         questions : sequence of bytes
-            What tells one question from another; public. The same bytes get the same answer.
+            What identifies a question; public. The same bytes get the same answer.
 
         Raises
         ------
@@ -630,7 +630,7 @@ class _Request:
             )
         return sealed
 
-    def reserve(self, *, room: int) -> None:
+    def reserve(self, *, space: int) -> None:
         """Spend, unless another process has just done so under the same terms."""
         stored = {**self.terms, "price": asdict(self.priced)}
         try:
@@ -640,7 +640,7 @@ class _Request:
                 request=self.request,
                 purpose=self.purpose,
                 terms=stored,
-                room=room,
+                space=space,
             )
         except UnknownEndError:
             raise
@@ -700,9 +700,9 @@ class _Request:
                 raise
 
     def encoded(self, used: int, rows: IntArray) -> bytes:
-        """Return what a row of the ledger holds after its mark, with room for all that may be."""
-        room = 1 if self.streams else self.rows_of_stage
-        numbers = np.zeros(2 + room * self.n_columns, dtype="<i8")
+        """Return what a row of the ledger holds after its mark, with space for all that may be."""
+        space = 1 if self.streams else self.rows_of_stage
+        numbers = np.zeros(2 + space * self.n_columns, dtype="<i8")
         numbers[:2] = used, len(rows)
         numbers[2 : 2 + rows.size] = rows.ravel()
         return numbers.tobytes()

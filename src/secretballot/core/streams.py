@@ -157,7 +157,7 @@ class Inequalities:
 
 
 def keeps_inequalities(table: "TableStream", weights: Iterable[int]) -> bool:
-    """Return whether weights of an answer keep what is said of their table, in sixty digits.
+    """Return whether weights of an answer keep what is stated of their table, in sixty digits.
 
     They are of 2^62, at distances 0, 1, ...; the last holds for all beyond.
     """

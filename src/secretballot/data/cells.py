@@ -209,7 +209,7 @@ def _distinct_cells(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
 
 
 def _distinct_arrow_texts(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
-    """Return the same of texts that Arrow holds, which tells them apart byte by byte."""
+    """Return the same of texts that Arrow holds, which distinguishes them byte by byte."""
     import pyarrow as pa
 
     texts = pa.array(column.array)

@@ -160,7 +160,7 @@ class MeasuredColumn(FeatureColumn):
     Attributes
     ----------
     median : float
-        Stands in for a missing number.
+        Takes the place of a missing number.
     center, scale : float
         The encoded value is ``(number - center) / scale``; `scale` is positive.
     indicator : bool
@@ -365,7 +365,7 @@ class DateColumn(_ColumnOfTexts):
     Attributes
     ----------
     median : int
-        Stands in for a missing date; seconds since 1970-01-01.
+        Takes the place of a missing date; seconds since 1970-01-01.
     scale : float
         The first encoded value is the days since the median, over `scale`.
     parts : tuple of str
@@ -636,7 +636,7 @@ class WordsColumn(TextColumn):
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return the most frequent words of public cells, as many as the width that is given for
-        them, None where no word stands in two of them."""
+        them, None where no word occurs in two of them."""
         words = frequent_words(known_texts(cells), given.get("width", MOST_WORDS))
         return {"words": words} if words else None
 
@@ -707,7 +707,7 @@ class WeightedTextColumn(WordsColumn):
 
 class HashedTextColumn(TextColumn):
     """A column of free text without a vocabulary: each word goes to one of a public number of
-    places by a public hash, and a cell tells which places it has words in.
+    places by a public hash, and a cell shows which places it has words in.
 
     Attributes
     ----------
@@ -750,9 +750,9 @@ def _row_blocks(n_rows: int, width: int) -> Iterator[slice]:
         yield slice(start, min(n_rows, start + step))
 
 
-#: A word must stand in so many public cells, or it tells of none but them.
+#: A word must occur in so many public cells, or it describes none but them.
 _FEWEST_CELLS = 2
-#: A word that stands in a larger share of the public cells tells them from no others.
+#: A word that occurs in a larger share of the public cells distinguishes none of them.
 _LARGEST_SHARE = 0.95
 _WORD = re.compile(r"[^\W_]+")
 
@@ -763,7 +763,7 @@ def folded(text: str) -> str:
 
 
 def words_in(text: str) -> set[str]:
-    """Return the words of a text, each once: letters and digits that stand together, with their
+    """Return the words of a text, each once: letters and digits that are together, with their
     combining marks, without regard to case."""
     return set(_listed_words(text))
 
@@ -787,7 +787,7 @@ def is_word(text: str) -> bool:
 
 
 def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return the words that stand in most of some public texts, sorted, at most so many."""
+    """Return the words that occur in most of some public texts, sorted, at most so many."""
     counts = Counter(word for text in listed for word in words_in(text) if len(word) > 1)
     kept = [
         word
@@ -798,7 +798,7 @@ def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
 
 
 def word_weights(words: Sequence[str], texts: Iterable[str]) -> FloatArray:
-    """Return how much each word tells, by the share of some public texts that have it.
+    """Return how informative each word is, by the share of some public texts that have it.
 
     Inverse document frequency, ln((1 + texts) / (1 + texts with the word)) + 1, as scikit-learn's
     TfidfVectorizer has it: at least 1, and more the rarer a word is.

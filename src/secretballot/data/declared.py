@@ -96,7 +96,7 @@ def _completed(
     found = kind.public_parts(_public_cells(name, public), {**given, **more})
     if found is None and issubclass(kind, TextColumn):
         raise DataError(
-            f"No word stands in two public cells of column {shown(name)} without standing in"
+            f"No word occurs in two public cells of column {shown(name)} without occurring in"
             " nearly all of them; list its words in the schema, or declare it hashed or"
             " ignored."
         )

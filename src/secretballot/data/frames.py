@@ -305,7 +305,7 @@ def class_indices(
     empty = np.array([is_missing(text) for text in distinct], dtype=bool)
     places = {whole(str(name)): place for place, name in enumerate(classes)}
     index = np.array([places.get(text, -1) for text in distinct], dtype=np.int64)
-    # a missing label is told before an undeclared one: it needs another fix
+    # a missing label is reported before an undeclared one: it needs another fix
     rows = np.flatnonzero((empty & (index < 0))[codes])
     if rows.size:
         raise DataError(

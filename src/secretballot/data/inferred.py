@@ -1,6 +1,6 @@
 """What a column is, decided by public cells alone, with the reason in words.
 
-Whoever runs the program is told of every column that is no feature, and of every one that could as
+The person who runs it hears of every column that is no feature, and of every one that could as
 well be something else.
 """
 
@@ -163,7 +163,7 @@ def _as_boolean(public: _Cells) -> InferredColumn | None:
 
 
 def _as_date(public: _Cells) -> InferredColumn | None:
-    """Return a column of dates, ignored where day and month cannot be told apart."""
+    """Return a column of dates, ignored where day and month cannot be distinguished."""
     shares = {"iso": public.share(_reads_dates("iso"))}
     if shares["iso"] < 1:  # which is read in every style, so no other could be better
         shares |= {style: public.share(_reads_dates(style)) for style in _OTHER_STYLES}

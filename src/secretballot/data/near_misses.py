@@ -12,9 +12,9 @@ from itertools import islice
 
 Fold = Callable[[str], str]
 
-#: A share of cells that is worth a sentence.
+#: A share of cells that deserves a sentence.
 _MOST = 0.5
-#: Of fewer cells the words would come near to telling what stands in them.
+#: Of fewer cells the words would come near to revealing their content.
 _FEWEST = 10
 #: Cells that are looked at; of more, the first ones speak for the rest.
 TEXTS_LOOKED_AT = 10_000
@@ -37,11 +37,11 @@ def _without_leading_zeros(text: str) -> str:
     return text.lstrip("0") or "0" if text.isdigit() else text
 
 
-#: Spellings that are not told apart, with the words for it; the commonest slips first.
+#: Spellings that are not distinguished, with the words for it; the commonest slips first.
 _OF_CATEGORIES: tuple[tuple[str, Fold], ...] = (
     ("a full stop at the end were taken away", _without_stop),
-    ("upper and lower case were not told apart", str.casefold),
-    ("spaces, hyphens and underscores were not told apart", _with_plain_gaps),
+    ("upper and lower case were not distinguished", str.casefold),
+    ("spaces, hyphens and underscores were not distinguished", _with_plain_gaps),
     ("quotation marks around them were taken away", _without_quotes),
     ("zeros at the beginning were taken away", _without_leading_zeros),
 )

@@ -48,7 +48,7 @@ _NO_ROWS = "{where} has a header but no rows; give a file with at least one."
 GROWTH = 3
 #: Bytes that a cell takes at least: read, converted and encoded, eight each time.
 _CELL_BYTES = 24
-#: Characters of a cell of a CSV file: the most that the reader can be told.
+#: Characters of a cell of a CSV file: the most that the reader can be set to.
 _LONGEST_CELL = 2**31 - 1
 
 
@@ -57,7 +57,7 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
 
     A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter
     (comma, semicolon, tab or bar) is the one that gives the header most fields; a byte order mark,
-    quoted fields and space around fields are accepted. Every record stands on one line, also where
+    quoted fields and space around fields are accepted. Every record is on one line, also where
     fields are quoted.
 
     A null in a Parquet file changes its own cell alone: the type of a column of the frame follows
@@ -247,7 +247,7 @@ def is_local_file(place: Place) -> bool:
 
 def estimated_rows(place: Place, *, role: str = "file") -> int:
     """Return about how many rows a table has, without reading it: as many as Parquet files say, or
-    as the length of the first lines of a CSV file tells.
+    as the length of the first lines of a CSV file indicates.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Where a table lies: a file, a folder of Parquet files, or a URL of either.
 
-A source lists files and opens them; what stands in them is read by `tables`. Names that are shown
+A source lists files and opens them; their content is read by `tables`. Names that are shown
 carry no credentials.
 """
 
@@ -469,7 +469,7 @@ def reason_unread(error: Exception) -> str:
     Raises
     ------
     MemoryError
-        In the place of one, which no other file would mend.
+        In the place of one, which no other file would replace.
     """
     if isinstance(error, MemoryError):
         raise MemoryError

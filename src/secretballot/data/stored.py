@@ -321,7 +321,7 @@ def remove_folder(folder: Path, about: str) -> None:
 
 
 def _read_about(folder: Path, kind: type[About]) -> About | None:
-    """Return what is said of the rows in a folder, None where nothing vouches for them."""
+    """Return what is recorded of the rows in a folder, None where nothing vouches for them."""
     with suppress(DataError, ValidationError):
         content = read_secret(folder / ABOUT, largest=LARGEST_JSON)
         return kind.model_validate_json(content or b"", strict=True)

@@ -65,7 +65,7 @@ class Member:
         """Return whether the estimator says 1, for points that were checked.
 
         It is asked for one point at a time, since it may compute a point's class differently, in
-        the last digit, when other points stand around it. No answer counts as 0.
+        the last digit, when other points are around it. No answer counts as 0.
 
         Parameters
         ----------

@@ -262,7 +262,7 @@ class IntervalSpace(VersionSpace):
         # Some interval holds x if a cell has p < x and x < s.
         reach = np.append(-math.inf, np.maximum.accumulate(furthest))
         held = x < reach[np.searchsorted(self._lower.low, x, side="left")]
-        # Some interval does not if a cell has x < q or r < x: the pair then has room on one side of
+        # Some interval does not if a cell has x < q or r < x: the pair has points on one side of
         # x, because p < s. The empty interval adds nothing to the short ones between points, which
         # are left wherever it is.
         return np.asarray(held & ((x < self._lower.high[-1]) | (x > self._upper.low[0])))

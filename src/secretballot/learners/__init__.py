@@ -1,2 +1,2 @@
-"""Estimators with the face of scikit-learn, by family. They compose the rooms below and draw no
+"""Estimators with the face of scikit-learn, by family. They compose the modules below and draw no
 noise."""

@@ -58,7 +58,7 @@ class ChosenHypothesis:
 
 @dataclass(frozen=True)
 class ReleasedWeights:
-    """The model of released moments: its weights stand on the certificate, and its basis follows
+    """The model of released moments: its weights are on the certificate, and its basis follows
     from the public points."""
 
 

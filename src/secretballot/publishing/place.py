@@ -110,7 +110,7 @@ def _whole_certificate(target: Path) -> dict[str, Any] | None:
 
 
 def released_certificate(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a certificate said before there was a folder, without its digest."""
+    """Return what a certificate stated before there was a folder, without its digest."""
     written_later = ("files", "about", "digest")
     return {key: value for key, value in certificate.items() if key not in written_later}
 

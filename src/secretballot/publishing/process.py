@@ -108,7 +108,7 @@ class PublishingProcess:
             Of `ReleaseJob.to_bytes`.
         folder : str
         say : callable of str
-            Told what comes next.
+            Called with the name of each step before it begins.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class PublishingProcess:
         self.missing_parts()
         outcome: Any = None
         with self._stopped_on_failure():
-            with suppress(BrokenPipeError):  # the answer, or its end, tells why
+            with suppress(BrokenPipeError):  # the answer, or its end, gives the reason
                 self._input.write(b"+" + pickle.dumps((_places_of_modules(), folder, job), 5))
                 self._input.flush()
             while (message := self._next_message(done=outcome is not None))[0] != "ended":
@@ -191,7 +191,7 @@ def _clean_environment() -> dict[str, str]:
 
 
 def _places_of_modules() -> list[str]:
-    """Return where this process finds modules, with the folder that it stands in by its name."""
+    """Return where this process finds modules, with the folder that holds it by its name."""
     return [os.path.abspath(place) for place in sys.path]
 
 

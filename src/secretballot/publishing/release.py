@@ -45,7 +45,7 @@ class ReleaseFolder:
     left_out : dict
         Name of each file that was not made, with the reason.
     certificate : dict
-        As it stands in the folder, with the digest of every other file.
+        As it is in the folder, with the digest of every other file.
     student : fitted classifier or None
         The one whose files were written; None where there is none, or it cannot be handed from
         process to process.
@@ -105,7 +105,7 @@ def publish(
     damaged : str
         What `damaged_file` found in `folder`; that release is removed once it is made again.
     say : callable of str, optional
-        Told what comes next.
+        Called with the name of each step before it begins.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def write_release(
         Parts to leave out.
     about : mapping, optional
         Public words for the report: ``title``, what people call the data; ``controller``, who
-        answers for them; ``contact``, how to reach somebody. Each on one line. (The purpose is said
+        answers for them; ``contact``, how to reach somebody. Each on one line. (The purpose goes
         to the learner, and is in the ledger.)
 
     Returns

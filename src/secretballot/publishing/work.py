@@ -64,7 +64,7 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
         In its canonical form.
     folder : Path
     say : callable of str
-        Told what comes next.
+        Called with the name of each step before it begins.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
     else:
         template, student = _students_before_and_after(job, say)
     say("Writing the release")
-    # what happened in rounds is told of both students, so it is told only now
+    # what happened in rounds is reported for both students, so it is reported only now
     story = None if job.asked is None else tell_story(job, job.asked, template, student)
     written = write_files(
         folder,
@@ -192,7 +192,7 @@ def tell_story(job: ReleaseJob, asked: AskedInRounds, template: Any, student: An
 
 
 def _strategy_explanation(job: ReleaseJob, asked: AskedInRounds, planned: int) -> dict[str, Any]:
-    """Return what the strategy tells of its rounds; nothing where it would ask otherwise now.
+    """Return what the strategy reports of its rounds; nothing where it would ask otherwise now.
 
     That is so where another strategy spent a part of the reservation before.
     """

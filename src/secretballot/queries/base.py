@@ -15,7 +15,7 @@ from secretballot._validation import check_count, check_instance
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
 
-_ROUNDS = 20  # where nothing else is said
+_ROUNDS = 20  # where nothing else is set
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class QuerySelector(ABC):
 
 
 def default_round_size(n_queries: int) -> int:
-    """Return how many queries a round has, where nothing else is said."""
+    """Return how many queries a round has, where nothing else is set."""
     return max(1, n_queries // _ROUNDS)
 
 

@@ -110,7 +110,7 @@ class StreamSelector(QuerySelector):
     """One run of Algorithm 7 along the pool.
 
     Points are numbered j = 1, ..., m. After point j = 2^i the version space is updated on all
-    answers so far; between updates the region of disagreement stands still, so the points of (2^i,
+    answers so far; between updates the region of disagreement is fixed, so the points of (2^i,
     2^(i+1)] that lie in it are asked together, and the run asks exactly what the printed algorithm
     asks one by one. Abstentions teach nothing. The run ends when the stream does, or when no point
     of the rest lies in the region.
@@ -136,7 +136,7 @@ class StreamSelector(QuerySelector):
         # the region, as far as it was looked at
         self._inside = np.zeros(pool.n_points, dtype=np.bool_)
         self._looked = 0  # points whose place in or out of the region of now is known
-        self._passed = 0  # points whose request, if any, stands in the queue
+        self._passed = 0  # points whose request, if any, is in the queue
         # point after which the next update is due; the one at j = 1 is left out
         self._stop = min(2, pool.n_points)
         self._requested = np.empty(0, dtype=np.int64)

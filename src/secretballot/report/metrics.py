@@ -122,8 +122,8 @@ class Metrics:
         return self.above_majority.low > 0
 
     @property
-    def tells_apart(self) -> bool:
-        """Whether classes are told apart, beyond chance: the balanced accuracy is above that of
+    def distinguishes_classes(self) -> bool:
+        """Whether classes are distinguished, beyond chance: the balanced accuracy is above that of
         any constant answer, by more than 1.96 standard errors."""
         found = [(one.rows, one.recall) for one in self.classes if one.recall is not None]
         # two rows of either kind are added, or a recall of 0 or 1 would be known for certain

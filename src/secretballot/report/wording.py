@@ -50,10 +50,10 @@ def posterior_percent(epsilon: float) -> float:
 
 
 def at_most_text(value: float, digits: int = 3) -> str:
-    """Return a positive number with so many digits, rounded up: it stands behind "at most"."""
+    """Return a positive number with so many digits, rounded up: it follows "at most"."""
     exponent = math.floor(math.log10(value)) if value > 0 else 0
     places = digits - 1 - exponent
-    # a float may stand a hair above the number that it means
+    # a float may be a little above the number that it means
     raised = math.ceil(value * 10.0**places * (1 - 1e-12)) / 10.0**places
     return f"{raised:.{max(0, places)}f}" if raised < 1e6 else f"{raised:.1e}"
 

@@ -74,7 +74,7 @@ def place_of_account(spec: RunSpec, folder: RunFolder) -> Path | DatabasePlace:
         return folder.ledger
     named = _named_place(spec)
     if folder.account is not None and folder.account == named:
-        return named  # a database's password is told now, and kept nowhere
+        return named  # a database's password is given now, and kept nowhere
     if folder.account is not None and Ledger.exists(folder.account):
         return folder.account
     return named_account(spec)
@@ -178,7 +178,7 @@ def ledger_of_run(spec: RunSpec, folder: RunFolder, unit: str, watch: Watch) -> 
     unit : {"record", "user"}
         Whose account it is.
     watch : Watch
-        Told that an interrupted run is taken up.
+        Called where an interrupted run is resumed.
 
     Raises
     ------

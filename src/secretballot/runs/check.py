@@ -59,7 +59,7 @@ class TableCheck(RunInputs):
     ----------
     spec : RunSpec
     watch : Watch, optional
-        Told what a run would be told of its tables.
+        Called with what a run would report of its tables.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
 
 SPEC_FILE = "spec.toml"
-#: What shapes the student, or what is said of the release, alone: post-processing, which another
+#: What shapes the student, or what is stated of the release, alone: post-processing, which another
 #: attempt may do otherwise.
 _FREE = frozenset({"student", "abstentions", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
@@ -45,7 +45,7 @@ _BEGINNINGS = frozenset(
     }
 )
 _WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-#: What tells the vault of a run or of a fit.
+#: What identifies the vault of a run or of a fit.
 _SECRETS = ("run.lock", "partition.key", "record.ids")
 
 
@@ -247,7 +247,7 @@ class RunFolder:
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = self._description
         other = {key for key in {*described, *now} - _FREE if described.get(key) != now.get(key)}
-        # what else stands in the file may be anything, and may be long
+        # what else is in the file may be anything, and may be long
         named = [
             *sorted(other & {*now}),
             *(["fields that this run does not have"] if other - {*now} else []),
@@ -263,7 +263,7 @@ class RunFolder:
         """Lock the vault against a second run at the same time."""
         place, problem = self.vault / "run.lock", ""
         try:
-            # never through a link, and never emptied: until it is ours, nobody knows what stands in
+            # never through a link, and never emptied: until it is ours, nobody knows what is in
             # its place
             handle = os.open(place, os.O_RDWR | os.O_CREAT | _WITHOUT_LINKS, 0o600)
         except OSError as error:
@@ -299,7 +299,7 @@ class RunFolder:
         write_secret(self.vault / "run.json", run.model_dump_json(indent=1).encode())
 
     def _nothing_kept(self) -> bool:
-        """Return whether nothing was learnt or paid; where that cannot be told, something was."""
+        """Return whether nothing was learnt or paid; where that cannot be known, something was."""
         if self.release.exists() or not {*_names_in(self.vault)} <= _BEGINNINGS:
             return False
         try:
@@ -328,7 +328,7 @@ def _read_run(vault: Path) -> _StoredRun | None:
 
 
 def _is_file_at(handle: int, place: Path) -> bool:
-    """Return whether an open file is the ordinary file that stands at `place` now."""
+    """Return whether an open file is the ordinary file that is at `place` now."""
     with suppress(OSError):
         found = os.fstat(handle)
         return stat.S_ISREG(found.st_mode) and os.path.samestat(found, os.lstat(place))
@@ -343,5 +343,5 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def new_request(description: Mapping[str, Any]) -> str:
-    """Return a new key for the ledger; random, so that it tells nothing about the files."""
+    """Return a new key for the ledger; random, so that it reveals nothing about the files."""
     return f"{description.get('method', 'run')}-{entropy_bytes(12).hex()}"

@@ -74,7 +74,7 @@ class Quote:
         Scale of the noise: of votes in votes, of sums in multiples of what one record can move. The
         standard deviation, and of the Laplace noise of a sparse vector its own scale; of a table of
         abstentions the votes over which their chance falls by a factor of e, and of a table of
-        chances the Gaussian noise that tells as much of an even vote.
+        chances the Gaussian noise that reveals as much of an even vote.
     n_public : int
         Public points.
     queries : int or None

@@ -84,7 +84,7 @@ from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
 
 DEFAULT_TEACHERS = 250
-#: Margins at which it is said how often a label comes out right, in shares of the teachers.
+#: Margins at which it is stated how often a label comes out right, in shares of the teachers.
 _MARGINS = (0.2, 0.6, 1.0)
 #: Mechanisms of votes, by the target.
 _MECHANISMS = {"class": OF_CLASSES, "number": OF_NUMBERS, "labels": OF_LABELS}

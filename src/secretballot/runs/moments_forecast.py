@@ -223,7 +223,7 @@ class _Division:
             n_private = round(self.n_private * share)
             drawn[0].append(pool)
             drawn[1].append(np.resize(rest, n_private))  # repeated where there are too few
-            # rows that stand for nothing tell more of the class
+            # rows that represent nothing tell more of the class
             drawn[2].append(np.append(test, rest[n_private:])[:MOST_TEST])
         public, private, scored = (rng.permutation(np.concatenate(rows)) for rows in drawn)
         return public, private, scored
@@ -309,7 +309,7 @@ def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:
 
     What a model misses by having few rows goes down about as the variance of its moments does: as
     one over the records, and a quarter over the public points. A line through the stand-in and its
-    half tells what the rest will bring.
+    half shows what the rest will bring.
     """
     tried, real = (
         1 / n + POINT_SHARE / m for n, m in ((n_private, n_pool), (task.n_records, task.n_public))

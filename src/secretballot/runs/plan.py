@@ -104,13 +104,13 @@ def run_plan(
         Settings of the run to come. `public` is a table, or the number of its points; `classes` may
         be the number of them.
     like : path or URL, optional
-        A labelled public table that stands in for the private one.
+        A labelled public table in place of the private one.
     curve : mapping of int to float, optional
         Accuracy of one teacher on new points, by the number of records that it learnt from.
     out : Path, optional
         Folder for the plan.
     reporter : Watch, optional
-        Told what happens.
+        Called with what happens.
 
     Raises
     ------
@@ -285,7 +285,7 @@ def plan(
     progress : callable, optional
         Takes steps done and steps in all, of each part of the work.
     say : callable of str, optional
-        Told what comes next.
+        Called with the name of each step before it begins.
     names : sequence, optional
         What the classes are called, where `like` numbers them.
 
@@ -471,7 +471,7 @@ def read_stand_in(
     n_classes : int or None
         How many there are.
     watch : Watch
-        Told of columns that are no features.
+        Called with columns that are no features.
 
     Raises
     ------
@@ -573,7 +573,7 @@ def write_plan(
     """Write a plan as settings of a run, as JSON, as text and in pictures, each file complete or
     not at all.
 
-    Pictures need an optional package; without it they are left out, and the watch is told.
+    Pictures need an optional package; without it they are left out, and the watch is informed.
 
     Parameters
     ----------
@@ -636,7 +636,7 @@ def _write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         problem = error.strerror or type(error).__name__
     if problem:
         raise DataError(
-            f"The plan cannot be written to {str(folder)!r} ({problem}); make room, or give another"
+            f"The plan cannot be written to {str(folder)!r} ({problem}); free space or give another"
             " folder with --out."
         )
 

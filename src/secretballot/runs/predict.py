@@ -69,7 +69,7 @@ def run_predict(
     overwrite : bool
         Whether a file in that place may be replaced.
     reporter : Watch, optional
-        Told what was counted as missing or as "other".
+        Called with what was counted as missing or as "other".
 
     Raises
     ------
@@ -233,7 +233,7 @@ def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
             put_in_place(file, draft, out)
     except OSError as error:
         problem = error.strerror or type(error).__name__
-    # outside of the handler, so that the message stands without the library's own
+    # outside of the handler, so that the message appears without the library's own
     if problem:
         raise DataError(
             f"The predictions cannot be written to {str(out)!r}: {problem}; nothing was left there."

@@ -49,7 +49,7 @@ class PrepareOutcome:
     table : str
         The lines of the settings about the dataset.
     listed : bool
-        Whether they stand in the settings; where these were there already, a person adds them.
+        Whether they are in the settings; where these were there already, a person adds them.
     planned, left : int
         Queries of the stream, and those that were not asked yet.
     """
@@ -74,7 +74,7 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
     ----------
     spec : RunSpec
     watch : Watch, optional
-        Told what happens.
+        Called with what happens.
 
     Raises
     ------

@@ -69,16 +69,16 @@ class Caution:
 
 @dataclass
 class Watch:
-    """Who is told what a run does; by default nobody.
+    """Who is informed of what a run does; by default nobody.
 
     Attributes
     ----------
     step : callable of str
-        Told what comes next.
+        Called with the name of each step before it begins.
     progress : callable of (int, int)
-        Told how many parts of it are done, and of how many.
+        Called with how many parts of it are done, and of how many.
     tell : callable of Note
-        Told each note at once.
+        Called with each note at once.
     ask : callable of a list of Caution
         Returns the answers to those questions that somebody answered: the total of a new account as
         ``E,D``, and anything to go on after another one.
@@ -93,7 +93,7 @@ class Watch:
     notes: list[Note] = field(default_factory=list)
 
     def note(self, text: str, *, private: bool) -> None:
-        """Keep a note, on one line, and pass it on; the same one is said once."""
+        """Keep a note, on one line, and pass it on; the same one is shown once."""
         # names in it may come from anybody's file, so control characters are written out
         note = Note(plain_line(text), private)
         if note not in self.notes:
@@ -200,7 +200,7 @@ def settle_questions(
     confirm : collection of str
         Names of the questions that were answered beforehand.
     watch : Watch
-        Asked the others, and told what was let pass.
+        Called with the other questions, and with what was confirmed.
 
     Returns
     -------

@@ -95,7 +95,7 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
     ----------
     spec : RunSpec
     reporter : Watch, optional
-        Told what happens, and asked what was not confirmed.
+        Called with what happens, and with questions that were not confirmed.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def _outcome(
     """Return what a finished run came to, by its certificate."""
     released, public = certificate["released"], certificate["public"]
     queries, answered = released["queries"], released["answered"]
-    if "rows" in released:  # the answers of a table stand on the certificate
+    if "rows" in released:  # the answers of a table are on the certificate
         queries = answered = len(released["rows"])
     chosen, candidates = None, public.get("n_candidates")
     if candidates is not None:

@@ -181,7 +181,7 @@ def setting(
     **more: Any,
 ) -> Any:
     """Return a field: its default, how its value is called in a help text, the panel of the help
-    that shows it, None for files and ``--set`` alone, and its mark. What it means stands below it,
+    that shows it, None for files and ``--set`` alone, and its mark. What it means is below it,
     or in `text`."""
     extra: dict[str, Any] = {"mark": mark, "metavar": metavar, "panel": panel}
     return Field(default, description=text, json_schema_extra=extra, **more)
@@ -749,7 +749,7 @@ _WITHIN = {
 
 
 def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields with the settings that stand behind the name of the method."""
+    """Return fields with the settings that the name of the method means."""
     known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
     name, more = named("method", fields["method"], known)
     for key in more.keys() & fields.keys():

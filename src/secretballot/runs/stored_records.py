@@ -30,7 +30,7 @@ from secretballot.runs.table_match import TableCells, misfits, settle_misfits
 
 ROLE = "private file"
 BLOCK_ROWS = 2**16
-#: Places of which each unit marks one; how many are marked tells about how many units there are.
+#: Places of which each unit marks one; how many are marked shows about how many units there are.
 _PLACES = 2**26
 
 
@@ -76,7 +76,7 @@ class StoredTableSpec:
     unit: str | None
 
     def identity(self) -> str:
-        """Return a digest of all that shapes the rows; private, as it tells of the file."""
+        """Return a digest of all that shapes the rows; private, as it depends on the file."""
         named = [self.target, self.unit, list(self.classes), self.schema.to_json()]
         text = json.dumps([source_of(self.place, role=ROLE).digest(), *named], default=str)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -165,7 +165,7 @@ def read_to_disk(
 @contextmanager
 def _kept_whole(place: Place, vault: Path | None) -> Iterator[TableSource]:
     """Refuse files that change while they are read; of what is refused no table stays."""
-    # what is said of the files is said before they are read
+    # what is reported of the files is reported before they are read
     source = source_of(place, role=ROLE)
     before = source.signatures()
     try:

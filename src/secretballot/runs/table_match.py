@@ -1,6 +1,6 @@
 """Whether two tables write their columns alike, before anything is trained, drawn or paid.
 
-What is said of the private table depends on private data and is for the curator alone: names of
+What is reported of the private table depends on private data and is for the curator alone: names of
 columns and shares of their cells, never a cell.
 """
 
@@ -19,10 +19,10 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.questions import Watch
 
 #: A run stops where more than this share of what a column says is nowhere in its encoding: the
-#: column then tells the model of fewer records than it leaves out.
+#: column then informs the model of fewer records than it leaves out.
 STOPS = 0.5
-#: From this share on the curator is told.
-TOLD = 0.1
+#: From this share on the curator is informed.
+NOTED = 0.1
 #: So often may the public table's own share be exceeded: where many values are rare, some of them
 #: are nowhere in the encoding of the public table either.
 OF_PUBLIC = 2
@@ -125,7 +125,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     for column in schema.features:
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
-        if share > max(TOLD, usual):
+        if share > max(NOTED, usual):
             of_categories = column.has_other
             texts = found.columns[column.name].texts
             words = _mismatch_words(column, texts, share, schema.source)
@@ -171,7 +171,7 @@ def settle_misfits(
             " go on with --set accept_unseen=COLUMN."
         )
     for one in misfitting:
-        if one.stops or one.of_categories:  # of a few that are no numbers the rows are told
+        if one.stops or one.of_categories:  # of a few that are no numbers the rows are listed
             watch.note(f"Column {one.name!r} of the {role}: {one.words}.", private=private)
 
 

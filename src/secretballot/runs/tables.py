@@ -1,6 +1,6 @@
 """The tables of a run, checked before anything is trained, drawn or paid.
 
-Everything said here is said to the curator alone: it names columns, counts and row numbers, never a
+All reports here are for the curator alone: it names columns, counts and row numbers, never a
 cell.
 """
 
@@ -106,7 +106,7 @@ class RunInputs:
     spec : RunSpec
         Its `public` and its `target` are given.
     watch : Watch
-        Told what was left out, completed or counted as missing.
+        Called with what was left out, completed or counted as missing.
     vault : Path, optional
         Where a private table is kept that is too large for memory; without one it is only looked
         at, and nothing can learn from it.
@@ -282,7 +282,7 @@ class RunInputs:
         self, schema: Schema, cells: TableCells, role: str, frame: pd.DataFrame | None
     ) -> None:
         """Refuse a labelled table whose cells mostly do not fit, and tell of those that do not;
-        only of the private one are cells told of that say nothing or are no numbers."""
+        only of the private one are cells reported that are empty of meaning or no numbers."""
         self.saw(role, frame, cells)
         self._settle(misfits(schema, cells, self.expected), role)
         if role == PRIVATE:
@@ -349,8 +349,8 @@ def check_files(spec: RunSpec) -> None:
 def refuse_swapped(spec: RunSpec) -> None:
     """Refuse the private file in the place of a public one, by name or by content.
 
-    What is said of a student on the test file is computed without noise, so on private records it
-    would be told without a price, and of records that were learnt from it says too much good.
+    The report of a student on the test file is computed without noise, so on private records it
+    would be revealed without a price, and of records that were learnt from it says too much good.
 
     Raises
     ------
@@ -404,7 +404,7 @@ def refuse_nowhere(dropped: Sequence[str], where: str) -> None:
     """Refuse columns to be dropped that are nowhere."""
     if dropped:
         raise DataError(
-            f"What is to be dropped, {name_columns(dropped)}, stands in {where}; spell columns as"
+            f"What is to be dropped, {name_columns(dropped)}, is in {where}; spell columns as"
             " the files do."
         )
 
@@ -594,7 +594,7 @@ def cautions_of_targets(
     data: DataSpec, inputs: RunInputs, watch: Watch | None = None
 ) -> Iterator[Caution]:
     """Yield what is to be asked of the curator alone where few private targets are numbers within
-    the bounds; what becomes of the others is told to the watch."""
+    the bounds; what becomes of the others is reported to the watch."""
     if data.bounds is None:
         return
     low, high = data.bounds

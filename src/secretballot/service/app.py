@@ -1,4 +1,4 @@
-"""The application: addresses, who may use them, and what stands behind each."""
+"""The application: addresses, who may use them, and what each does."""
 
 import asyncio
 import base64
@@ -144,7 +144,7 @@ class Service:
             If it may not, or there is none of that name.
         """
         key = self.key_of(request)
-        # a key of other datasets is not told which there are
+        # a key of other datasets does not learn which there are
         if not key.covers(name):
             raise ProblemError("wrong-dataset", f"The key {key.id} is not for this dataset.")
         if key.role not in roles:
@@ -354,7 +354,7 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[s
                 "label": label,
                 "given": given,
                 "abstained": given and not answered,
-                # a filler stands in the place of a count that was not given
+                # a filler takes the place of a count that was not given
                 "noisy_count": None if counts is None or not given else counts[row].tolist(),
             }
             for row, (label, given, answered) in enumerate(rows)
@@ -481,7 +481,7 @@ def own_key(request: Request, service: TheService) -> Any:
 async def list_datasets(request: Request, service: TheService) -> Any:
     """The datasets that the key may be used for."""
     key = service.key_of(request)
-    # of other datasets not even the name is told
+    # of other datasets not even the name is shown
     return {
         "datasets": [one.describe() for name, one in service.datasets.items() if key.covers(name)]
     }
@@ -643,7 +643,7 @@ def application(
         await service.close()
         event("stopped")
 
-    async def told(request: Request, error: Exception) -> Response:
+    async def respond(request: Request, error: Exception) -> Response:
         return service.response_to(error, request)
 
     app = FastAPI(
@@ -656,7 +656,7 @@ def application(
         redoc_url=None,
         responses={"4XX": _PROBLEM, "5XX": _PROBLEM},
         # what the framework says of these by itself is no problem document
-        exception_handlers={HTTPException: told, RequestValidationError: told},
+        exception_handlers={HTTPException: respond, RequestValidationError: respond},
     )
     app.state.service = service
     app.add_middleware(Guard, service=service)

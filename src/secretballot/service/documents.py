@@ -12,7 +12,7 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str = Field(description="One sentence")
-    instance: str = Field(description="Id of the request, which stands in the logs")
+    instance: str = Field(description="Id of the request, which is in the logs")
 
 
 Cell = float | str | bool | None

@@ -1,6 +1,6 @@
 """Logs as JSON lines on standard error: what was done by whom, and no value of anything.
 
-Neither points nor answers stand in them, and of an error that nobody foresaw only its type and
+Neither points nor answers are in them, and of an error that nobody foresaw only its type and
 place in the program: its message may quote a private cell.
 """
 

@@ -26,7 +26,7 @@ _POINTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 class Meters:
     """The numbers of one worker.
 
-    With several workers they meet in a folder, and each worker tells those of all.
+    With several workers they meet in a folder, and each worker reports those of all.
     """
 
     def __init__(self) -> None:

@@ -179,7 +179,7 @@ def _arrow_errors() -> tuple[type[Exception], ...]:
 def _arrow_table(content: bytes, most: int) -> Any:
     import pyarrow as pa
 
-    # looked at before the reader makes room for what a few bytes stand for
+    # looked at before the reader allocates memory for what a few bytes represent
     for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(content)):
         if _is_compressed(message.metadata.to_pybytes()):
             raise ProblemError(
@@ -199,7 +199,7 @@ def _arrow_table(content: bytes, most: int) -> Any:
 
 def _is_compressed(metadata: bytes) -> bool:
     """Return whether the buffers of an Arrow message are compressed: a few bytes of those stand for
-    any number of bytes, and the reader makes room before anybody can look.
+    any number of bytes, and the reader allocates memory before anybody can look.
 
     The metadata is a flatbuffer of the schema Message.fbs.
     """
@@ -232,7 +232,7 @@ _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 def _parquet_table(content: bytes, most: int) -> Any:
     import pyarrow.parquet as pq
 
-    # A value that stands in many cells stays one value: written out it may take any memory. Where
+    # A value that is in many cells stays one value: written out it may take any memory. Where
     # an encoding does not allow that, the reader refuses it.
     with pq.ParquetFile(io.BytesIO(content)) as file:
         texts = [

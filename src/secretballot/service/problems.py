@@ -1,7 +1,7 @@
 """What goes wrong, as problem documents of RFC 9457: a kind, a status, one sentence.
 
 The sentence is ours and names what was asked, the rule and the fix. Nothing that was computed from
-private data stands in it, and of an error that nobody foresaw only that there was one.
+private data is in it, and of an error that nobody foresaw only that there was one.
 """
 
 from collections.abc import Mapping
@@ -106,7 +106,7 @@ class ProblemError(Exception):
 
 
 def problem_of(error: BaseException) -> ProblemError:
-    """Return what a caller is told of an error.
+    """Return what a caller may know of an error.
 
     Of the ledger and the vault no path and no other word: these are the operator's. Of what nobody
     foresaw nothing: its message may quote anything.

@@ -292,7 +292,7 @@ def _signature_in(headers: Mapping[str, str]) -> bytes | None:
     raise ServiceError("The signature of the certificate is none; report it to the service.")
 
 
-#: Stands for the answer to a point of a request that found everything spent.
+#: Means the answer to a point of a request that found everything spent.
 _NOT_GIVEN = {"label": None, "given": False, "noisy_count": None}
 
 
@@ -452,7 +452,7 @@ class _Line:
         return min(_LONGEST_WAIT_S, max(seconds, 0.1 * 2.0**attempt))
 
     def _document(self, response: Any) -> Mapping[str, Any]:
-        """Return what a service said.
+        """Return what a service answered.
 
         Raises
         ------

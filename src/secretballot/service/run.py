@@ -86,7 +86,7 @@ def _serve_alone(settings: ServiceSettings, listening: socket.socket) -> None:
 
     from secretballot.service.app import application
 
-    # opened here: what cannot be is said before anything listens
+    # opened here: what cannot be is reported before anything listens
     app = application(settings, opened=True, on_stop=_end_soon)
     _settle_memory()
     # the server has stopped in order when it raises the signal again: an end, not a death

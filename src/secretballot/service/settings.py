@@ -21,10 +21,10 @@ Text = Annotated[str, Field(min_length=1, max_length=4000)]
 
 
 def _checked_address(name: str) -> str:
-    """Refuse a name that cannot stand in an address as it is."""
+    """Refuse a name that cannot be part of an address as it is."""
     if not _ADDRESS.fullmatch(name):
         raise ParameterError(
-            f"{shown(name)} cannot stand in an address; use at most 80 letters, digits, dots,"
+            f"{shown(name)} cannot be part of an address; use at most 80 letters, digits, dots,"
             " hyphens and underscores, a letter or digit first."
         )
     return name

@@ -94,7 +94,7 @@ class StudentInRounds:
 def with_confirmations(fit: Any, X_public: Any, released: ReleasedLabels) -> ReleasedLabels:
     """Return a release with the predictions that were confirmed, as labels of their points.
 
-    The rounds of an interactive release stand on its certificate, and the student is fitted again
+    The rounds of an interactive release are on its certificate, and the student is fitted again
     before each of them, as it was. Any other release is returned as it is.
 
     Parameters

@@ -131,7 +131,7 @@ def fit_student(
             return fitted_afresh(NumberedClassesClassifier(student))
         except MemoryError:
             raise
-        except Exception as error:  # what is told is what the learner said of the labels themselves
+        except Exception as error:  # reported is what the learner states of the labels
             failure.add_note(f"Neither to the numbers of the classes: {type(error).__name__}.")
     first_line = next(iter(str(failure).splitlines()), "")
     raise DataError(
@@ -204,7 +204,7 @@ def _votes_per_point(released: ReleasedLabels) -> int:
 
 def _knowing_nothing(released: ReleasedLabels) -> DummyClassifier:
     """Return a constant student, with a warning, of a release that answered nothing."""
-    # Not an error: the release is paid for all the same, and its certificate is worth having.
+    # Not an error: the release is paid for all the same, and its certificate is useful.
     warnings.warn(
         "no query was answered, so the student is a constant; use more teachers, fewer abstentions"
         " or Gaussian voting.",

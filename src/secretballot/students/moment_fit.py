@@ -168,7 +168,7 @@ class MomentFit:
         """Return what the next stage multiplies coordinates by, shape (n_coordinates,).
 
         Noise is alike in all coordinates and a unit's length is bounded, so a longer coordinate is
-        told more precisely at the cost of the others. Half of the mean squared length is divided as
+        measured better at the cost of the others. Half of the mean squared length is divided as
         coordinates divide it by themselves; the other half so that the curvature that is still
         uncertain after the stage, over all coordinates, is least (water-filling).
 
@@ -291,7 +291,7 @@ class MomentFit:
     ) -> FloatArray:
         """Return the variance of a moment because records and points are samples.
 
-        The points stand in it by what the stage changes alone; the records are the same in all
+        The points are in it by what the stage changes alone; the records are the same in all
         stages.
         """
         again = 1.0 if self.is_start else LATER_RECORDS

@@ -134,7 +134,7 @@ def _line_weights(asked: MomentEquations) -> FloatArray:
 
 
 def _logistic_weights(asked: MomentEquations) -> FloatArray:
-    """Return weights of shape (n_coordinates, n_columns), where each column stands alone."""
+    """Return weights of shape (n_coordinates, n_columns), where each column is by itself."""
     columns = range(asked.target.shape[1])
     parts = [
         _binary_weights(

@@ -22,7 +22,7 @@ from secretballot.exceptions import DataError, Parameter
 KERNELS = ("auto", "linear", "gaussian")
 
 # Above this many columns the linear model's matrix of second moments grows too large; landmarks
-# stand in for it.
+# approximate it.
 _LINEAR_COLUMNS = 2_000
 # Length scales that are tried, in median distances between public points.
 _LENGTHS = (0.5, 1.0, 2.0)

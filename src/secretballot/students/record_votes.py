@@ -22,7 +22,7 @@ from secretballot.students.noisy_counts import checked_counts, class_array
 
 # Prior variance of the intercepts, in squared nats; rare classes need it wide.
 _INTERCEPT_VARIANCE = 25.0
-# Mean of p (1 - p), assumed; votes of one record stand together, so their sampling noise does too.
+# Mean of p (1 - p), assumed; votes of one record go together, so their sampling noise does too.
 _SPREAD = 0.12
 # How far the records may be denser or thinner at a point than the public points are: a relative
 # standard deviation, assumed.
@@ -177,7 +177,7 @@ def _scaled_features(coordinates: IntArray) -> tuple[FloatArray, float]:
 
 
 def _voted_points(coordinates: IntArray, k: int) -> Any:
-    """Return, as a sparse matrix, at which points a record would vote that stands at each point.
+    """Return, as a sparse matrix, at which points a record at each point would vote.
 
     The point itself is left out: a record is near to it by chance alone.
     """

@@ -218,7 +218,7 @@ def fitted_to_public(learner: Any, points: Any, targets: Any, random_state: int 
     Raises
     ------
     DataError
-        If it cannot; what it said of public values stands in the message.
+        If it cannot; the message holds what it said of public values.
     """
     seed = public_seed(random_state or 0, "student")
     try:

@@ -2,7 +2,7 @@
 
 Margins are private: one record moves one vote at every query, so that counts of clear queries,
 means and curves of margins are as private as the votes. Nothing of this may be published without
-noise and a price, and settings of a later run must not be chosen by it. What is said of the
+noise and a price, and settings of a later run must not be chosen by it. What is stated of the
 Tsybakov condition is as public as the regression function that it is given: one that is known, or
 estimated on public labelled points.
 """

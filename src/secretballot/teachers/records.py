@@ -60,7 +60,7 @@ def votes_of_records(
     ----------
     records : iterable of (coordinates, class index) or (coordinates, class index, covered)
         Integers of shape (n, n_coordinates) and (n,), block by block. Of every unit one record.
-        Where uncovered records are told apart, also whether the public points cover each, bools
+        Where uncovered records are distinguished, also whether the public points cover each, bools
         of shape (n,).
     nearest : NearestPoints
         The public points.
@@ -68,7 +68,7 @@ def votes_of_records(
         Every class value, declared and not taken from the records.
     guarantee : Guarantee
     counts_uncovered : bool
-        Whether uncovered records are told apart: such a record votes at no public point, and once
+        Whether uncovered records are separate: such a record votes at no public point, and once
         in each of the first `nearest.k` cells of the spare rows.
 
     Examples

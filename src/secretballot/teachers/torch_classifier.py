@@ -398,9 +398,9 @@ def _slot_scores(
     if together:
         needed = slot_bytes(recipe, width)
         if needed is not None:
-            room = _MEMORY // (len(states) * max(1, needed // recipe.batch_size))
+            fitting = _MEMORY // (len(states) * max(1, needed // recipe.batch_size))
             most = _MOST_ROWS_TOGETHER[recipe.device.partition(":")[0]]
-            block = max(1, min(most, room))
+            block = max(1, min(most, fitting))
         if needed is None or not keeps_apart(recipe, width, len(states), block, False):
             return _one_by_one(recipe, states, rows)
     stack, found = Stack.of_states(recipe, states), []

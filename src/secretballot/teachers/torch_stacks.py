@@ -94,7 +94,7 @@ class Stack:
     module : Module
         Whose shape all slots have; its own parameters serve nothing.
 
-    A stack of one slot is computed as it stands, without vectorisation.
+    A stack of one slot is computed as it is, without vectorisation.
     """
 
     def __init__(self, recipe: Recipe, trained: Tensors, carried: Tensors, module: Any) -> None:
@@ -220,10 +220,10 @@ class Stack:
         torch = import_torch()
         # a module may write into what it carries, as batch normalisation does
         after = {name: value.clone() for name, value in carried.items()}
-        told = torch.func.functional_call(self._module, {**trained, **after}, (X,))
-        if told.ndim != 2:
-            raise ValueError(f"the module's output has {told.ndim} axes where it must have 2")
-        return torch.nn.functional.cross_entropy(told, y), after
+        logits = torch.func.functional_call(self._module, {**trained, **after}, (X,))
+        if logits.ndim != 2:
+            raise ValueError(f"the module's output has {logits.ndim} axes where it must have 2")
+        return torch.nn.functional.cross_entropy(logits, y), after
 
 
 @contextmanager

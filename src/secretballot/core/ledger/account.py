@@ -181,7 +181,7 @@ class _Book:
 
     @contextmanager
     def writing(self, *, closes: int | None = None) -> Iterator[rows.Rows]:
-        """Give a transaction that may write, in which the room of a reservation that it closes is
+        """Give a transaction that may write, in which the space of a reservation that it closes is
         free. At the end it is durable, or nothing is changed.
 
         Raises
@@ -717,7 +717,7 @@ class Ledger:
         request: str,
         purpose: str,
         terms: Mapping[str, Any] | None = None,
-        room: int = 0,
+        space: int = 0,
     ) -> int:
         """Reserve `events` at `price` and return the number of the reservation.
 
@@ -735,7 +735,7 @@ class Ledger:
             What for; may be empty.
         terms : mapping, optional
             Public, as JSON values: what a request that goes on must state again.
-        room : int
+        space : int
             Bytes that the answer may need at most. They are taken on the disk together with the
             purchase, so that a disk that fills up in the meantime does not cost the answer.
 
@@ -766,9 +766,9 @@ class Ledger:
             number, key = totals.grants, request.encode()
             text, body = purchase.encode(), intention.encode().encode()
             found.add([rows.Row(0, "reserve", number, 0, key, text, body, rows.utc_now())], totals)
-            # in the same transaction: where the answer has no room, nothing is reserved
-            if room:
-                found.transaction.claim_room(number, room)
+            # in the same transaction: where the answer has no space, nothing is reserved
+            if space:
+                found.transaction.claim_space(number, space)
         return number
 
     # --- answering ---

@@ -14,7 +14,7 @@ runs without `fsync` is refused, and a standby, which may be behind, is no place
 A server that says nothing for some seconds is given up, since a connection may hang without being
 closed. What it may still hold on the server is ended over the next connection.
 
-Two roles stand over the tables. The owner makes them and spends nothing. A writer may read, and add
+Two roles use the tables. The owner makes them and spends nothing. A writer may read, and add
 rows; it has no right to change or remove any, nor to touch `head`, which a trigger with the owner's
 rights moves, and only to a row that is the next one.
 """
@@ -229,7 +229,7 @@ class _LostError(psycopg.OperationalError):
 
 
 class PostgresTransaction(rows.Transaction):
-    """A transaction of a connection. It claims no room, which a database cannot be asked to keep;
+    """A transaction of a connection. It claims no space, which a database cannot be asked to keep;
     and the lock on the row `head` is in the log, whose order is that of the commits, so that a
     commit confirms all earlier ones."""
 

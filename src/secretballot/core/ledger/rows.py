@@ -3,7 +3,7 @@
 One table, `entry`, beside `account` (the terms) and `head` (the last row). A request is one row
 "reserve"; under it come its answers, each a row "part" named by its question, and at the end one
 row "close". Rows are never changed nor removed. Each carries the SHA-256 of itself and of the row
-before it, and the sums over all reservations up to it, so that the newest row tells what is spent.
+before it, and the sums over all reservations up to it, so that the newest row states what is spent.
 
 Reading: a new reader looks at `head`, at the number of rows and at the newest rows; whoever reads
 an older row looks at its link; `Rows.check_all` follows all rows. A living reader follows every row
@@ -173,7 +173,7 @@ class Transaction:
         """Add rows, each one place after the one before it, and move the head to the last."""
         raise NotImplementedError
 
-    def claim_room(self, reservation: int, size: int) -> None:
+    def claim_space(self, reservation: int, size: int) -> None:
         """Take space for an answer of `size` bytes to a reservation, where the database can."""
 
     def confirm_earlier(self) -> None:

@@ -6,7 +6,7 @@ WAL, which before SQLite 3.51.3 may corrupt a file that two connections write.
 A purchase takes as many pages of the file as its answer can need and fills them with zeros; the
 transaction that closes it gives them back and writes the answer into them, so that the file need
 not grow. The journal needs a little space of its own at that moment: it keeps the size that it once
-had (mode "persist"), and `claim_room` makes it large enough.
+had (mode "persist"), and `claim_space` makes it large enough.
 """
 
 import glob
@@ -66,7 +66,7 @@ _GUARDS = (
 SCHEMA = (
     *(text.format(integer="INTEGER", bytes="BLOB") for text in rows.TABLES),
     *rows.KEYS,
-    "CREATE TABLE room (reservation INTEGER PRIMARY KEY, filler BLOB NOT NULL)",
+    "CREATE TABLE space (reservation INTEGER PRIMARY KEY, filler BLOB NOT NULL)",
     *(
         f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table}\nWHEN {when}\n"
         + _REFUSED.format(verb, table)
@@ -125,7 +125,7 @@ def create_tables(connection: sqlite3.Connection, account: rows.Account) -> None
     for statement in SCHEMA:
         connection.execute(statement)
     account.fill(connection.execute)
-    connection.execute(f"INSERT INTO room VALUES (0, zeroblob({_BALLAST}))")
+    connection.execute(f"INSERT INTO space VALUES (0, zeroblob({_BALLAST}))")
     connection.execute("COMMIT")
 
 
@@ -180,7 +180,7 @@ def _forget_passing_names(path: Path) -> None:
 
 
 def _file_at(path: Path) -> tuple[int, int]:
-    """Return what tells a file from another one in its place; refuse a place where no ledger can
+    """Return what identifies a file in its place; refuse a place where no ledger can
     be, before SQLite would say so in fewer words."""
     found = path.stat() if path.exists() else None
     if found is None:
@@ -235,22 +235,22 @@ class SqliteTransaction(rows.Transaction):
             last = added[-1]
             self.execute("UPDATE head SET position = ?, chain = ?", (last.position, last.chain))
 
-    def claim_room(self, reservation: int, size: int) -> None:
+    def claim_space(self, reservation: int, size: int) -> None:
         """Take pages of the file for an answer, or fail with the purchase; in memory nothing is
         taken."""
         if self._journal is None:
             return
         long_ago = (datetime.now(UTC) - _FORSAKEN).isoformat(timespec="microseconds")
         self.execute(
-            "DELETE FROM room WHERE (SELECT at FROM entry WHERE number = 0"
-            " AND entry.reservation = room.reservation) < ?",
+            "DELETE FROM space WHERE (SELECT at FROM entry WHERE number = 0"
+            " AND entry.reservation = space.reservation) < ?",
             (long_ago,),
         )
-        self.execute("INSERT INTO room VALUES (?, zeroblob(?))", (reservation, size + _SPARE))
+        self.execute("INSERT INTO space VALUES (?, zeroblob(?))", (reservation, size + _SPARE))
         if not self._journal.exists() or self._journal.stat().st_size < _BALLAST:
             # other bytes than before, as SQLite leaves pages alone that do not change
             self.execute(
-                "UPDATE room SET filler = randomblob(?) WHERE reservation = 0", (_BALLAST,)
+                "UPDATE space SET filler = randomblob(?) WHERE reservation = 0", (_BALLAST,)
             )
 
     def confirm_earlier(self) -> None:
@@ -302,7 +302,7 @@ class SqliteStore:
     def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[rows.Transaction]:
         """Begin a transaction.
 
-        The room of a reservation that it closes is given back before, in a transaction of its own
+        The space of a reservation that it closes is given back before, in a transaction of its own
         whose lock is kept, so that nobody else takes it.
         """
         with rows.in_words(_ERRORS, self._refusal), self._connection() as connection:
@@ -378,7 +378,7 @@ class SqliteStore:
 
 
 def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
-    claimed = "FROM room WHERE reservation = ?"
+    claimed = "FROM space WHERE reservation = ?"
     if connection.execute(f"SELECT 1 {claimed}", (reservation,)).fetchone() is None:
         return
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")

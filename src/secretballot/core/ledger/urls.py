@@ -12,7 +12,7 @@ _SCHEME = re.compile(r"postgres(ql)?://", re.IGNORECASE)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\[\]:@,]*)(?::([0-9]{1,5})?)?")
 _SECRET = frozenset({"password", "sslpassword"})
-# what libpq takes and tells no secret; anything else in a URL may be a piece of a password
+# what libpq takes and holds no secret; anything else in a URL may be a piece of a password
 _KNOWN = frozenset(
     {
         *("host", "hostaddr", "port", "user", "dbname", "passfile", "service", "options"),
@@ -60,7 +60,7 @@ class DatabasePlace:
     schema : str
         Where the tables are.
     words : dict of str to str
-        What libpq is told, passwords among it.
+        What libpq is given, passwords among it.
     secrets : tuple of str
         The passwords in it, which no message may have.
     name : str
@@ -82,7 +82,7 @@ class DatabasePlace:
             raise _url_refusal("it has a space, a # or a control character in it")
         rest, _, query = url[scheme.end() :].partition("?")
         authority, _, database = rest.partition("/")
-        # where a stroke of a password is not written by its number, pieces of it come to stand
+        # where a stroke of a password is not written by its number, pieces of it come to be
         # where the host, the port or the database should, and would be shown
         if "@" in database or "/" in database or authority.count("@") > 1:
             raise _url_refusal("it has too many @ or /")
@@ -113,8 +113,8 @@ class DatabasePlace:
             for host, port in zip(hosts, ports, strict=False)
         )
         query = {"schema": self.schema, **{n: words[n] for n in sorted(words) if n in parameters}}
-        told = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
-        return f"postgresql://{user}{'@' if user else ''}{named}/{database}?{told}"
+        settings = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+        return f"postgresql://{user}{'@' if user else ''}{named}/{database}?{settings}"
 
     def __repr__(self) -> str:
         return f"DatabasePlace({str(self)!r})"

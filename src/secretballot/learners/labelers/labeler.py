@@ -417,7 +417,7 @@ class Labeler(PayingLearner):
         self, plan: "_Plan", task: Task, request: str, more: Sequence[str] = ()
     ) -> LabelingSession:
         """Return the session of teachers of a relabelled sample, drawn now or kept from the same
-        reservation; `more` stands on its certificate."""
+        reservation; `more` is on its certificate."""
         event, n_teachers, names = plan.event, plan.n_teachers, task.target.learnt
         assert isinstance(event, Sampled)
         points, labels = _numeric_records(task)
@@ -625,7 +625,7 @@ def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> No
             f"The ledger composes by {ledger.composition!r}, which does not add two prices up; give"
             " one with the composition 'basic'. Nothing was spent."
         )
-    # What was reserved before needs no room any more.
+    # What was reserved before needs no space any more.
     if any(ledger.entry(key(request)) is not None for key in (first_request, endless_request)):
         return
     remaining, delta = ledger.remaining(), split.delta if split.first_epsilon else 0.0
@@ -638,8 +638,8 @@ def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> No
 
 
 def _declaration(event: Sampled, request: str, more: Sequence[str]) -> dict[str, object]:
-    # All of this stands on the certificate. Under add-remove neither the number of records nor that
-    # of the sample may be told: both are private.
+    # All of this is on the certificate. Under add-remove neither the number of records nor that
+    # of the sample may be released: both are private.
     if event.relation == "replace-one":
         drawn = (
             f"{event.sampled} of the {event.out_of} records, drawn without replacement in"

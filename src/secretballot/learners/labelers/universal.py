@@ -206,7 +206,7 @@ class QueriedPoints:
         return self._points
 
     def add(self, points: FloatArray) -> None:
-        """Keep those of `points`, of shape (n, n_features), that are new, as far as there is room.
+        """Keep those of `points`, of shape (n, n_features), that are new, as far as there is space.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Rare classes: what is said of them in public, and decisions that count them for more.
+"""Rare classes: what is known of them in public, and decisions that count them for more.
 
 A model of a class that one record in a hundred has calls nearly every point by another name, and is
 right 99 times in 100. Weights of classes move its decisions after the release; that is

@@ -400,7 +400,7 @@ def _unit_and_bounds(length: float, n_marks: int, *, replaced: bool) -> tuple[in
 
     Any unit keeps the bound and exact sums. `vector_sums` rounds each residual to an
     integer first, up or down, then cuts the coordinates until the product of the two, in integers,
-    is within what the marks leave of the bound: the rounding decides what a record tells, never
+    is within what the marks leave of the bound: the rounding decides what a record adds, never
     how much it adds. The bound is rounded up, so vectors and marks fit in. No entry exceeds the
     bound, which is below 2^27: a block of 2^18 rows adds up to less than 2^53, exact in floats, and
     2^36 records to less than 2^63.

@@ -78,7 +78,7 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
     # 1, 1.0 and True are equal but not the same class
     found, wanted = ([(type(value), value) for value in one] for one in (start.classes, classes))
     known = stated.get("points_sha256")
-    # labels are rows of the pool, and in another pool they would stand beside wrong points
+    # labels are rows of the pool, and in another pool they would belong to wrong points
     inside = rows.min(initial=0) >= 0 and rows.max(initial=0) < n_rows(X_public)
     problem = None
     if stated["labels_sha256"] != own:
@@ -127,15 +127,15 @@ def released_start(
     if start is None:
         return None
     nothing = MomentFit.start(pool, link, n_cells=n_cells)
-    told = _told_by(start)
+    summary = _told_by(start)
     points = nothing.points[start.queries[start.answered]]
-    targets = told.shares[:, 1:] if link.n_columns == 1 else told.shares
+    targets = summary.shares[:, 1:] if link.n_columns == 1 else summary.shares
     equations = MomentEquations(
         points,
-        told.weights,
+        summary.weights,
         points.T @ targets / len(points),
-        # noise of votes stands beside the variance of a label
-        nothing.precision * (1 + told.noise / link.variance) / len(points),
+        # noise of votes is added to the variance of a label
+        nothing.precision * (1 + summary.noise / link.variance) / len(points),
         nothing.weights,
         np.zeros_like(targets),
     )
@@ -145,7 +145,7 @@ def released_start(
 
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """What a release tells at its answered queries.
+    """What a release reveals at its answered queries.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class _Told:
 
 
 def _told_by(released: ReleasedLabels) -> _Told:
-    """Return what a release tells: of noisy counts shares without bias, which may lie below 0 or
+    """Return what a release reveals: of noisy counts shares without bias, which may lie below 0 or
     above 1; of labels alone all or nothing."""
     n_classes, labels = released.n_classes, released.labels[released.answered]
     if released.noisy_counts is None:

@@ -89,7 +89,7 @@ class Records(NamedTuple):
         What is counted beside, each mark a function of that record and public values alone.
     persons : ndarray of int64, shape (n_records,), or None
         Numbers of the persons whose records they are, from 0, ascending from block to block of a
-        part: all records of a person stand together, and are bounded together.
+        part: all records of a person are together, and are bounded together.
     """
 
     coordinates: IntArray
@@ -249,8 +249,8 @@ def _residuals(part: Records, asked: Residuals) -> IntArray:
     if isinstance(asked.model, IntegerModel):
         residuals = -asked.model.parts_of(part.coordinates, asked.unit)
         # of two classes one residual is the other's negative
-        told = np.arange(residuals.shape[1]) if residuals.shape[1] > 1 else 1
-        residuals += asked.unit * (targets[:, None] == told)
+        own_column = np.arange(residuals.shape[1]) if residuals.shape[1] > 1 else 1
+        residuals += asked.unit * (targets[:, None] == own_column)
     else:
         missed = np.minimum(targets, PROBABILITY_UNIT) - asked.model.predictions(part.coordinates)
         residuals = (missed * asked.unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT

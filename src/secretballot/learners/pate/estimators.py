@@ -500,7 +500,7 @@ class PATEClassifier(ClassLearner, PATELearner):
         pool, request, asked = self._pool(task), task.given.request, task.askable
         known = None if request is None else task.account.entry(request)
         if known is not None and known.state == "committed":
-            # what the estimate set stands in the ledger, and trains nothing
+            # what the estimate set is in the ledger, and trains nothing
             terms, choices = self._terms_by_estimate(known, pool)
             return self._release_at_once(task, terms, choices=choices)
         estimated = EstimatedSize.of_fit(self, pool, task.account, request)

@@ -44,7 +44,7 @@ _TRIED_ROWS = 20
 
 
 def default_votes(n_points: int) -> int:
-    """Return for how many of `n_points` public points a record votes unless said otherwise.
+    """Return for how many of `n_points` public points a record votes unless set otherwise.
 
     More votes of a record are more noise and still more knowledge, as long as their points are near
     to it: one in a hundred points measured best on a table (decision 0022).
@@ -228,7 +228,7 @@ def public_basis(basis: Any, X_public: Any) -> Any:
     Raises
     ------
     ParameterError
-        If it gives no integers, or maps a row differently when others stand around it; or if it
+        If it gives no integers, or maps a row differently when others are around it; or if it
         says so of which rows are covered.
     """
     if basis is not None and (isinstance(basis, type) or not hasattr(basis, "integers")):
@@ -256,7 +256,7 @@ def public_basis(basis: Any, X_public: Any) -> Any:
     if not known.all() or not np.array_equal(alone, together):
         raise ParameterError(
             f"The basis {type(fitted).__name__} maps a public point to other integers when others"
-            " stand around it; integers(X) must map every row by itself."
+            " are around it; integers(X) must map every row by itself."
         )
     if expected_uncovered(fitted) is not None:
         whole = result_of(lambda: np.asarray(fitted.covered(points)))
@@ -299,7 +299,7 @@ def voting_records(
     n_coordinates : int
         Of the public points, and so of every record.
     told_apart : bool
-        Whether it is asked which are covered; otherwise all are said to be.
+        Whether it is asked which are covered; otherwise all count as covered.
     """
     for block in table.one_of_each_unit(_BLOCK_ROWS):
         integers, known = integer_rows(basis, block.rows, n_coordinates)

@@ -256,7 +256,7 @@ def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
     ParameterError
         Naming the account; nothing was spent.
     """
-    # Their price would stand in no account that the certificate of the choice speaks of.
+    # Their price would be in no account that the certificate of the choice speaks of.
     for released in _releases_behind(candidates).values():
         paid = released.certificate["composition"]
         if not same_account(paid, account_terms(ledger)):
@@ -274,7 +274,7 @@ def with_candidates(
     """Return the release with all that the candidates cost the same account on its certificate.
 
     Candidates that were learnt from releases of the same private dataset (``released_``) add
-    their prices. If the chosen one is such, its own labels are released, and the choice stands
+    their prices. If the chosen one is such, its own labels are released, and the choice holds
     among the choices of its certificate.
     """
     own = _releases_behind(candidates, account_fields(choice.account))
@@ -308,7 +308,7 @@ def _choice_entries(
     entries: dict[int, dict[str, Any]] = {}
     for entry in found:
         entries.setdefault(entry["reservation"], entry)
-    # the release's own reservation stands on its certificate already
+    # the release's own reservation is on its certificate already
     entries.pop(document["composition"]["reservation"], None)
     return list(entries.values())
 

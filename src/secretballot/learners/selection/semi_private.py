@@ -67,7 +67,7 @@ class SemiPrivateClassifier(ClassLearner):
     hypotheses : str, HypothesisClass, or list of classifiers or of (name, classifier)
         A class distinguishes two classes: "stumps" (on all columns, the default), "thresholds",
         "intervals", or one of `secretballot.hypotheses`. A list has two or more fitted classifiers:
-        made from public data, or learnt from releases that stand in the same ledger. Any number of
+        made from public data, or learnt from releases that are in the same ledger. Any number of
         classes.
     epsilon : float
         Price of a fit; its delta is 0.

@@ -30,7 +30,7 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str | None) ->
     Raises
     ------
     BudgetError
-        If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are
+        If less is left than the run would cost. Nothing is stated of Renyi accounts, whose sums are
         not additive.
     """
     begun = request is not None and ledger.entry(request) is not None

@@ -3,7 +3,7 @@ where it was fitted; the same bytes for the same values.
 
 A pickle writes two equal strings once or twice, depending on whether they are one object; it copies
 the padding of structured arrays, which is what the memory held before; it writes down how often a
-search tree was asked, and where the global generator stands. All of it may tell of private records
+search tree was asked, and the global generator's state. All of it may depend on private records
 that the same process has worked on.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from secretballot._seeded import own_global_states
 
 _SEARCH_TREES = ("KDTree", "KDTree32", "KDTree64", "BallTree", "BallTree32", "BallTree64")
-# In the state of a search tree: how much it has been asked so far, which tells of the points that
+# In the state of a search tree: how much it has been asked so far, which depends on the points that
 # were predicted.
 _COUNTERS = slice(7, 11)
 
@@ -59,7 +59,7 @@ def _restored_value(content: bytes) -> Any:
 
 
 class _CanonicalPickler(pickle.Pickler):
-    """Writes every value where it stands, without looking at which of them are one object."""
+    """Writes every value where it is, without looking at which of them are one object."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, np.ndarray) and obj.dtype.names is not None:

@@ -40,7 +40,7 @@ LEAST_CHANCE = 1e-4
 LEAST_ROWS = 20  # of two tables that hold the same rows
 
 #: A fit is refused where more than this share of what a column says is nowhere in the public one:
-#: the column then tells the model of fewer records than it leaves out.
+#: the column then informs the model of fewer records than it leaves out.
 STOPS = 0.5
 #: So often may the share of public cells be exceeded that no other public row has: where many
 #: values are rare, some private ones are new.

@@ -1,5 +1,5 @@
 """Labels that are asked for one by one, under one reservation, as long as it lasts: a stream of the
-core with the certificate of all its answers, and the session of teachers that stands on it."""
+core with the certificate of all its answers, and the session of teachers that uses it."""
 
 import hashlib
 import json
@@ -311,7 +311,7 @@ def certified_labels(
 
 def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) -> dict[str, Any]:
     """Return the certificate of a stream that gave all its answers; of them the digest alone
-    stands there, so one is enough."""
+    is there, so one is enough."""
     assert isinstance(planned.shape, VoteShape)
     mechanism, n = planned.mechanism, planned.shape.n_queries
     given = min(mechanism.stops_at or n, n) if isinstance(mechanism, ConfidentLabels) else n

@@ -137,7 +137,7 @@ class Table(Private):
 
     def one_of_each_unit(self, most: int) -> Iterator[Block]:
         """Yield one record of every unit, at most so many at once."""
-        # one key for all parts: which units stand together then has no say in who is chosen
+        # one key for all parts: which units are together then has no say in who is chosen
         key = fresh_key()
         for part in self._parts():
             chosen = None

@@ -38,7 +38,7 @@ class RareForecast:
     frontier : tuple of (float, Estimate, Estimate)
         Both at other epsilons, in rising order.
     n_private, n_scored : int
-        Rows of that class that stood for private records, and on which recall was measured.
+        Rows of that class that represented private records, and on which recall was measured.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class MomentsForecast:
     frontier : tuple of (float, Estimate)
         The same at other epsilons, in rising order.
     n_private, n_pool : int
-        Rows of the stand-in that stood for private records and for public points.
+        Rows of the stand-in that represented private records and for public points.
     rare : RareForecast or None
         How well a rare class would be found, where the task says how frequent classes are or what
         decisions count them for.

@@ -127,15 +127,15 @@ def _draw_with_ranges(
 
 def _scale_axes(axes: Any, epsilons: Sequence[float], shares: Sequence[float]) -> None:
     """Make epsilon logarithmic, with ticks at 1, 2, 5 times powers of ten, and let the axis of
-    percents hold all shares with some room and end at 0 and 100."""
+    percents hold all shares with some space and end at 0 and 100."""
     ticker = require_extra("matplotlib.ticker", "report")
-    room = max(1.35, (_LEAST_SPAN * min(epsilons) / max(epsilons)) ** 0.5)
-    low, high = min(epsilons) / room, max(epsilons) * room
+    margin = max(1.35, (_LEAST_SPAN * min(epsilons) / max(epsilons)) ** 0.5)
+    low, high = min(epsilons) / margin, max(epsilons) * margin
     axes.set(xscale="log", xlim=(low, high))
     axes.xaxis.set_major_locator(ticker.LogLocator(10, (1.0,) if high / low > 300 else (1, 2, 5)))
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value)))
     least, most = 100 * min(shares), 100 * max(shares)
-    room = max(2.0, 0.08 * (most - least))
-    axes.set_ylim(max(0.0, least - room), min(100.0, most + room))
+    margin = max(2.0, 0.08 * (most - least))
+    axes.set_ylim(max(0.0, least - margin), min(100.0, most + margin))
     axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))

@@ -121,7 +121,7 @@ def _refuse_unfit_mechanism(task: Task, model: VoteModel) -> None:
     if only == INTERACTIVE and model.source != "stand-in":
         raise ParameterError(
             Parameter("mechanism"),
-            " is 'interactive', and without a labelled table nothing tells how good the student is"
+            " is 'interactive', and without a labelled table the quality of the student is unknown"
             " that it contradicts; give one with ",
             Parameter("like"),
             ".",
@@ -152,7 +152,7 @@ def _left_out_sentences(evaluation: Evaluation) -> tuple[str, ...]:
         )
     if evaluation.model.source != "stand-in" and task.mechanism is None:
         left_out += (
-            "Asking in rounds was not evaluated: without a labelled table nothing tells how good a"
+            "Asking in rounds was not evaluated: without a labelled table nobody knows how good a"
             " student is between rounds.",
         )
     return left_out
@@ -263,10 +263,10 @@ def _improvements_of(
     )
     found.append(("twice the epsilon", doubled))
     step()
-    told = [
+    judged = [
         Improvement(words, one.expected.student_accuracy) for words, one in found if one is not None
     ]
-    return tuple(sorted(told, key=lambda one: -one.student_accuracy.value))
+    return tuple(sorted(judged, key=lambda one: -one.student_accuracy.value))
 
 
 def _impossible_sentence(evaluation: Evaluation) -> str:

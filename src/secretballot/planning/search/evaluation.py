@@ -236,7 +236,7 @@ class Spread:
         """Return the spread of settings that were tried on the same folds."""
         found = np.array([one.each("student") for one in tried])
         n_settings, n_folds = found.shape
-        if n_settings < 2 or n_folds < 2:  # the two cannot be told from each other
+        if n_settings < 2 or n_folds < 2:  # the two cannot be distinguished
             return cls(np.zeros(n_folds), _variance(found.ravel()), average_out)
         folds = found.mean(axis=0) - found.mean()
         beside = found - folds - found.mean(axis=1)[:, None]

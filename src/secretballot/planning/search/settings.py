@@ -238,7 +238,7 @@ def _unit_of_counts(budget: PrivacyBudget) -> float:
 
 
 def stated_noise(terms: Terms) -> float:
-    """Return the standard deviation of the noise, of a table that of noise which tells an even vote
+    """Return the standard deviation of the noise, of a table that of noise which shows an even vote
     as well, of a stream the margin that it answers nine times in ten, in votes."""
     mechanism = terms.mechanism
     if isinstance(mechanism, ConfidentLabels):

@@ -35,7 +35,7 @@ LABEL_EQUIVALENT_SPREAD = 0.7  # deviation of its logarithm
 FOLDS = (0.0, -1.3, 1.3, -0.6, 0.6)  # deviations from what is assumed, one for each fold
 POINTS = 2000
 MOST_RECORDS = 10**12  # of a curve; nobody has measured more
-OFF = 0.03  # by so much a figure may lie off the fitted curve before it is said
+OFF = 0.03  # by so much a figure may lie off the fitted curve before it is stated
 # where the highest of normal scores may lie, seen from the highest mean: beyond, chances are below
 # 1e-11
 ABOUT_THE_TOP = np.arange(-7.0, 8.5, 0.15)
@@ -271,8 +271,8 @@ class CurveModel(VoteModel):
             * expected.information
         )
         student = max(1 / self.n_classes, self.curve.towards(expected.vote_accuracy, information))
-        told = expected.vote_accuracy, expected.label_accuracy, expected.answered
-        return RunOutcome(student, *told)
+        stated = expected.vote_accuracy, expected.label_accuracy, expected.answered
+        return RunOutcome(student, *stated)
 
 
 def _assumption_sentences(curve: LearningCurve, source: str) -> tuple[str, ...]:
@@ -297,7 +297,7 @@ def _assumption_sentences(curve: LearningCurve, source: str) -> tuple[str, ...]:
         ),
         (
             "The student learns like a teacher would from as many right labels as the release"
-            " stands for (a quarter of what its answers tell of the truth), and in the end agrees"
+            " stands for (a quarter of what its answers reveal of the truth), and in the end agrees"
             " with the vote."
         ),
         "All classes are equally frequent.",

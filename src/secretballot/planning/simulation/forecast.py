@@ -79,8 +79,8 @@ def forecast(sample: VoteSample, terms: Terms, seed: int = 0) -> Forecast:
     asked = n_points * (STREAMS if stops else 1)
     answered, vote = shape.n_queries * given / asked, vote_accuracy(sample)
     accuracy = right / given if given else vote
-    told = _told_by_label(accuracy, shape.n_classes) if told_by_counts is None else told_by_counts
-    return Forecast(answered, vote, accuracy, answered * told)
+    useful = _told_by_label(accuracy, shape.n_classes) if told_by_counts is None else told_by_counts
+    return Forecast(answered, vote, accuracy, answered * useful)
 
 
 def queries_at_random(rng: np.random.Generator, n_points: int, n_queries: int) -> IntArray:

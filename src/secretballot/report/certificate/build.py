@@ -1,6 +1,6 @@
 """The certificate of one release: what was promised, what was done, and what it cost.
 
-A certificate is plain JSON. Its digest tells that nothing was changed by accident or by a careless
+A certificate is plain JSON. Its digest shows that nothing was changed by accident or by a careless
 hand; it is no signature, and whoever can write the file can write a new digest. What a forger
 cannot do is promise less than the events cost: `secretballot.report.certificate.verify` prices them
 again.
@@ -143,7 +143,7 @@ def certificate_of(
         What `describe_released` returned; with ``values``, lists of the released integers that are
         no labels, and of a table the ``rows`` that they answer.
     follows : mapping, optional
-        What follows from released integers and stands with the public settings.
+        What follows from released integers and belongs to the public settings.
     declaration : mapping, optional
         ``unit``, ``unit_column``, ``relation``; further ``assumptions`` and ``not_protected``, as
         lists of sentences. Without it the unit is a record, added or removed, and the certificate
@@ -258,7 +258,7 @@ def with_about(certificate: Mapping[str, Any], about: Mapping[str, str]) -> dict
     """Return the certificate with the curator's words on the release; the same where there are
     none.
 
-    They are no part of what the release did, so they may be said, and said otherwise, whenever the
+    They are no part of what the release did, so they may change whenever the
     files of a release are written.
 
     Parameters

@@ -56,7 +56,7 @@ class Coverage:
             f"About {100 * self.uncovered:.0f} % of the records have values that the public points"
             f" do not show, where {100 * self.expected:.0f} % were to be expected: the model knows"
             " nothing of them. Give public points from all parts of the population. This was paid"
-            " for and stands on the certificate."
+            " for and is on the certificate."
         )
 
 
@@ -99,7 +99,7 @@ def counted_by_marks(
     Parameters
     ----------
     sums : sequence of sequences of int
-        Released; what each mark counts stands last, in the order of `marks`.
+        Released; what each mark counts comes last, in the order of `marks`.
     marks : sequence of str
         Of `RECORDS` and `UNCOVERED`.
     mark_weight : int
@@ -126,7 +126,7 @@ def coverage_by_votes(
     terms: Mapping[str, Any], noisy_counts: IntArray
 ) -> tuple[Coverage, float, float] | None:
     """Return what the counts of votes of records say; as `counted_by_marks`, but the error is that
-    of the number of records. None where uncovered records were not told apart.
+    of the number of records. None where uncovered records were not distinguished.
 
     Parameters
     ----------

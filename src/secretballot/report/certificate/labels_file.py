@@ -175,7 +175,7 @@ def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -
     """Read a ``labels.csv`` that is, byte by byte, what `labels_blocks` writes.
 
     It is read, written again by the writer's rules, and compared: no other way to spell a cell, a
-    header or the end of a line comes through, and nothing stands in the file beside queries, labels
+    header or the end of a line comes through, and nothing is in the file beside queries, labels
     and counts.
 
     Parameters

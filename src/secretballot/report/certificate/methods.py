@@ -36,7 +36,7 @@ EXPONENTIAL = "exponential-choice"
 STABILITY = "stability-quantile"
 SUMS = (MOMENTS, TARGET_MOMENTS, LABELS_MOMENTS)
 TABLES = (LABEL_VOTES, NUMBER_VOTES)
-#: Methods without classes: what they release stands in "released".
+#: Methods without classes: what they release is in "released".
 WITHOUT_CLASSES = (TARGET_MOMENTS, LABELS_MOMENTS, *TABLES)
 CONFIDENCE = "confidence"
 CLASS_WEIGHTS = "class_weights"
@@ -158,7 +158,7 @@ class _Sums(Settings):
         return 0
 
     def more_weights(self) -> Integers:
-        """Return weights that stand beside those of the stages."""
+        """Return weights beside those of the stages."""
         return []
 
     def contradictions(self, stated: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What stands in a certificate, part by part: models whose dump is the document.
+"""The content of a certificate, part by part: models whose dump is the document.
 
 They check what a part is by itself. What parts must say of each other is checked in `verify`, and
 mechanism, shape, event and public settings, which are models of their own, are read there.
@@ -259,7 +259,7 @@ class Certificate(Drawn):
     def _check_unit(self) -> "Certificate":
         if (self.unit == "user") != (self.unit_column is not None):
             raise PydanticCustomError(
-                "rule", "a promise to users, and no other one, names the column that tells them"
+                "rule", "a promise to users, and no other one, names the column of users"
             )
         return self
 

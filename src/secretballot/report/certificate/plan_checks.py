@@ -22,7 +22,7 @@ def total_price(certificate: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def stands_alone(certificate: Mapping[str, Any]) -> bool:
-    """Return whether the account holds this release, with its choices, and has room for no other.
+    """Return whether the account holds this release, with its choices, and holds no other.
 
     Then it was opened for this release, and knows of no other from the same data.
     """
@@ -43,7 +43,7 @@ def check_plan(certificate: Certificate) -> str:
     CertificateError
         If plan, mechanism, events and released labels contradict each other.
     """
-    # the same number stands in several places; each pair is compared, so that a forger who changes
+    # the same number is in several places; each pair is compared, so that a forger who changes
     # one of them contradicts another
     plan, released = certificate.plan, certificate.released
     if certificate.public["method"] != VOTES:

@@ -67,7 +67,7 @@ def _refuse_odd(path: Path, about: os.stat_result) -> None:
 
 
 def _blocks_of(path: Path, limit: int) -> Iterator[bytes]:
-    """Yield the content of a regular file, which must be as long as it said."""
+    """Yield the content of a regular file, which must be as long as it stated."""
     with _opened_regular(path, limit) as (file, size):
         left = size
         while block := file.read(min(_BLOCK, left + 1)):

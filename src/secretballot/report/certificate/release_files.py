@@ -40,7 +40,7 @@ def is_release_file(name: str) -> bool:
 
 def values_file(method: str) -> str | None:
     """Return the name of the file with the released values, answers of a table or labels; None of
-    sums alone, which stand on the certificate."""
+    sums alone, which are on the certificate."""
     if method in TABLES:
         return ANSWERS_FILE
     return None if method in WITHOUT_CLASSES else LABELS_FILE
@@ -84,7 +84,7 @@ def check_files(certificate: Certificate, folder: Path) -> str:
             raise CertificateError(
                 f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}."
             )
-    # answers stand on the certificate itself, and need no digest
+    # answers are on the certificate itself, and need no digest
     if values == LABELS_FILE and listed[LABELS_FILE].sha256 != certificate.released.labels_sha256:
         raise CertificateError(f"The certificate states two digests of {LABELS_FILE}.")
     return f"{count_text(len(listed), 'file')} and no other, each the one that was released."

@@ -166,7 +166,7 @@ def check_answers(certificate: Certificate, terms: Terms, path: Path) -> str:
 def _lines_of_numbers(terms: Mapping[str, Any]) -> Iterator[str]:
     low, high = terms["bounds"]
     step = (high - low) / (terms["n_classes"] - 1)
-    # a sum of all votes is told of a mean, and a position of the grid of a quantile
+    # a sum of all votes is released for a mean, and a position of the grid of a quantile
     parts = terms["n_teachers"] if "rank" not in terms else 1
     yield "query,value"
     for row, (answer,) in zip(terms["rows"], terms["values"], strict=True):

@@ -1,4 +1,4 @@
-"""The sentences that stand on every certificate of a method: what was assumed, and what was not
+"""The sentences of every certificate of a method: what was assumed, and what was not
 protected."""
 
 import tomllib

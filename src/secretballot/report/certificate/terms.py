@@ -104,7 +104,7 @@ class Terms:
             )
 
     def check_release(self, certificate: Certificate) -> None:
-        """Refuse terms that contradict each other, or the certificate that they stand on."""
+        """Refuse terms that contradict each other, or the certificate that holds them."""
         self.check_event()
         shape, method, released = self.shape, self.part.public["method"], certificate.released
         if shape.guarantee != certificate.guarantee:
@@ -136,7 +136,7 @@ class Terms:
 
     @property
     def count_columns(self) -> int:
-        """How many noisy counts for each query stand beside labels."""
+        """How many noisy counts for each query are released beside labels."""
         if not isinstance(self.mechanism, NoisyVotes) or self.mechanism.release == "labels":
             return 0
         return self.mechanism.answer_shape(self.shape)[1]

@@ -82,7 +82,7 @@ class Check:
     detail: str
 
     def __post_init__(self) -> None:
-        # A stranger's text may stand in it: one line, of bounded length, whatever a message quotes.
+        # A stranger's text may be in it: one line, of bounded length, whatever a message quotes.
         object.__setattr__(self, "detail", plain_line(self.detail, longest=_LONGEST_DETAIL))
 
 
@@ -155,7 +155,7 @@ def verify_certificate(
     folder : path, optional
         Release folder, whose files must be those that the certificate lists, and whose
         ``labels.csv`` or ``answers.csv``, where it has one, must hold what was paid for. By default
-        the folder that `certificate` names or stands in.
+        the folder that `certificate` names or is in.
     key : path, optional
         File with the public key of whoever is to have signed the release folder, Ed25519 in PEM; a
         release that is not signed with it fails the check.

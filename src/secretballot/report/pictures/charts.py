@@ -1,4 +1,4 @@
-"""Pictures of a release, as SVG that can stand inside a page.
+"""Pictures of a release, as SVG for the inside of a page.
 
 Every picture shows released values only.
 """
@@ -30,7 +30,7 @@ from secretballot.report.wording import number_text
 _MOST_BARS = 12
 _NAMED_SHARE = 22  # percent of the bar that a name and a number need
 _BINS = 32
-_SMALLEST = 0.01  # on the axis of moments; a number that came out as 0 stands there
+_SMALLEST = 0.01  # on the axis of moments; a number that came out as 0 is drawn there
 _STAGE_COLOURS = (BLUE, ORANGE, INK)
 
 #: What a release is of all that its account counts as spent.
@@ -71,7 +71,7 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
 
 
 def _draw_stacked_bar(axes: Any, row: int, parts: list[tuple[str, float, str, str, float]]) -> None:
-    """Draw one bar of parts (name, amount, colour, ink, percent), named where there is room."""
+    """Draw one bar of parts (name, amount, colour, ink, percent), named where there is space."""
     start = 0.0
     for name, amount, colour, ink, share in parts:
         if share > 0:

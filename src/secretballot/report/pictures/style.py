@@ -1,6 +1,6 @@
 """What all pictures share: style, colours, and the ways from painted axes to a page or a file.
 
-Colours are those of Okabe and Ito, which colour-blind readers distinguish; nothing is said by
+Colours are those of Okabe and Ito, which colour-blind readers distinguish; nothing is shown by
 colour alone. Text stays text, so that a page can search, scale and read it aloud.
 """
 
@@ -68,7 +68,7 @@ class Picture:
     paint: Callable[[Any], None]
 
     def inline(self) -> str:
-        """Return the svg element that stands inside a page."""
+        """Return the svg element for the inside of a page."""
         return _svg_element(self._svg_text(), self.name)
 
     def svg(self) -> bytes:

@@ -31,7 +31,7 @@ _KINDS = {
     NUMBER_VOTES: "numbers",
     **dict.fromkeys(SUMS, "sums"),
 }
-#: What stands in the place of a purpose where nobody stated one: the verb of the command line.
+#: What takes the place of a purpose where nobody stated one: the verb of the command line.
 _VERBS = ("", "learn", "label")
 
 
@@ -50,7 +50,7 @@ class Facts:
     asked, answered : int
     classes : tuple
     counts : bool
-        Whether noisy counts stand beside labels, with noise of `sigma`.
+        Whether noisy counts are released beside labels, with noise of `sigma`.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Facts:
 
     @property
     def about(self) -> list[tuple[str, str]]:
-        """What the curator said: of what, and the words, empty where nothing was said."""
+        """What the curator stated: of what, and the words, empty where nothing was stated."""
         certificate = self.certificate
         about, purpose = certificate.get("about", {}), str(certificate["purpose"]).strip()
         said = {"Purpose": "" if purpose in _VERBS else purpose}

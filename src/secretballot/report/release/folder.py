@@ -40,7 +40,7 @@ from secretballot.report.student.raw_columns import RawRows
 from secretballot.report.table_metrics import TableMetrics
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-# of an object, in somebody's error message: it tells of the memory
+# of an object, in somebody's error message: it depends on the memory
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 ONNX_FILE = "student.onnx"
 CARD_FILE = "model-card.md"
@@ -59,7 +59,7 @@ class WrittenFiles:
     left_out : dict
         Name of each file that was not made, with the reason.
     certificate : dict
-        As it stands in the folder, with the digest of every other file.
+        As it is in the folder, with the digest of every other file.
     """
 
     files: dict[str, str]
@@ -91,7 +91,7 @@ def write_files(
         Empty.
     released : ReleasedLabels or ReleasedSums
         What was released, with its certificate; it is the only way in for anything that was
-        private. Sums, and the model that follows from them, stand on the certificate alone.
+        private. Sums, and the model that follows from them, are on the certificate alone.
     student : fitted classifier, or student of tables, optional
         Trained on released values and public points.
     X_public : array, sparse matrix or frame of shape (n, n_features), optional

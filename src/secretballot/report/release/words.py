@@ -46,7 +46,7 @@ def _without_markup(text: object) -> str:
 
 
 def _moment(issued: str) -> str:
-    """Return a time as people write it; anything unusual as it stands."""
+    """Return a time as people write it; anything unusual as it is."""
     day, _, time = issued.partition("T")
     return f"{day} {time[:5]} UTC" if time.endswith("+00:00") else shown(issued)
 
@@ -79,7 +79,7 @@ def _event_text(event: Mapping[str, Any]) -> str:
 
 
 def _parameter(key: str, value: Any) -> str:
-    """Return a public setting in words; long tables stand in the certificate."""
+    """Return a public setting in words; long tables are in the certificate."""
     if key == "weights":
         first, last = (number_text(weight / 2**CHANCE_BITS) for weight in (value[0], value[-1]))
         return f"{count_text(len(value), 'chance')}, from {first} down to {last}"

@@ -1,6 +1,6 @@
 """Pictures of a release in rounds: the map of the points asked, and what the student learnt.
 
-Drawn from public points and released labels alone. On the map class is told by colour and by
+Drawn from public points and released labels alone. On the map the class is shown by colour and by
 shape, the round by a hollow or a filled mark, an abstention by a cross.
 """
 
@@ -75,12 +75,12 @@ def thinned(places: IntArray, most: int) -> IntArray:
 
 def class_marks(released: ReleasedLabels) -> list[ClassMarks]:
     """Return how classes are drawn; of many, the six most frequent have a look of their own."""
-    room, classes = len(_STYLES), released.classes
-    if released.n_classes <= room:
+    available, classes = len(_STYLES), released.classes
+    if released.n_classes <= available:
         named = list(range(released.n_classes))
     else:
         counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
-        named = np.argsort(-counts, kind="stable")[:room].tolist()
+        named = np.argsort(-counts, kind="stable")[:available].tolist()
     marks = [
         ClassMarks(short_name(classes[label]), [label], *_STYLES[place])
         for place, label in enumerate(named)
@@ -102,7 +102,7 @@ def draw_query_map(story: QueryStory, released: ReleasedLabels) -> Picture:
     ----------
     story : QueryStory
     released : ReleasedLabels
-        The release that the story tells of.
+        The release of which this is the history.
     """
     layers = [
         layer
@@ -210,7 +210,7 @@ def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str
     ----------
     story : QueryStory
     released : ReleasedLabels
-        The release that the story tells of.
+        The release of which this is the history.
     """
     curve = draw_learning_curve(story)
     return {"map": draw_query_map(story, released)} | ({} if curve is None else {"curve": curve})

@@ -68,7 +68,7 @@ class QueryStory:
         and ``agreement``: the share of the public pool on which the student of this round and the
         final one say the same, or None.
     explanation : dict
-        What the strategy tells of its rounds, as JSON values.
+        What the strategy reports of its rounds, as JSON values.
     pool : PoolPositions
         Where the picture shows the points; all asked ones are among them.
     """
@@ -137,7 +137,7 @@ def make_story(
         If the pool is no table of numbers, or has no such rows.
     """
     edges = np.cumsum([0, *rounds]).tolist()
-    told = [
+    history = [
         {
             "asked": released.queries[start:stop].tolist(),
             "answered": int(released.answered[start:stop].sum()),
@@ -149,7 +149,7 @@ def make_story(
     plain = json.loads(
         json.dumps(dict(explanation), allow_nan=False, default=lambda one: one.tolist())
     )
-    return QueryStory(dict(strategy), told, plain, project_pool(X_public, released.queries))
+    return QueryStory(dict(strategy), history, plain, project_pool(X_public, released.queries))
 
 
 def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
@@ -159,7 +159,7 @@ def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
     shown as they are. One is shown with its points spread out over a second coordinate that means
     nothing. More are standardised, cut at five standard deviations and projected to their first two
     principal components; of more than 500 features the 500 that vary most are used. Missing values
-    stand at the mean.
+    are at the mean.
 
     Parameters
     ----------
@@ -198,8 +198,8 @@ def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
 
 def _rows_shown(n_points: int, asked: IntArray) -> IntArray:
     others = np.setdiff1d(np.arange(n_points), asked)
-    room = min(len(others), max(0, _MOST_POINTS - len(np.unique(asked))))
-    spread = others[np.arange(room) * len(others) // max(1, room)]
+    space = min(len(others), max(0, _MOST_POINTS - len(np.unique(asked))))
+    spread = others[np.arange(space) * len(others) // max(1, space)]
     return np.union1d(asked, spread).astype(np.int64)
 
 

@@ -44,7 +44,7 @@ def input_type(column: Mapping[str, Any]) -> tuple[int, int] | None:
 
     Doubles, NaN where nothing is known: numbers; lengths of time in seconds; vectors; and a free
     text that is hashed, which no graph can do, as the package encodes it. Any other column is
-    texts as they stand in a file, "" where nothing is known.
+    texts as they are in a file, "" where nothing is known.
     """
     match column.get("kind"):
         case "numeric" | "duration":
