@@ -52,11 +52,8 @@ def test_a_broken_rule_is_seen(answer: Answer, word: str) -> None:
     assert word in rule
 
 
-def test_an_answer_in_order_breaks_no_rule() -> None:
+def test_an_answer_in_order_breaks_no_rule_and_a_published_file_may_be_quoted() -> None:
     assert breach(Answer(2, "The file is empty.\nGive another."), ALLOWED) is None
-
-
-def test_a_published_file_may_be_quoted() -> None:
     said = Answer(4, f"The field price is {MARKER!r}; it must be a JSON object.")
     assert breach(said, (0, 4)) is not None
     assert breach(said, (0, 4), private=False) is None
@@ -89,6 +86,7 @@ def test_a_process_that_died_before_its_first_input_is_reported(tmp_path: Path) 
         assert report["breaches"] == {"the process died: SIGKILL: killed": "nothing yet"}
 
 
+@pytest.mark.slow
 def test_a_block_whose_process_died_is_read_again(tmp_path: Path) -> None:
     left = tmp_path / "run-0.case"
     left.write_bytes(b"")

@@ -24,6 +24,7 @@ def test_kills_of_buyers_and_of_the_server_lose_nothing(
     assert counts["purchases"] == 40 * counts["ledgers"]
 
 
+@pytest.mark.slow
 def test_commits_that_are_not_durable_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

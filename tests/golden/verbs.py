@@ -168,7 +168,7 @@ def asked_once(folder: Path) -> dict[str, Any]:
         try:
             return await ask()
         finally:
-            await service.service.close()
+            await service.state.service.close()
 
     answer = asyncio.run(ask_and_close())
     found = answer.json()

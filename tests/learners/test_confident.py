@@ -120,6 +120,16 @@ def test_a_stream_tells_the_student_apart_by_question(monkeypatch: pytest.Monkey
         opened.answer(votes([90]), [b"c"], predictions)
 
 
+def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
+    whole = sb.PrivacyBudget(CORRECTS.budget.epsilon, 1e-5)
+    ledger = account(whole)
+    opened = stream(CORRECTS, ledger)
+    assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
+    assert not opened.stream.returns
+    with pytest.raises(sb.BudgetError):
+        released(votes([90] * 30), CORRECTS, ledger, request="second")
+
+
 # --- sessions
 
 

@@ -1,6 +1,7 @@
 """Whole plans from learning curves: what is recommended, that it is better, and what is refused."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,7 +13,7 @@ from secretballot.accounting.recipes import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.plan.text import plan_text
-from secretballot.planning.search import best_setting
+from secretballot.planning.search import best_setting, settings
 from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.search.evaluation import Tried, best_of
 from secretballot.planning.search.settings import terms_of
@@ -23,6 +24,14 @@ from sessions import told_labels
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5)
 CURVE = {50: 0.75, 400: 0.85}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_stops() -> Iterator[None]:
+    """Calibrate one stream, which no plan here recommends."""
+    with pytest.MonkeyPatch.context() as quick:
+        quick.setattr(settings, "STOPS", (10,))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +166,9 @@ def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan, name: str, str
     plan = replace(made, recommended=best, evaluated=(best, *made.evaluated))
     kept = json.loads(json.dumps(plan.to_json()))
     assert kept["recommended"]["setting"]["threshold"] == 80
-    settings = plan.settings()
-    assert settings["mechanism"] == f"{name}:threshold=80,max_answers=20"
-    assert settings.get("strategy", "passive") == strategy
+    of_run = plan.settings()
+    assert of_run["mechanism"] == f"{name}:threshold=80,max_answers=20"
+    assert of_run.get("strategy", "passive") == strategy
     assert f"{name} labels" in plan_text(plan)
     model = sb.classifier_by_plan(plan)
     assert model.mechanism == f"{name}:threshold=80,max_answers=20"
@@ -172,9 +181,9 @@ def test_a_plan_for_a_mechanism_has_no_other(name: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(best_setting, "_improvements_of", lambda *_: ())
     task = replace(TASK, epsilon=4.0, n_public=60, mechanism=name)
     found = make_plan(task, CurveModel(CURVE, n_classes=2), n_teachers=900)
-    settings = [one.setting for one in found.evaluated]
-    settings += [one.candidate.setting for one in found.frontier if one.candidate is not None]
-    assert {one.mechanism for one in settings} == {name}
+    tried_ones = [one.setting for one in found.evaluated]
+    tried_ones += [one.candidate.setting for one in found.frontier if one.candidate is not None]
+    assert {one.mechanism for one in tried_ones} == {name}
     kept = json.loads(json.dumps(found.to_json()))
     assert kept["task"]["mechanism"] == name
     assert found.method == "pate"

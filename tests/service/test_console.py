@@ -82,11 +82,8 @@ def browser() -> Iterator[Any]:
 class Console:
     """The page in a tab, with all that went wrong in it."""
 
-    def __init__(
-        self, browser: Any, address: str, width: int = 1280, scheme: str = "light"
-    ) -> None:
-        size = {"width": width, "height": 900}
-        self.context = browser.new_context(viewport=size, color_scheme=scheme)
+    def __init__(self, browser: Any, address: str, width: int = 1280) -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 900})
         self.page = self.context.new_page()
         self.wrong: list[str] = []
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
@@ -99,14 +96,6 @@ class Console:
 
     def said(self, text: str) -> None:
         self.page.get_by_text(text).first.wait_for(timeout=20_000)
-
-    def becomes(self, true: str) -> None:
-        """Wait until something is true of the page, whose policy keeps Playwright's own way out."""
-        for _ in range(200):
-            if self.page.evaluate(true):
-                return
-            self.page.wait_for_timeout(50)
-        raise AssertionError(true)
 
     def close(self) -> None:
         assert not self.wrong

@@ -30,7 +30,7 @@ def signing(place: Place) -> tuple[Place, str]:
 
 
 def verified(certificate: Path, key: Path) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["verify", str(certificate), "--key", str(key)])
+    done = CliRunner().invoke(app, ["verify", str(certificate), "--key", str(key), "--verbose"])
     return done.exit_code, done.stdout + done.stderr
 
 

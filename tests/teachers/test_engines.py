@@ -7,6 +7,7 @@ import sys
 import threading
 import warnings
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 import joblib
@@ -74,12 +75,15 @@ def test_processes_of_this_machine_are_deaf_to_ctrl_c_serve_joblib_too_and_end_t
 ):
     monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
     monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
-    get_reusable_executor().shutdown(wait=True)  # one that another test started listens
+    powers = partial(
+        joblib.Parallel(n_jobs=2), [joblib.delayed(pow)(number, 2) for number in range(3)]
+    )
+    assert powers() == [0, 1, 4]
+    get_reusable_executor().shutdown(wait=True)  # joblib's own processes listen
     workers = workers_of("local", 2)
     # from their first moment
     assert list(workers.results(ctrl_c_is_ignored, [()] * 4)) == [True] * 4
     assert not ctrl_c_is_ignored()
-    assert joblib.Parallel(n_jobs=2)(joblib.delayed(pow)(n, 2) for n in range(3)) == [0, 1, 4]
     for case in ("forest", "generators", "in place"):
         teacher, private, public = CASES[case]
         there = fitted(teacher, private, n_jobs=2)
@@ -89,6 +93,7 @@ def test_processes_of_this_machine_are_deaf_to_ctrl_c_serve_joblib_too_and_end_t
         with pytest.raises(ResourceError, match="a worker process ended") as told:
             fitted(DiesOnSomeShards(), n_jobs=2)
     assert told.value.__cause__ is told.value.__context__ is None
+    assert powers() == [0, 1, 4]
 
 
 @pytest.mark.parametrize("case", ["generators", "forest", "in place"])

@@ -351,9 +351,7 @@ def audit_canaries(
     experiment = Experiment(
         start, words, _table_writer(task, folder, work_folder.coins), "out/release", timeout
     )
-    trials = run_trials(
-        experiment, work_folder, jobs=n_jobs, progress=progress or (lambda done, total: None)
-    )
+    trials = run_trials(experiment, work_folder, jobs=n_jobs, progress=progress)
     # 3. every canary is guessed from the answers of its own run
     scores = np.concatenate(
         [

@@ -299,9 +299,7 @@ def audit_release(
         timeout,
     )
     # 3. the runs; an interruption leaves the work folder, so that the audit can go on
-    trials = run_trials(
-        experiment, work_folder, jobs=n_jobs, progress=progress or (lambda done, total: None)
-    )
+    trials = run_trials(experiment, work_folder, jobs=n_jobs, progress=progress)
     promise = _allowed_promise(trials, change, steps, epsilon, delta)
     found = audit_trials(shlex.join(words), trials, coins, promise, alpha=alpha)
     if not keep:

@@ -14,7 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -73,7 +73,7 @@ class Trial:
 
     exit_code: int
     channels: dict[str, Fields]
-    certificate: dict[str, Any] | None = field(default=None)
+    certificate: dict[str, Any] | None = None
 
 
 class WorkFolder:
@@ -158,7 +158,7 @@ class WorkFolder:
 
 
 def run_trials(
-    experiment: Experiment, folder: WorkFolder, *, jobs: int, progress: Progress
+    experiment: Experiment, folder: WorkFolder, *, jobs: int, progress: Progress | None = None
 ) -> list[Trial]:
     """Run what is not finished yet and return all runs, in the order of their coins.
 
@@ -168,7 +168,7 @@ def run_trials(
     folder : WorkFolder
     jobs : int
         Runs at the same time, in folders whose names have equal length.
-    progress : callable
+    progress : callable, optional
         Told how many runs are finished, of how many.
 
     Raises
@@ -178,11 +178,11 @@ def run_trials(
     ParameterError
         If the program cannot be started.
     """
-    n = len(folder.coins)
+    n, tell = len(folder.coins), progress or (lambda done, total: None)
     trials = {
         number: trial for number in range(n) if (trial := folder.finished(number)) is not None
     }
-    progress(len(trials), n)
+    tell(len(trials), n)
     slots: SimpleQueue[str] = SimpleQueue()
     for slot in range(jobs):
         slots.put(f"slot-{slot:03d}")
@@ -202,7 +202,7 @@ def run_trials(
                 trials[number] = future.result()
                 folder.keep(number, trials[number])
                 _refuse_failures(trials)
-                progress(len(trials), n)
+                tell(len(trials), n)
         finally:  # after an interruption only the runs that are under way end
             pool.shutdown(wait=True, cancel_futures=True)
     return [trials[number] for number in range(n)]

@@ -30,26 +30,13 @@ from secretballot.cli.screens import Group, group, verb
 class Program(Group):
     """The group of verbs; it turns every way to end into an exit code."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
+    def main(  # type: ignore[override]  # the rest is passed on
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **rest: Any
     ) -> Any:
         """Run the verb that the words name and leave with its exit code."""
         words = list(sys.argv[1:] if args is None else args)
-        run = partial(
-            super().main,
-            words,
-            prog_name or "secretballot",
-            complete_var,
-            False,
-            windows_expand_args,
-            **extra,
-        )
+        rest["standalone_mode"] = False
+        run = partial(super().main, words, prog_name or "secretballot", **rest)
         _fill_closed_places()
         before = dict(vars(RUNNING))  # of a verb that runs another one
         vars(RUNNING).update(vars(Running()))

@@ -164,10 +164,8 @@ def _forecasts(outcome: "Outcome", spec: RunSpec) -> list[tuple[str, Any, float 
     if metrics is not None and spec.forecast.rare_class is not None:
         observed["balanced_accuracy"] = metrics.balanced_accuracy
         observed["recall"] = metrics.classes[spec.forecast.rare_class].recall
-    names = ("answered", "student_accuracy", "balanced_accuracy", "recall")
-    expected = {name: getattr(spec.forecast, name) for name in names}
     return [
         (name.replace("_", " "), value, observed.get(name))
-        for name, value in expected.items()
-        if value is not None
+        for name, value in spec.forecast
+        if isinstance(value, tuple)
     ]

@@ -123,13 +123,10 @@ def _names_of_files(paths: Sequence[Path]) -> list[str]:
     stems = [path.stem for path in paths]
     if len(set(stems)) == len(stems):
         return stems
-    folders = [Path(os.path.abspath(path)).parent.parts for path in paths]
-    for level in range(1, max(map(len, folders)) + 1):
-        # the root of a drive is no name
-        named = [parts[-level] if level < len(parts) else "" for parts in folders]
-        if "" not in named and len(set(named)) == len(named):
-            return named
-    return stems
+    places = [os.path.abspath(path) for path in paths]
+    common = os.path.commonpath(places)
+    folders = [Path(os.path.relpath(place, common)).parts[0] for place in places]
+    return folders if len(set(folders)) == len(folders) else stems
 
 
 def schema_beside(candidates: Sequence[Path]) -> Path | None:

@@ -74,6 +74,3 @@ class Signatures:
                 check_signature(certificate, folder, key)
                 return {"signature": "checked", "key": mark}
         return {"signature": "not checked", "key": None}
-
-    def __repr__(self) -> str:
-        return f"Signatures({self.own})"

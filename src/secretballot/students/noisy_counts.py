@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -422,15 +423,12 @@ def median_distance(points: FloatArray) -> float:
 
 
 def _gaussian_kernel(points: FloatArray, landmarks: FloatArray, length: float) -> FloatArray:
-    squared = (
-        (points**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * points @ landmarks.T
-    )
-    return np.asarray(np.exp(np.maximum(squared, 0.0) / (-2 * length**2)))
+    return np.asarray(rbf_kernel(points, landmarks, gamma=1 / (2 * length**2)))
 
 
 def landmark_root(landmarks: FloatArray, length: float) -> FloatArray:
-    """Return an inverse square root of the landmarks' Gaussian kernel, by which `map_landmarks`
-    makes features of it.
+    """Return an inverse square root of the landmarks' Gaussian kernel, by which it gives
+    Nystroem features.
 
     Parameters
     ----------
@@ -445,13 +443,6 @@ def landmark_root(landmarks: FloatArray, length: float) -> FloatArray:
     values, vectors = np.linalg.eigh(_gaussian_kernel(landmarks, landmarks, length))
     kept = values > _ROOT_TOLERANCE * values.max()
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
-
-
-def map_landmarks(
-    points: FloatArray, landmarks: FloatArray, length: float, root: FloatArray
-) -> FloatArray:
-    """Return the Nystroem features of the points, shape (n_points, rank)."""
-    return np.asarray(_gaussian_kernel(points, landmarks, length) @ root)
 
 
 @dataclass(frozen=True)
@@ -473,7 +464,7 @@ class _Candidate:
         for rows, block in dense_blocks(X):
             points = self.standardiser.apply(block)
             if len(self.landmarks):
-                points = map_landmarks(points, self.landmarks, self.length, self.root)
+                points = _gaussian_kernel(points, self.landmarks, self.length) @ self.root
             yield rows, points
 
     def fit(self, X: Any, targets: FloatArray, noise_variance: float) -> Posterior:
