@@ -1,4 +1,4 @@
-"""Golden references: 150 prices, every method in process, every verb. See `make golden`.
+"""Golden references: 300 prices, every method in process, every verb. See `make golden`.
 
 Here every run has noise; that without any is for slow tests and `make golden`.
 """
@@ -25,7 +25,7 @@ def test_recorded_prices_are_above_what_their_lists_can_tell() -> None:
     assert prices.is_fine(prices.recorded())
 
 
-@pytest.mark.parametrize("start", range(0, FEW, 100))
+@pytest.mark.parametrize("start", range(0, FEW, 50))
 def test_prices_are_those_recorded(start: int) -> None:
     found = prices.all_moved(range(start, start + 50))
     assert not found, recorded.table(found)

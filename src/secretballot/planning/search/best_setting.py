@@ -201,7 +201,7 @@ def _quick_search(
     if not settings:
         return None
     first = evaluation.tried(settings, 1)[:QUICK_WINNERS]
-    tried = evaluation.tried([one.setting for one in first], _half_of_folds(evaluation.model))
+    tried = evaluation.tried([one.setting for one in first], evaluation.model.n_folds)
     return evaluation.candidate(
         best_of(tried), spread or Spread.of(tried, evaluation.model.folds_average_out)
     )
