@@ -1,5 +1,7 @@
 """What a stage asks, and what its sums come to, follows from released sums and public values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,19 +60,14 @@ def test_each_stage_asks_for_what_the_model_before_it_misses() -> None:
     assert (stages.after(sums[:1]).fit.weights == first).all()
 
 
-def test_uncovered_records_are_left_out_where_the_pool_is_large_enough() -> None:
-    large, width = stages_of(0.05)
-    assert large.asked_after([]).without_marked
-    small, width = stages_of(0.6)
-    assert not small.asked_after([]).without_marked
-    usual = sums_of(small, width, 50_000, 0.5, 1)
-    assert not small.asked_after([usual, usual]).without_marked
-
-
-def test_a_small_pool_starts_anew_once_more_is_uncovered_than_chance_explains() -> None:
+def test_stages_begin_anew_once_more_is_uncovered_than_chance_explains() -> None:
     stages, width = stages_of(0.3)
-    poor = sums_of(stages, width, 50_000, 0.8, 1)
-    counts = sums_of(stages, width, 50_000, 0.8, 4)
+    counts = sums_of(stages, width, 50_000, 0.31, 4)
+    usual, poor = (sums_of(stages, width, 50_000, share, 1) for share in (0.31, 0.8))
+    for before in ([], [counts], [counts, usual]):
+        assert not stages.asked_after(before).without_marked
+    # the counts may tell it before the first stage
+    assert stages.asked_after([poor]).without_marked
     asked = stages.asked_after([counts, poor])
     assert asked.without_marked
     assert not asked.model.weights[:-1].any()  # what the first stage learnt is put aside
@@ -88,5 +85,7 @@ def test_records_are_left_out_of_the_sum_that_is_asked() -> None:
     coordinates = stages.pool[:50]
     marks = np.column_stack([np.ones(50, int), rng.random(50) < 0.4])
     records = records_of(coordinates, rng.integers(0, 2, 50), None, marks)
-    total = sum_of(records, stages.asked_after([]))
+    asked = replace(stages.asked_after([]), without_marked=True)
+    total = sum_of(records, asked)
+    assert total[:2].sum() == asked.count_weight * (marks[:, 1] == 0).sum()
     assert total[-1] == stages.mark_weight * marks[:, 1].sum()

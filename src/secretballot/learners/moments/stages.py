@@ -28,7 +28,6 @@ from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.vectors import LARGEST_SCALE, SCALE_UNIT, Residuals
 from secretballot.learners.training.targets import Target
 from secretballot.report.certificate.coverage import (
-    MOST_EXPECTED,
     RECORDS,
     UNCOVERED,
     Coverage,
@@ -300,17 +299,17 @@ class MomentStages:
         else:
             nothing = self.start.fit
         stages = sums[self.counts_first :]
-        # A basis knows nothing of what the pool does not show, and such records would move the
-        # model for all. A pool so small that many records are uncovered by chance keeps them until
-        # more are than chance explains. Where labels alone are private the records are the pool.
-        only = self.counts is None and self.expected_uncovered <= MOST_EXPECTED
+        # A few records with values that the pool lacks are as good as others in their other
+        # columns. Once they are more than chance explains they would move the model for all, and
+        # are left out from then on.
+        poor = len(sums) > 0 and bool(self.marks) and self.counted(sums)[0].is_poor
         alike = np.full(self.n_coordinates, SCALE_UNIT)
         if not len(stages):
-            return State(nothing, nothing, only, alike)
+            return State(nothing, nothing, poor, alike)
         before, n_records = self.after(sums[:-1]), float(self.n_records or 0)
+        only = before.covered_only or poor
         if self.marks:
             coverage, n_records = self.counted(sums)
-            only = only or coverage.is_poor
             if before.covered_only:
                 n_records *= 1 - coverage.uncovered
         shape = self.n_coordinates, self.target.link.n_columns
@@ -340,8 +339,12 @@ class MomentStages:
         """Return how far the public points cover the records, and how many there are, as the marks
         of these sums count them, and as the certificate's readers find it."""
         number = None if self.n_records is None else float(self.n_records)
-        terms = self.marks, self.mark_weight, self.sigma, number, self.expected_uncovered
-        return counted_by_marks(sums[self.counts_first :], *terms)[:2]
+        # before the first stage only the counts of classes have marks, with noise of their own
+        own, sigma = sums[self.counts_first :], self.sigma
+        if not len(own):
+            own, sigma = sums, self.sigmas[0]
+        terms = self.marks, self.mark_weight, sigma, number, self.expected_uncovered
+        return counted_by_marks(own, *terms)[:2]
 
     def asked_after(self, sums: Sequence[IntArray]) -> Residuals:
         """Return what the next stage asks after these sums."""
