@@ -750,13 +750,12 @@ def check_one_account(
             raise ParameterError(
                 f"{name} was paid from another ledger ({own['dataset']!r}) than the release"
                 f" ({account['dataset']!r}), or they differ in their terms; use the same ledger"
-                " for all of them. Nothing was spent."
+                " for all of them."
             )
         if not paid.adds_to(made, by_teachers=True):
             raise ParameterError(
                 f"{name} was paid for by {paid.unit} under {paid.relation!r}, and the release is by"
                 f" {made.unit} under {made.relation!r}; choose by the same unit and relation."
-                " Nothing was spent."
             )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import secretballot as sb
 from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot.data.reading import estimated_rows, read_table, table_blocks
 from secretballot.data.schema import Schema
@@ -278,3 +279,13 @@ def test_the_digest_follows_the_files(tmp_path: Path, remote: str) -> None:
     first = source_of(f"{remote}/a.csv").digest()
     upload(f"{remote}/a.csv", b"a\n12\n")
     assert source_of(f"{remote}/a.csv").digest() != first
+
+
+def test_an_array_of_votes_elsewhere_is_never_looked_for_here(remote: str, tmp_path: Path) -> None:
+    place = tmp_path / "votes.npy"
+    np.save(place, np.array([[2, 3], [4, 1]]))
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([[0, 5]]))
+    upload(f"memory://{place}", buffer.getvalue())
+    with pytest.raises(DataError, match="on another machine"):
+        sb.read_votes(f"memory://{place}", kind="counts", classes=["no", "yes"], n_teachers=5)

@@ -142,6 +142,14 @@ def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path: Path) 
         fitted(learner(strategy=Listed([])), **place)
 
 
+def test_the_answer_to_another_kind_of_request_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    place = durable(tmp_path, epsilon=2.0)
+    of_records = sb.RecordMomentsClassifier(**BUDGET.to_json(), ledger=place["ledger"])
+    of_records.fit(X, Y, X_public=POOL, classes=[0, 1], request="fit")
+    with pytest.raises(sb.ParameterError, match="another promise, strategy"):
+        fitted(learner(), **place)
+
+
 def test_what_is_left_goes_back_into_a_renyi_ledger(tmp_path: Path) -> None:
     place = durable(tmp_path, "renyi", 3.0)
     model = fitted(learner(strategy=Listed([np.arange(4)]), round_size=4), **place)

@@ -113,7 +113,10 @@ def _npy_blocks(path: Place) -> Iterator[Block]:
     """Yield the rows of a `.npy` file in blocks."""
     where = f"the file {str(path)!r}"
     why = f"{where} is no readable .npy table; it is damaged or of another kind."
-    table = mapped_array(source_of(path).files[0].path, why)
+    file = source_of(path).files[0]
+    if file.system is not None:
+        raise DataError(f"{where} is on another machine; copy it here, or give CSV or Parquet.")
+    table = mapped_array(file.path, why)
     if table.ndim != 2 or not len(table):
         raise DataError(
             f"{where} has the shape {table.shape}; give one row per query and two dimensions."

@@ -50,7 +50,7 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
-VERSION = 6  # of the tables
+VERSION = 7  # of the tables
 NEWEST = 1000  # rows that a new reader follows
 AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
 

@@ -601,16 +601,16 @@ class PATEClassifier(ClassLearner, PATELearner):
         # A stored release is handed out only if it keeps the promise that is asked for now, for the
         # same classes and points: what was released is compared, not the settings of a fit long
         # gone.
-        plan, asked, made = done.about.get("plan"), done.public[ASKED], done.shape
+        plan, asked, made = done.about.get("plan"), done.public.get(ASKED, {}), done.shape
         rows = np.array(done.about.get("rows") or (), dtype=np.int64)
-        paid = [choice["epsilon"] for choice in asked["choices"]]
+        paid = [choice["epsilon"] for choice in asked.get("choices", ())]
         strategy, budget = json.loads(json.dumps(rounds.chosen.describe())), task.budget
         if (
             plan is not None
             and isinstance(made, VoteShape)
             and plan["strategy"] == strategy
             and (made.guarantee, made.n_teachers) == (task.guarantee, self.n_teachers)
-            and asked["classes"] == task.target.learnt
+            and asked.get("classes") == task.target.learnt
             and paid == ([] if self.estimate_epsilon is None else [self.estimate_epsilon])
             # what is left beside an estimate is rounded down, so the sum may be less than the
             # budget by a hair
