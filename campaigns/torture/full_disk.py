@@ -48,7 +48,7 @@ def _fill_disk(folder: Path, free: int) -> Path:
 
 
 def full_disk(verb: str, steps: int, place: Path, *more: str) -> tuple[Counter[str], list[str]]:
-    """Run a command with less and less room, then make room and repeat it.
+    """Run a command with less and less room, then free space and repeat it.
 
     Parameters
     ----------

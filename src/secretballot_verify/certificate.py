@@ -592,9 +592,11 @@ def check_moments(document: dict[str, Any]) -> None:
     require(0 < stages <= 100, "There are no stages, or too many.")
     require(len(set(sigmas[-stages:])) == 1, "The noise of the stages differs.")
     of_labels = document["unit"] == "label"
-    # of classes a sum that counts them may come before the stages
+    # of classes a sum that counts them, for a fiftieth of the price, comes before the stages
     counts = public["method"] == "record-moments" and not of_labels and "start" not in public
-    require(len(sigmas) - stages in (0, int(counts)), "The sums are not one for each stage.")
+    require(len(sigmas) - stages == int(counts), "The sums are not one for each stage.")
+    share = not counts or math.isclose(sigmas[0], math.sqrt(49 / stages) * sigmas[-1])
+    require(share, "The noise of the counts is not that of their share of the price.")
     require(not of_labels or public["method"] == "record-moments", "Private labels have classes.")
     require((weight == 0) == of_labels, "What counts a record adds nothing, or adds where none is.")
     of_public_number = [] if of_labels else ["uncovered"]

@@ -62,7 +62,7 @@ def test_a_key_says_until_when_it_holds(config: Path) -> None:
         ("", "datasets is missing"),
         (SETTINGS + "colour = 3\n", "colour is 3: Extra"),
         ("[datasets.registry]\n", "vault is missing"),
-        ('[datasets."a/b"]\nvault = "v"\n', "cannot stand in an address"),
+        ('[datasets."a/b"]\nvault = "v"\n', "cannot be part of an address"),
         (SETTINGS + 'sessions = ["a", "a"]\n', "names one twice"),
         (SETTINGS + 'sessions = "a"\n', "sessions is 'a'"),
         (SETTINGS + "[limits]\npoints = 0\n", "points is 0"),

@@ -52,7 +52,7 @@ def test_a_full_device_is_said_in_one_sentence_when_the_work_is_done(
     code, said = program(words, "> /dev/full")
     assert code == 7
     assert said.splitlines() == [
-        "secretballot: The disk is full; make room and repeat the command: what was paid for is"
+        "secretballot: The disk is full; free space and repeat the command: what was paid for is"
         " kept in the ledger."
     ]
 

@@ -328,7 +328,7 @@ def test_declared_dates_are_completed_from_public_cells() -> None:
         ({"kind": "text", "encodng": "hashed"}, "says 'encodng' of column 'a'"),
         ("ignored", "no column that could be a feature"),
         ({"kind": "text", "words": ["two words"]}, "it must be a list of 1 to 65536 single words"),
-        ({"kind": "text"}, "No word stands in two public cells"),
+        ({"kind": "text"}, "No word occurs in two public cells"),
         ("boolaen", "one of numeric, categorical, boolean, date, duration, text, vector, ignored"),
     ],
 )

@@ -12,7 +12,7 @@ WARDS = ("north", "south", "north-east", "7")
     ("texts", "categories", "words"),
     [
         (["<=50K.", ">50K."], INCOMES, "match if a full stop at the end were taken away"),
-        (["NORTH", "South"], WARDS, "match if upper and lower case were not told apart"),
+        (["NORTH", "South"], WARDS, "match if upper and lower case were not distinguished"),
         (["NORTH.", '"South."'], WARDS, "match if differences of spelling"),
         (["S", "s."], WARDS, "match if they were written out, or shortened, alike"),
     ],

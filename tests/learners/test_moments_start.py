@@ -226,7 +226,7 @@ def test_no_record_moves_a_stage_by_more_than_the_bound_whatever_the_start(steep
     stages, weights = started_stages(0.05)
     turned = np.sign(weights) * np.maximum(np.abs(weights), steep)
     fit = replace(stages.start.fit, weights=turned / WEIGHT_UNIT)
-    asked = replace(stages, start=replace(stages.start, fit=fit), _known={}).asked_after([])
+    asked = replace(stages, start=replace(stages.start, fit=fit)).asked_after([])
     assert np.abs(asked.model.weights).max() >= steep
     rng = np.random.default_rng(2)
     longest = 0.0
@@ -271,7 +271,7 @@ def sums_of(stages: MomentStages, n: int, uncovered: float, seed: int) -> np.nda
 
 def test_the_first_stage_asks_for_what_the_start_misses() -> None:
     stages, weights = started_stages(0.05)
-    plain = replace(stages, start=None, _known={})
+    plain = replace(stages, start=None)
     # without a start counts come first
     first, without = stages.asked_after([]), plain.asked_after([sums_of(plain, 50_000, 0.0, 1)])
     assert (first.model.weights == weights).all()

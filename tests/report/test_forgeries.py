@@ -7,6 +7,7 @@ new, or no longer checked, fails these tests.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -247,14 +248,17 @@ def chosen() -> ReleasedLabels:
     return without_teachers(mechanism, ScoreShape(guarantee=RECORDS), public, budget, [[3]])
 
 
-def summed(relation: str = "add-remove", unit: str = "record") -> ReleasedLabels:
-    """Return noisy sums of two stages over three coordinates, and the labels that follow."""
+def summed(relation: str = "add-remove", unit: str = "record", start: Any = None) -> ReleasedLabels:
+    """Return noisy sums of two stages over three coordinates, after counts of the classes where
+    nothing else is there to start from, and the labels that follow."""
+    counts = start is None and unit != "label"
     public = relation == "replace-one"
     marks = ["uncovered"] if public else ["records", "uncovered"]
     marks = [] if unit == "label" else marks
     squared = (4 if public else 1) * 1000**2
-    sigma = calibrate_vector_sum(BUDGET, squared, 3 + len(marks), 2)
-    mechanism = NoisySums(sigmas=(sigma, sigma))
+    first = math.sqrt(49 / 2) if counts else None
+    sigma = calibrate_vector_sum(BUDGET, squared, 3 + len(marks), 2, first=first)
+    mechanism = NoisySums(sigmas=(*([first * sigma] if first else []), sigma, sigma))
     guarantee, coordinates = guarantee_of(unit, relation), 3 + len(marks)
     shape = SumShape(guarantee=guarantee, coordinates=coordinates, squared_sensitivity=squared)
     settings = {
@@ -270,16 +274,14 @@ def summed(relation: str = "add-remove", unit: str = "record") -> ReleasedLabels
         "covered_only": [True, True],
         "scales": [[4096, 4096, 4096], [1, 5000, 2**18]],
     }
-    sums = [[2000 + k for k in range(coordinates)] for _ in range(2)]
+    settings |= {} if start is None else {"start": start}
+    sums = [[2000 + k for k in range(coordinates)] for _ in mechanism.sigmas]
     return without_teachers(mechanism, shape, settings, BUDGET, sums)
 
 
 def started() -> ReleasedLabels:
     """Return sums whose first stage started from an earlier release."""
-    plain = summed()
-    start = {"certificate": "3" * 64, "weights": [11, 12, 13]}
-    public = plain.certificate["public"] | {"start": start}
-    return replace(plain, certificate=renewed(plain.certificate, public=public))
+    return summed(start={"certificate": "3" * 64, "weights": [11, 12, 13]})
 
 
 def named() -> ReleasedLabels:
@@ -528,6 +530,7 @@ def least_epsilon(certificate: dict[str, Any]) -> float:
     return epsilon_upper([event_in(event) for event in certificate["events"]], certificate["delta"])
 
 
+SIGMAS = ("mechanism.sigmas", "events.0.sigmas")
 TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
     "a smaller epsilon": lambda d: [
         (place, 0.99 * least_epsilon(d)) for place in ("epsilon", "price.epsilon")
@@ -541,8 +544,7 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
         for place in ("mechanism.scale", "events.0.sigma", "events.0.chances.sigma")
     ],
     "less noise on sums": lambda d: [
-        (place, [sigma / 2 for sigma in d["mechanism"].get("sigmas", ())])
-        for place in ("mechanism.sigmas", "events.0.sigmas")
+        (place, [sigma / 2 for sigma in d["mechanism"].get("sigmas", ())]) for place in SIGMAS
     ],
     "more queries": lambda d: [
         *[
@@ -554,6 +556,13 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
     "queries that no teacher moves": lambda d: (
         [] if d["public"]["method"] != "votes" else [("shape.n_queries", 6 * N)]
     ),
+    "counts of classes that are kept back": lambda d: [
+        *[(place, d["mechanism"].get("sigmas", [])[1:]) for place in SIGMAS],
+        ("released.values", d["released"].get("values", [])[1:]),
+    ],
+    "counts of classes with other noise": lambda d: [
+        (place, [1e6, *d["mechanism"].get("sigmas", [])[1:]]) for place in SIGMAS
+    ],
     "more sums": lambda d: [
         ("mechanism.sigmas", 2 * d["mechanism"].get("sigmas", [])),
         ("events.0.sigmas", 2 * d["mechanism"].get("sigmas", [])),
@@ -670,6 +679,7 @@ def test_no_change_of_fields_together_claims_more_than_was_paid(name: str) -> No
 SUMS_TOGETHER = [
     *("residuals whose squares wrap around", "sums by user for an account about records"),
     *("the number of records, which is private", "marks beyond a quarter of the bound"),
+    *("counts of classes that are kept back", "counts of classes with other noise"),
 ]
 
 

@@ -136,7 +136,7 @@ def test_a_check_says_all_that_it_finds_at_once(tmp_path: Path) -> None:
         "no column 'person'",
         "1 rows whose label in column 'ill'",
         "column 'ward', 100 %",
-        "to be dropped, column 'void', stands in no file",
+        "to be dropped, column 'void', is in no file",
     ):
         assert sum(words in str(error) for error in check.stopping) == 1, check.stopping
     assert len(check.stopping) == 4

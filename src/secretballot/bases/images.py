@@ -25,7 +25,8 @@ SHARPENED = 11
 _IMAGES_AT_ONCE = 256
 #: Correlation of pixels beside each other, at least, in images.
 _LEAST_ALIKE = 0.5
-_LOOKED_AT = 2000  # public points, to tell whether they are images
+_LOOKED_AT = 2000  # public points, to see whether they are images
+_NEEDED = 12  # public points, for a graph of ten neighbours
 
 
 class ImageBasis(GraphBasis):
@@ -166,7 +167,7 @@ def are_images(X_public: Any) -> bool:
     except DataError:
         return False
     side = _side_of(numbers.shape[1])
-    if not side or len(numbers) < 2:
+    if not side or len(numbers) < _NEEDED:
         return False
     centred = np.nan_to_num(numbers[:_LOOKED_AT], nan=0.0, posinf=0.0, neginf=0.0)
     centred -= centred.mean(axis=0)

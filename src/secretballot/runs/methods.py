@@ -42,7 +42,6 @@ from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
-from secretballot.learners.moments.stages import COUNTS_SHARE
 from secretballot.learners.pate.estimators import (
     PATEClassifier,
     PATERegressor,
@@ -65,6 +64,7 @@ from secretballot.named_learners import teacher_by_name
 from secretballot.publishing.job import AskedInRounds, ReleasedWeights, StudentSource
 from secretballot.queries import InRounds, rounds_of
 from secretballot.releasing import release
+from secretballot.report.certificate.coverage import COUNTS_SHARE
 from secretballot.runs.choice import Choice
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes, worker_processes

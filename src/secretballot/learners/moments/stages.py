@@ -32,6 +32,7 @@ from secretballot.report.certificate.coverage import (
     UNCOVERED,
     Coverage,
     counted_by_marks,
+    counts_scale,
 )
 from secretballot.report.certificate.methods import (
     CLASS_WEIGHTS,
@@ -48,9 +49,8 @@ RESIDUAL_UNIT = 2**10
 CLIPPED = 0.37
 #: The same where labels alone are private, of the records.
 LABELS_CLIPPED = 0.37
-#: What the counts of classes, which come first, take of the squared signal-to-noise ratio of all
-#: sums; and the least count that is believed.
-COUNTS_SHARE, LEAST_COUNT = 0.02, 3.0
+#: The least count of a class that is believed.
+LEAST_COUNT = 3.0
 #: What a mark of a record adds to the coordinate that counts it, over the bound of the rest.
 MARK_SHARE = 0.1
 
@@ -178,7 +178,7 @@ class MomentStages:
     start: ReleasedStart | None = None
     class_weights: ClassWeights | None = None
     levels: BoolArray = field(default_factory=NO_CELLS.copy)
-    _known: dict[tuple[bytes, ...], State] = field(default_factory=dict)
+    _known: dict[tuple[bytes, ...], State] = field(default_factory=dict, init=False)
 
     @classmethod
     def of_records(
@@ -240,7 +240,7 @@ class MomentStages:
 
     def _calibrated(self, budget: PrivacyBudget) -> "MomentStages":
         terms = self.shape.squared_sensitivity, self.shape.coordinates, len(self.units)
-        first = self._counts_scale if self.counts_first else None
+        first = counts_scale(len(self.units)) if self.counts_first else None
         return replace(self, sigma=calibrate_vector_sum(budget, *terms, first=first))
 
     @property
@@ -249,14 +249,9 @@ class MomentStages:
         return bool(self.target.classes) and self.counts is None and self.start is None
 
     @property
-    def _counts_scale(self) -> float:
-        """Scale of the noise of counts over that of a stage."""
-        return math.sqrt((1 - COUNTS_SHARE) / (COUNTS_SHARE * len(self.units)))
-
-    @property
     def sigmas(self) -> tuple[float, ...]:
         """Scales of the noise of all sums."""
-        first = [self._counts_scale * self.sigma] if self.counts_first else []
+        first = [counts_scale(len(self.units)) * self.sigma] if self.counts_first else []
         return (*first, *[self.sigma] * len(self.units))
 
     @property

@@ -12,6 +12,15 @@ from secretballot._typing import IntArray
 #: What is counted beside the moments: the records, unless their number is public, and those with a
 #: cell that the public points do not show.
 RECORDS, UNCOVERED = "records", "uncovered"
+#: What the counts of classes, which come first, take of the squared signal-to-noise ratio of all
+#: sums of a release.
+COUNTS_SHARE = 0.02
+
+
+def counts_scale(n_stages: int) -> float:
+    """Return the scale of the noise of the counts of classes over that of a stage."""
+    return math.sqrt((1 - COUNTS_SHARE) / (COUNTS_SHARE * n_stages))
+
 
 #: Share expected to be uncovered, above which uncovered records are not left out from the start.
 MOST_EXPECTED = 0.25

@@ -12,7 +12,7 @@ from secretballot._validation import FARTHEST
 from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyMeans, NoisyVotes
 from secretballot.core.types import SumShape, VoteShape
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
+from secretballot.report.certificate.coverage import RECORDS, UNCOVERED, counts_scale
 from secretballot.report.certificate.models import (
     Digest,
     Integers,
@@ -153,8 +153,8 @@ class _Sums(Settings):
     def n_columns(self, certificate: Any) -> int:
         """Return the columns of the model."""
 
-    def most_counts(self, certificate: Any) -> int:
-        """Return how many sums of counts may come before those of the stages."""
+    def n_counts(self, certificate: Any) -> int:
+        """Return how many sums of counts come before those of the stages."""
         return 0
 
     def more_weights(self) -> Integers:
@@ -164,11 +164,13 @@ class _Sums(Settings):
     def contradictions(self, stated: Any) -> Iterator[str]:
         certificate, mechanism, shape = stated
         n_stages, of_labels = len(self.residual_units), certificate.unit == "label"
-        n_counts = len(mechanism.sigmas) - n_stages
-        if not 0 < n_stages <= _MOST_STAGES or len(set(mechanism.sigmas[-n_stages:])) > 1:
+        n_counts, sigmas = self.n_counts(certificate), mechanism.sigmas
+        if not 0 < n_stages <= _MOST_STAGES or len(set(sigmas[-n_stages:])) > 1:
             yield f"There are more than {_MOST_STAGES} stages, or noise of several sizes."
-        if not 0 <= n_counts <= self.most_counts(certificate):
+        if len(sigmas) != n_counts + n_stages:
             yield "The sums are not one for each stage, after counts where classes are counted."
+        elif n_counts and not math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1]):
+            yield "The noise of the counts is not that of their share of the price."
         if not self.mark_weight <= bound_of(shape) // 4:
             yield "A mark adds more than a quarter of the bound."
         # features that are public are the public points: nothing is counted beside
@@ -207,7 +209,7 @@ class Moments(_Sums):
         n_classes = len(certificate.released.classes)
         return 1 if n_classes == 2 else n_classes
 
-    def most_counts(self, certificate: Any) -> int:
+    def n_counts(self, certificate: Any) -> int:
         return int(self.start is None and certificate.unit != "label")
 
     def more_weights(self) -> Integers:
