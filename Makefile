@@ -52,7 +52,7 @@ demo-service-sqlite: $(VENV)/.ready
 	$(BIN)/python -m campaigns.demo_service demo-service
 
 # Files that have processes of their own: they import torch, beside which every small fit takes longer, or start clusters,
-# whose threads stay and draw from the generators that other tests look at. One process takes a file: it has the file's cluster.
+# whose threads stay and draw from the generators that other tests look at. One process takes a group: it has the cluster.
 APART := tests/teachers/test_torch_teachers.py tests/test_docs_examples.py tests/test_docstring_examples.py \
 	tests/teachers/test_dask_engine.py tests/teachers/test_ray_engine.py \
 	tests/learners/test_learners_on_engines.py tests/cli/test_learn_on_engines.py
@@ -60,7 +60,7 @@ APART := tests/teachers/test_torch_teachers.py tests/test_docs_examples.py tests
 # Everything that must hold.
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest $(PARALLEL) $(APART:%=--ignore=%)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(APART)
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(APART)
 
 
 # Recorded prices of all lists of events, runs of every method and every verb: a table of what moved (tests/golden). The prices

@@ -8,6 +8,14 @@ import pytest
 from secretballot.planning import planner
 from secretballot.planning.search import best_setting, evaluation, settings
 from secretballot.planning.simulation import stand_in
+from secretballot.runs import moments_forecast
+
+
+def few_budgets_in(patched: pytest.MonkeyPatch) -> None:
+    """Forecast record moments at two budgets instead of six."""
+    patched.setattr(moments_forecast, "FRONTIER", (1.0, 4.0))
+    patched.setattr(moments_forecast, "HERE", 0)
+    patched.setattr(moments_forecast, "HALVED", (0, 1))
 
 
 @contextmanager
@@ -15,6 +23,9 @@ def quick_forecasts() -> Iterator[None]:
     """Forecast from fewer teachers and folds, for fewer settings and budgets, where the numbers of
     a plan are not looked at."""
     with pytest.MonkeyPatch.context() as quick:
+        few_budgets_in(quick)
+        quick.setattr(moments_forecast, "TURNS", 2)
+        quick.setattr(moments_forecast, "TURNS_OF_RARE", 2)
         quick.setattr(stand_in, "TRAINED", 20)
         quick.setattr(planner, "FOLDS", 2)
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))

@@ -13,6 +13,8 @@ from typer.testing import CliRunner, Result
 from secretballot.cli import app
 from secretballot.teachers import executors
 
+pytestmark = pytest.mark.xdist_group("dask")
+
 VOTES = ["--n-teachers", "40", "--set", "n_queries=30", "--set", "mechanism=labels"]
 
 

@@ -13,6 +13,8 @@ import secretballot as sb
 from secretballot.exceptions import ParameterError, ResourceError
 from sessions import in_rounds
 
+pytestmark = pytest.mark.xdist_group("dask")
+
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 RNG = np.random.default_rng(2)
 X, X_PUBLIC = RNG.normal(size=(600, 2)), RNG.normal(size=(40, 2))

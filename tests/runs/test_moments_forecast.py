@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
-from quick_plans import quick_forecasts
+from quick_plans import few_budgets_in, quick_forecasts
 from secretballot.cli import app
 from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import plan_text
@@ -26,13 +26,6 @@ def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     X = rng.normal(size=(n, 4))
     score = X[:, 0] + X[:, 1] - 0.5 * X[:, 2] + 0.6 * rng.normal(size=n)
     return X, (score > 0).astype(np.int64)
-
-
-def few_budgets_in(patched: pytest.MonkeyPatch) -> None:
-    """Forecast at two budgets instead of six."""
-    patched.setattr(moments_forecast, "FRONTIER", (1.0, 4.0))
-    patched.setattr(moments_forecast, "HERE", 0)
-    patched.setattr(moments_forecast, "HALVED", (0, 1))
 
 
 @pytest.fixture
@@ -76,8 +69,7 @@ def test_the_noise_is_that_of_all_records_and_drawn_by_the_seed(
 @pytest.fixture(scope="module")
 def made() -> sb.Plan:
     # of the built-in teachers the quickest
-    with quick_forecasts(), pytest.MonkeyPatch.context() as patched:
-        few_budgets_in(patched)
+    with quick_forecasts():
         return sb.plan(5000, 200, budget=BUDGET, like=rows(600, 0), teacher="naive-bayes")
 
 

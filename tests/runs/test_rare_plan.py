@@ -45,6 +45,7 @@ def few_budgets(turns: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
     X, y = rows(12_000, 1)
     task = Task(6000, 500, 2, 2.0, 1e-5, class_weight="balanced")
@@ -76,12 +77,12 @@ def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
 
 
 def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None:
-    X, y = rows(12_000, 1)
-    # a twentieth of the budget of the task above
-    with few_budgets(turns=3):
+    X, y = rows(6_000, 1)
+    # a tenth of the budget of the task above
+    with few_budgets(turns=2):
         plain, balanced = (
             forecast_moments(
-                Task(6000, 500, 2, 0.5, 1e-5, class_weight=weight),
+                Task(3000, 300, 2, 0.5, 1e-5, class_weight=weight),
                 X,
                 y,
                 class_weights=ClassWeights(given),

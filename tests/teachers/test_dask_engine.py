@@ -10,6 +10,8 @@ from engine_suite import MARKER, EngineSuite, TellsWhereItWorks, counts_of, fitt
 from secretballot.exceptions import ParameterError, ResourceError
 from secretballot.teachers import executors, training
 
+pytestmark = pytest.mark.xdist_group("dask")
+
 dask = pytest.importorskip("dask", reason="the extra secretballot[dask]")
 distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
 

@@ -15,7 +15,10 @@ os.environ["RAY_AUTH_MODE"] = "disabled"  # it writes a token into the home fold
 ray = pytest.importorskip("ray", reason="the extra secretballot[ray]")
 
 # its own code warns of its future, and leaves files open for the collector
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,10 @@ from secretballot.teachers import torch_stacks as stacks
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.torch_stacks import Recipe, Stack, keeps_apart, slot_bytes
 
-pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs secretballot[torch]")
+pytestmark = [
+    pytest.mark.xdist_group("torch"),
+    pytest.mark.skipif(find_spec("torch") is None, reason="needs secretballot[torch]"),
+]
 
 
 SIDE, CLASSES = 6, 3
