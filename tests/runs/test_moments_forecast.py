@@ -33,6 +33,7 @@ def few_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     few_budgets_in(monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_budgets")
 def test_the_forecast_holds_for_real_runs() -> None:
     X, y = rows(1200, 0)
