@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 def test_a_killed_command_goes_on_and_pays_once(tmp_path: Path) -> None:
     counts, faults = kills_of_commands("label", 12, tmp_path / "work", seed=11)
     assert faults == []
-    assert counts["kills"] == 12
+    assert counts["kills"] >= 12
 
 
 def test_a_crowd_at_one_ledger_cannot_overspend(tmp_path: Path) -> None:
