@@ -10,7 +10,7 @@ import os
 import stat
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -324,8 +324,12 @@ def _file_system(url: str, where: str) -> tuple[Any, str]:
     found, (fs, _) = None, arrow_modules(where)
     # each knows schemes that the other does not, and raises what it likes, with the address in it
     for ask in (_by_arrow, _by_fsspec):
-        with suppress(Exception):
+        try:
             found = found or ask(fs, url)
+        except MemoryError:
+            raise  # the machine failed, and says nothing of the address
+        except Exception:
+            continue
     if found is None:
         scheme = urlsplit(url).scheme
         raise DataError(

@@ -95,7 +95,7 @@ def _parameters() -> dict[str, dict[str, list[str]]]:
 
 # of every kind: what has another place on the page, is long, or follows from the rest
 _NOT_SHOWN = {"kind", "method", "noise", "guarantee", "moved", "spare_rows", "sample", "rows"}
-_LONG = {"sigmas", "squared_sensitivity", "values", "weights"}
+_LONG = {"scales", "sigmas", "squared_sensitivity", "values", "weights"}
 
 
 def parameters_of(facts: Facts) -> list[tuple[str, str]]:
