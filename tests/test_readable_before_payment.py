@@ -255,7 +255,7 @@ REFUSED = {
         "unit_column is ''",
     ),
     "labels, size": (long_labels, "labels.csv may have more than 250 MB"),
-    "labels, rows": (of_labels(public_rows=[0, MOST_ROWS]), "the last one may be 1638399999"),
+    "labels, rows": (of_labels(public_rows=[0, MOST_ROWS]), "rows go from 0 to 1638399999"),
     "table, name": (table(["ill", LONG]), "labels"),
     "table of a label": (table(["ill", "old", "tall"], OF_A_LABEL), "not about labels"),
     "table, size": (long_table, "more than 10 MB"),
