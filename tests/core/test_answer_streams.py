@@ -4,7 +4,6 @@ the secret state under crashes, losses, mix-ups and copies."""
 import contextlib
 import copy
 import itertools
-import json
 import multiprocessing
 import os
 import pickle
@@ -373,21 +372,6 @@ def test_a_draw_that_a_crash_undid_leaves_no_trace(
     assert again().left == 0
 
 
-def test_the_threshold_of_an_undone_draw_is_not_gone_on_with(
-    ledger: sb.Ledger, tmp_path: Path
-) -> None:
-    stream = opened(sparse(), ledger, tmp_path / "vault")
-    ask(stream, 0)
-    kept = json.loads(state_file(tmp_path / "vault").read_bytes())
-    crash_in_a_draw(stream, 1, EVEN)
-    both = json.loads(state_file(tmp_path / "vault").read_bytes())
-    assert len(both) == 2
-    (name,) = both.keys() & kept.keys()
-    assert both[name] == kept[name]
-    with ledger.reading(1) as page:
-        assert stream._own.decoded(page.last() or b"").mark.hex() == name
-
-
 def test_whether_a_draw_can_be_stored_does_not_depend_on_it(
     ledger: sb.Ledger, tmp_path: Path
 ) -> None:
@@ -480,12 +464,6 @@ def test_two_vaults_never_answer_with_a_secret_state_under_one_purchase(
             ask(stream, 1)
     ask(two, 1)
     assert two.used == 2
-
-
-def test_what_has_no_secret_state_goes_on_anywhere(ledger: sb.Ledger, tmp_path: Path) -> None:
-    ask(opened(LABELS, ledger, tmp_path / "one"), 0)
-    ask(opened(LABELS, ledger), 1)
-    assert opened(LABELS, ledger, tmp_path / "two").used == 2
 
 
 @EACH

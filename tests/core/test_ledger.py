@@ -67,15 +67,6 @@ def test_new_ledger_has_spent_nothing(ledger: Ledger) -> None:
     assert (ledger.unit, ledger.relation) == ("record", "add-remove")
 
 
-def test_every_state_counts_as_spent(ledger: Ledger) -> None:
-    for request in "abc":
-        buy(ledger, request)
-    answer(ledger, 1)
-    ledger.forfeit(2, "broken off")
-    assert [entry.state for entry in ledger.history()] == ["committed", "forfeited", "reserved"]
-    assert ledger.spent().epsilon == 0.75
-
-
 def test_reserve_refuses_when_over_budget_and_spends_nothing(ledger: Ledger) -> None:
     for request in "abcd":
         buy(ledger, request)
@@ -142,12 +133,6 @@ def test_renyi_composition_admits_more_small_releases_than_basic() -> None:
 # --- requests and closings ---
 
 
-def test_committed_request_gives_back_the_same_bytes(ledger: Ledger) -> None:
-    content = bytes(range(256))
-    answer(ledger, buy(ledger, "a"), content)
-    assert answer_of(ledger, "a") == content
-
-
 @pytest.mark.parametrize("close", [answer, lambda ledger, n: ledger.forfeit(n, "why"), None])
 def test_request_is_bought_once(
     ledger: Ledger, close: Callable[[Ledger, int], None] | None
@@ -158,26 +143,6 @@ def test_request_is_bought_once(
     with pytest.raises(LedgerError, match="already and stays spent"):
         buy(ledger, "a")
     assert ledger.spent().epsilon == 0.25
-
-
-@pytest.mark.parametrize(
-    "first", [lambda ledger: answer(ledger, 1), lambda ledger: ledger.forfeit(1, "why")]
-)
-def test_reservation_is_closed_once(ledger: Ledger, first: Callable[[Ledger], None]) -> None:
-    buy(ledger, "a")
-    first(ledger)
-    before = ledger.history()
-    for second in (lambda: answer(ledger, 1, b"other"), lambda: ledger.forfeit(1, "other")):
-        with pytest.raises(LedgerError, match="closed once"):
-            second()
-    assert ledger.history() == before
-
-
-def test_closing_an_unknown_reservation_is_refused(ledger: Ledger) -> None:
-    with pytest.raises(LedgerError, match="no reservation 1"):
-        answer(ledger, 1)
-    with pytest.raises(LedgerError, match="no reservation 7"):
-        ledger.forfeit(7, "why")
 
 
 def test_history_tells_everything_public(ledger: Ledger) -> None:
@@ -399,15 +364,6 @@ def test_pickled_handle_refuses_another_ledger_at_its_path(path: Path) -> None:
     Ledger(path, dataset="registry", budget=BUDGET)
     with pytest.raises(LedgerError, match="not the one this handle was made for"):
         pickle.loads(data).spent()
-
-
-def test_pickled_handle_is_the_same_account_in_another_process(place: str) -> None:
-    ledger = Ledger(place, dataset="registry", budget=BUDGET)
-    handle = pickle.loads(pickle.dumps(ledger))
-    assert (handle.place, handle.dataset, handle.durable) == (ledger.place, "registry", True)
-    buy(handle, "a")
-    assert ledger.spent().epsilon == 0.25
-    assert Ledger.open_existing(handle.place).spent() == ledger.spent()
 
 
 def test_a_ledger_is_at_its_place_alone(ledgers: Ledgers) -> None:

@@ -26,8 +26,7 @@ from secretballot.core.ledger import Ledger, postgres, rows
 from secretballot.core.ledger.rows import BrokenOffError
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise
-from secretballot.exceptions import BudgetError, LedgerError
-from secretballot.vault import keep_in_step
+from secretballot.exceptions import LedgerError
 
 SECRET = "hunter2"
 
@@ -356,27 +355,9 @@ def test_an_end_that_nobody_can_look_up_is_said_to_be_unknown(
     assert answer_of(far, "a") == (None if purchase else b"answer")
 
 
-def test_an_error_that_a_program_swallows_inside_stores_nothing(ledger: Ledger) -> None:
-    number = buy(ledger, "plan")
-    with ledger.answering(number) as page:
-        page.add([(b"a", b"1")])
-
-    def swallow() -> None:
-        with ledger.answering(number) as page:
-            page.add([(b"b", b"1")])
-            try:
-                page.add([(b"a", b"2")])
-            except psycopg.Error:
-                page.add = lambda parts: None
-
-    refused(swallow, "Nothing was changed")
-    with ledger.reading(number) as page:
-        assert page.parts() == [(b"a", b"1")]
-    # the end itself says so, too, whatever came before it
-    store = ledger._own_book.store
-
+def test_a_commit_that_took_all_back_is_an_error(ledger: Ledger) -> None:
     def end_broken() -> None:
-        with store.begun(write=True) as connection, pytest.raises(psycopg.Error):
+        with ledger._own_book.store.begun(write=True) as connection, pytest.raises(psycopg.Error):
             connection.execute("SELECT 1 / 0")
 
     refused(end_broken, "took back what was written.*Nothing was changed")
@@ -546,12 +527,10 @@ def test_a_guard_that_is_gone_is_noticed(
     refused(lambda: Ledger.open_existing(place), "tables or triggers that were changed by hand")
 
 
-def test_no_row_is_removed_nor_the_version(
-    databases: DatabaseLedgers, place: str, ledger: Ledger
-) -> None:
-    for statement in ("UPDATE account SET format = 7", "TRUNCATE entry CASCADE"):
+def test_a_table_is_not_emptied(databases: DatabaseLedgers, place: str, ledger: Ledger) -> None:
+    for table in ("account", "head", "entry"):
         with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
-            run(statement)
+            run(f"TRUNCATE {table} CASCADE")
 
 
 # --- versions ---
@@ -571,22 +550,6 @@ def test_an_account_of_another_version_is_refused(
         ):
             refused(use, f"has format version {kept} and this program reads version {kept + 1}")
     assert ledger.releases() == 1
-
-
-def test_a_backup_put_back_is_noticed_by_the_vault(
-    databases: DatabaseLedgers, place: str, ledger: Ledger, tmp_path: Path
-) -> None:
-    buy(ledger, "a")
-    position, chain = ledger.head()
-    buy(ledger, "b")
-    keep_in_step(tmp_path / "vault", ledger)
-    with databases.edited(place) as run:  # what a dump of before leaves
-        run("DELETE FROM entry WHERE position = 2")
-        literal = databases.literal(bytes.fromhex(chain))
-        run(f"UPDATE head SET position = {position}, chain = {literal}")
-    restored = Ledger.open_existing(place)
-    refused(lambda: keep_in_step(tmp_path / "vault", restored), "is an older copy, or another one")
-    refused(ledger.spent, "lost entries, or was replaced by an older copy")
 
 
 # --- passwords ---
@@ -621,12 +584,3 @@ def test_a_password_is_told_to_nobody_but_the_server(
     assert "curator" in text
     for secret in (SECRET, SECRET[::-1]):
         assert secret not in text
-
-
-def test_commands_take_a_database(databases: DatabaseLedgers) -> None:
-    place = databases.place()
-    terms = ["--dataset", "registry", "--total", "2,1e-5"]
-    for words in (["create", place, *terms], ["show", place], ["check", place]):
-        result = CliRunner().invoke(app, ["ledger", *words])
-        assert result.exit_code == 0, result.output
-    assert Ledger.open_existing(place).head()[1] in result.output

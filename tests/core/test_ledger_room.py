@@ -18,19 +18,6 @@ from secretballot.exceptions import LedgerError
 PRICE = PrivacyBudget(0.001, 1e-9)
 
 
-@pytest.mark.parametrize("size", [10, 5_000, 300_000])
-def test_an_answer_whose_room_was_claimed_needs_no_more_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    number = ledger.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", space=size)
-    fill_the_disk(monkeypatch)
-    answer(Ledger.open_existing(str(ledger.path)), number, bytes(size))
-    monkeypatch.undo()
-    assert answer_of(ledger, "one") == bytes(size)
-    ledger.check()
-
-
 def test_a_disk_too_full_for_the_answer_sells_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -473,32 +473,6 @@ def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own
     assert returned.spent() == alone.spent()
 
 
-def test_of_two_that_draw_the_first_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, draw, seen = account(), NoisyVotes.draw, []
-
-    def meanwhile(self: Any, *given: Any) -> Any:
-        if not seen:
-            seen.append(None)
-            seen.append(released(votes(0, 0, 0), COUNTS, ledger).values.tolist())
-        return draw(self, *given)
-
-    monkeypatch.setattr(NoisyVotes, "draw", meanwhile)
-    assert released(votes(0, 0, 0), COUNTS, ledger).values.tolist() == seen[1]
-    assert ledger.releases() == 1
-
-
-def test_stored_sizes_do_not_depend_on_what_was_drawn() -> None:
-    sizes = set()
-    for margins in ((12_000, 12_000), (-12_000, 0), (0, 0)):
-        ledger = account()
-        private = votes(*margins)
-        opened(private.shape, ledger).answer(private, [b"a", b"b"])
-        released(private, COUNTS, ledger := account())
-        with ledger.reading(1) as page:
-            sizes.add(tuple(len(body) for _, body in page.parts()))
-    assert len(sizes) == 1
-
-
 def test_terms_are_in_the_ledger_before_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = account()
 
