@@ -530,7 +530,7 @@ def test_a_closed_plan_gives_stored_answers_alone(ledger: sb.Ledger, spy: _SpyNo
     assert after.given.tolist() == [True, True, False]
     assert after.values[:2].tolist() == before.values[::-1].tolist()
     assert len(spy.sizes) == 1
-    with pytest.raises(sb.LedgerError, match="committed already"):
+    with pytest.raises(sb.LedgerError, match="closed already"):
         stream.close()
     found = releasing.stored(ledger, "plan")
     assert found is not None

@@ -117,7 +117,7 @@ def test_an_error_that_a_program_swallows_stores_nothing(ledger: Ledger, size: i
 def test_closed_and_unknown_reservations_take_no_part(ledger: Ledger) -> None:
     plan = opened(ledger)
     answer(ledger, plan)
-    with pytest.raises(LedgerError, match="committed already"), ledger.answering(plan):
+    with pytest.raises(LedgerError, match="closed already"), ledger.answering(plan):
         pass
     with pytest.raises(LedgerError, match="has no reservation 7"), ledger.answering(7):
         pass

@@ -114,8 +114,9 @@ class LedgerEntry:
     spent_after: tuple[float, float]
 
     @classmethod
-    def of(cls, found: rows.Rows, first: rows.Row, last: rows.Row) -> Self:
-        """Return an entry from the first and the last row of a reservation."""
+    def of(cls, found: rows.Rows, first: rows.Row) -> Self:
+        """Return an entry from the row that reserves."""
+        last = found.last(first.reservation) or first
         purchase = found.read(rows.purchase_in, first.terms)
         intention = found.read(rows.Intention.decode, first.body)
         ended = found.read(rows.Closing.decode, last.terms) if last.kind == "close" else None
@@ -286,12 +287,19 @@ class AnswerPage:
 
     Attributes
     ----------
+    count : int
+        Number of answers given so far.
+    closed : bool
+        Whether the reservation is settled: stored answers are all that comes.
     furthest : int
         Position of the last row of which an answer was read.
     """
 
     def __init__(self, found: rows.Rows, reservation: int) -> None:
         self._rows, self._reservation, self.furthest = found, reservation, 0
+        last = found.last(reservation)
+        self.closed = last is not None and last.kind == "close"
+        self.count = last.number - self.closed if last else 0
 
     def close(self) -> None:
         """Let go of the ledger.
@@ -304,16 +312,6 @@ class AnswerPage:
         read = [row for row in found if row.kind == "part"]
         self.furthest = max([self.furthest, *(row.position for row in read)])
         return [(row.key, row.body) for row in read]
-
-    @property
-    def count(self) -> int:
-        """Number of answers given so far."""
-        return self._rows.last_number(self._reservation)[0]
-
-    @property
-    def closed(self) -> bool:
-        """Whether the reservation is settled: stored answers are all that comes."""
-        return self._rows.last_number(self._reservation)[1]
 
     def find(self, questions: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the stored answers to those of `questions` that were asked before."""
@@ -336,6 +334,7 @@ class AnswerPage:
             rows.Row(0, "part", number, place, question, body=answer)
             for place, (question, answer) in enumerate(parts, first)
         )
+        self.count += len(parts)
 
     def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
         """Close the reservation with the answers that were given.
@@ -631,7 +630,12 @@ class Ledger:
 
     def history(self) -> list[LedgerEntry]:
         """Return every reservation, oldest first."""
-        return self._read(lambda found: _entries(found, 1, found.seen.totals.grants))
+
+        def entries(found: rows.Rows) -> list[LedgerEntry]:
+            reserved = found.walk("reservation", 1, "AND number = 0")
+            return [LedgerEntry.of(found, row) for row in reserved]
+
+        return self._read(entries)
 
     def check(self) -> None:
         """Check every page of the file and every row of the account, from the first one on.
@@ -776,9 +780,8 @@ class Ledger:
                     f"{found.where} has no reservation {reservation}; give a number from reserve."
                 )
             if page.closed:
-                state = _entries(found, reservation, reservation)[0].state
                 raise LedgerError(
-                    f"Reservation {reservation} is {state} already; a reservation is closed once."
+                    f"Reservation {reservation} is closed already; a reservation is closed once."
                 )
             yield page
         self._own_book.make_lasting(page.furthest)
@@ -823,14 +826,9 @@ class Ledger:
 
     def __repr__(self) -> str:
         place = "in memory" if self._place is None else repr(_name_of(self._place))
-        try:
-            budget, spent = self.budget, self.spent()
-        except LedgerError:  # a repr is for looking, often at what is broken
-            return f"Ledger({place}, dataset={self.dataset!r}, unreadable)"
         return (
             f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r},"
-            f" relation={self.relation!r}, budget=({budget.epsilon:g}, {budget.delta:g}),"
-            f" spent=({spent.epsilon:g}, {spent.delta:g}))"
+            f" relation={self.relation!r}, budget=({self.budget.epsilon:g}, {self.budget.delta:g}))"
         )
 
     def __copy__(self) -> Self:
@@ -943,13 +941,4 @@ def _certified(events: Sequence[Event], price: PrivacyBudget) -> rows.Purchase:
 def _entry_in(found: rows.Rows, request: str) -> LedgerEntry | None:
     """Return the entry of a request, None where there is none."""
     row = found.one("kind = 'reserve' AND key = ?", request.encode())
-    return None if row is None else _entries(found, row.reservation, row.reservation)[0]
-
-
-def _entries(found: rows.Rows, start: int, end: int) -> list[LedgerEntry]:
-    """Return the entries of the reservations with these numbers, which are there."""
-    return [
-        LedgerEntry.of(found, *pair)
-        for some in range(start, end + 1, rows.AT_ONCE)
-        for pair in found.ends(some, min(end, some + rows.AT_ONCE - 1))
-    ]
+    return None if row is None else LedgerEntry.of(found, row)
