@@ -536,7 +536,7 @@ def test_a_closed_plan_gives_stored_answers_alone(ledger: sb.Ledger, spy: _SpyNo
     assert found is not None
     assert found.about == {"rounds": [2]}
     assert found.values.tolist() == before.values.tolist()
-    assert (found.mechanism, found.shape) == (LABELS, stream._shape)
+    assert (found.mechanism, found.shape) == (LABELS, stream._own.shape)
 
 
 def test_a_stream_shows_numbers_alone(ledger: sb.Ledger) -> None:

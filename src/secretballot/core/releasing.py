@@ -295,7 +295,7 @@ def stream(
     if own.entry() is None:
         own.check_admitted(check)
         own.reserve(space=0)
-    return AnswerStream(own, shape, own.reserved().id, vault)
+    return AnswerStream(own, own.reserved().id, vault)
 
 
 def terms_of(entry: LedgerEntry) -> Terms:
@@ -324,15 +324,9 @@ class AnswerStream:
     As for `stream`.
     """
 
-    def __init__(
-        self,
-        own: "_Request",
-        shape: VoteShape | ScoreShape,
-        reservation: int,
-        vault: SecretFiles | None,
-    ) -> None:
-        self._own, self._shape, self.reservation = own, shape, reservation
-        self.planned = shape.n_queries if isinstance(shape, VoteShape) else own.n_answers
+    def __init__(self, own: "_Request", reservation: int, vault: SecretFiles | None) -> None:
+        self._own, self.reservation = own, reservation
+        self.planned = own.shape.n_queries if isinstance(own.shape, VoteShape) else own.n_answers
         self._states = _SecretStates(vault, own.ledger.account, own.request)
 
     def __repr__(self) -> str:
@@ -444,7 +438,7 @@ class AnswerStream:
     # --- inside ---
 
     def _check(self, given: Model, n_questions: int) -> None:
-        paid = self._shape
+        paid = self._own.shape
         n_rows = given.n_queries if isinstance(given, VoteShape) else 1
         if n_rows != n_questions:
             raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
@@ -511,8 +505,8 @@ class AnswerStream:
         returns = gaussian or isinstance(own.mechanism, TableLabels)
         if not (returns and own.ledger.composition == "renyi" and used < self.planned):
             return None
-        assert isinstance(self._shape, VoteShape)
-        return (own.mechanism.event(self._shape.first(used)),) if used else ()
+        assert isinstance(own.shape, VoteShape)
+        return (own.mechanism.event(own.shape.first(used)),) if used else ()
 
 
 class _DrawEndedError(Exception):
@@ -762,7 +756,8 @@ class _SecretStates:
 
     def __init__(self, files: SecretFiles | None, account: str, request: str) -> None:
         self._files, self._held = files, b""
-        self._stream = hashlib.sha256(f"{account} {request}".encode()).hexdigest()
+        stream = hashlib.sha256(f"{account} {request}".encode()).hexdigest()
+        self._name = f"streams/{stream}.state"
 
     def load(self, mark: bytes) -> int | None:
         """Return the state of this mark, None where nothing secret was left.
@@ -774,14 +769,14 @@ class _SecretStates:
         """
         if mark == _NO_MARK:
             return None
-        states = self._states()
-        if mark.hex() not in states:
+        found = self._states().get(mark.hex())
+        if found is None:
             raise LedgerError(
                 "The secret state that goes with the last answer of this stream is not in the"
                 " vault; put the vault back as it was, or begin another stream, which is a new"
                 " charge."
             )
-        return states[mark.hex()]
+        return found
 
     def save(self, mark: bytes, secret: int | None) -> bytes:
         """Keep the state that a draw left, beside the one that it began with; return its mark."""
@@ -795,10 +790,6 @@ class _SecretStates:
         else:
             self._files.write(self._name, content)
         return new
-
-    @property
-    def _name(self) -> str:
-        return f"streams/{self._stream}.state"
 
     def _states(self) -> dict[str, int]:
         content = self._held if self._files is None else self._files.read(self._name)
