@@ -119,19 +119,6 @@ def test_nothing_is_made_where_the_account_or_the_price_refuses() -> None:
     assert ledger.releases() == 1
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"mechanism": COUNTS}, {"private": votes(8000, 8000)}, {"public": {"classes": [0, 2]}}],
-)
-def test_a_known_request_has_the_same_terms(other: dict[str, Any]) -> None:
-    ledger = account()
-    released(votes(8000), LABELS, ledger)
-    given = {"private": votes(8000), "mechanism": LABELS, **other}
-    with pytest.raises(ParameterError, match="begun with other terms"):
-        released(given.pop("private"), given.pop("mechanism"), ledger, **given)
-    assert ledger.spent() == (2.0, 1e-5)
-
-
 ENDS = [
     (ValueError, LedgerError),
     (MemoryError, LedgerError),
