@@ -290,7 +290,7 @@ def test_renyi_order_stays_the_one_of_creation(place: str, monkeypatch: pytest.M
     Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
     monkeypatch.setattr("secretballot.core.filters._gaussian_order", lambda budget: 99.0)
     assert filter_for("renyi", BUDGET).order == 99.0
-    assert Ledger.open_existing(place)._own_book.filter.order == order
+    assert Ledger.open_existing(place)._filter.order == order
 
 
 def test_relative_path_survives_a_change_of_folder(

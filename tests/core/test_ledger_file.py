@@ -546,7 +546,7 @@ def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: 
     for number in range(1, 4):
         buy(kept, f"{number}", 5_000)
         answer(kept, number, bytes(5_000))
-        assert len(kept._own_book.store._resting._kept) == 1
+        assert len(kept._store._resting._kept) == 1
         # as another process would see it: locks are of connections
         with closing(sqlite3.connect(tmp_path / "ledger.sqlite", timeout=0)) as connection:
             connection.execute("BEGIN IMMEDIATE")

@@ -220,7 +220,7 @@ class _UndoError(Exception):
 def unknown_end(ledger: sb.Ledger, patch: pytest.MonkeyPatch, *ends: bool | None) -> list[Any]:
     """Let the ends of the next transactions that write be unknown, done or not done; None is one
     that cannot even begin. Return those to come."""
-    store, coming = ledger._own_book.store, list(ends)
+    store, coming = ledger._store, list(ends)
     real: Callable[..., AbstractContextManager[Any]] = store.transaction
 
     @contextmanager
@@ -290,7 +290,7 @@ def test_two_absences_in_a_row_are_an_error_and_nothing_is_spent(
     in_file: sb.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # each look takes one transaction that ends as it should
-    store = in_file._own_book.store
+    store = in_file._store
     real, count = store.transaction, [0]
 
     @contextmanager

@@ -156,7 +156,7 @@ def test_commits_are_durable_whatever_the_role_has_set(
     postgres_server.run(f"ALTER ROLE postgres SET synchronous_commit = '{given}'")
     try:
         late = Ledger.open_existing(str(ledger.place))
-        with late._own_book.writing() as rows_there:
+        with late._writing() as rows_there:
             look = "SELECT current_setting('synchronous_commit')"
             found = rows_there.transaction.execute(look).fetchone()
         assert found == (inside,)
@@ -250,7 +250,7 @@ def test_nothing_of_a_transaction_stays_with_its_session(
 ) -> None:
     # a pooler may give the session to anybody next
     buy(ledger, "a")
-    ((connection, _, _),) = ledger._own_book.store._resting._kept
+    ((connection, _, _),) = ledger._store._resting._kept
     changed = "SELECT name FROM pg_settings WHERE source = 'session' AND name <> 'TimeZone'"
     left = {name for (name,) in connection.execute(changed)}
     assert left <= {"application_name", "client_encoding"}
@@ -357,7 +357,7 @@ def test_an_end_that_nobody_can_look_up_is_said_to_be_unknown(
 
 def test_a_commit_that_took_all_back_is_an_error(ledger: Ledger) -> None:
     def end_broken() -> None:
-        with ledger._own_book.store.begun(write=True) as connection, pytest.raises(psycopg.Error):
+        with ledger._store.begun(write=True) as connection, pytest.raises(psycopg.Error):
             connection.execute("SELECT 1 / 0")
 
     refused(end_broken, "took back what was written.*Nothing was changed")
@@ -367,7 +367,7 @@ def test_a_connection_that_ended_at_rest_costs_nothing(
     postgres_server: PostgresServer, ledger: Ledger
 ) -> None:
     buy(ledger, "a")
-    ((connection, _, _),) = ledger._own_book.store._resting._kept
+    ((connection, _, _),) = ledger._store._resting._kept
     _end_session(postgres_server, connection.info.backend_pid)
     assert buy(ledger, "b") == 2
 
@@ -378,7 +378,7 @@ def test_connections_of_many_threads_come_to_rest_and_are_few(
     ledger = Ledger(place, dataset="registry", budget=BUDGET)
     with ThreadPoolExecutor(12) as pool:
         assert set(pool.map(lambda _: ledger.releases(), range(60))) == {0}
-    resting = ledger._own_book.store._resting._kept
+    resting = ledger._store._resting._kept
     assert 1 <= len(resting) <= postgres._KEPT
     pids = {connection.info.backend_pid for connection, _, _ in resting}
     ledger = resting = None

@@ -5,6 +5,7 @@ connection, behind the lock: found, the call goes on; absent, the work is done o
 nobody can look, `UnknownEndError` says so.
 """
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -135,138 +136,6 @@ class LedgerEntry:
             terms=intention.terms,
             facts=ended.facts if ended else None,
             spent_after=found.rule.spent(found.sums_of(first)),
-        )
-
-
-# --- an account that is open ---
-
-
-class _Book:
-    """The terms and the filter of an account, how far it was read, and the one way to read or write
-    its rows.
-
-    Attributes
-    ----------
-    after_commit : dict of str to callable
-        Called with the position and the hash of the last row after every transaction that wrote.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self.where, self.store = store.where, store
-        self.after_commit: dict[str, Callable[[int, str], object]] = {}
-        self._lasting = 0  # rows that are known to survive a power cut
-        with store.transaction(write=False) as transaction:
-            store.check(transaction, pages=False)
-            self.account = rows.account_in(transaction, self.where)
-            self.digest, self.filter = self.account.digest, self.account.filter()
-            # replaced whole, never changed in place: threads read it without a lock
-            self._seen = self._rows(transaction, None).seen
-
-    def _rows(self, transaction: rows.Transaction, known: rows.Progress | None) -> rows.Rows:
-        return rows.Rows(transaction, self.digest, self.filter, self.where, known)
-
-    @contextmanager
-    def reading(self) -> Iterator[rows.Rows]:
-        """Give a transaction that only reads, and the rows checked up to its state.
-
-        Raises
-        ------
-        LedgerError
-            If the account cannot be read or trusted.
-        """
-        known = self._seen  # taken before the transaction starts: never newer than what that sees
-        with self.store.transaction(write=False) as transaction:
-            found = self._rows(transaction, known)
-            self._seen = found.seen
-            yield found
-
-    @contextmanager
-    def writing(self, *, closes: int | None = None) -> Iterator[rows.Rows]:
-        """Give a transaction that may write, in which the space of a reservation that it closes is
-        free. At the end it is durable, or nothing is changed.
-
-        Raises
-        ------
-        BrokenOffError
-            If it broke off and nothing was stored.
-        UnknownEndError
-            If that cannot be looked up.
-        LedgerError
-            If the account cannot be read, trusted or, at the end, written.
-        """
-        known, found, began, ended = self._seen, None, 0, False
-        try:
-            with self.store.transaction(write=True, closes=closes) as transaction:
-                found = self._rows(transaction, known)
-                self._seen, began = found.seen, found.seen.position
-                yield found
-                found.check_end()
-                ended = True
-        except UnknownEndError:
-            if found is None or not ended or not self._is_stored(found.seen):
-                raise
-        written = found.seen
-        if written.position > began:  # a commit without writes makes nothing certain
-            self._lasting = written.position
-        self._seen = written
-        for work in list(self.after_commit.values()):
-            work(written.position, written.chain.hex())
-
-    def _is_stored(self, written: rows.Progress) -> bool:
-        """Return whether a transaction of unknown end is durable, False where nobody can look.
-
-        Behind the lock: what still works on that transaction has ended.
-
-        Raises
-        ------
-        BrokenOffError
-            If nothing was stored.
-        """
-        stored = None
-        try:
-            with self.store.transaction(write=True) as transaction:
-                # an account that went on from what was seen before
-                stored = self._rows(transaction, self._seen).has(written.position, written.chain)
-                if stored:
-                    transaction.confirm_earlier()
-        except LedgerError:
-            if stored is not False:  # else nothing is to be made certain of
-                return False
-        if not stored:
-            raise BrokenOffError(
-                f"{self.where} broke off while it was storing; check the disk, its free space and"
-                " its quota, or the server, and try again. Nothing was changed."
-            )
-        return True
-
-    def make_lasting(self, position: int) -> None:
-        """Make certain that the rows up to there survive a power cut, before an answer among them
-        is given out: who wrote them may have ended before the last write to the disk did.
-
-        Raises
-        ------
-        LedgerError
-            If nothing can be written.
-        """
-        if position > self._lasting:
-            with self.store.transaction(write=True) as transaction:
-                transaction.confirm_earlier()
-            self._lasting = max(position, self._lasting)
-
-    def check_admitted(self, purchase: rows.Purchase, totals: Totals) -> Totals:
-        """Return the sums with a purchase, or refuse it with `BudgetError`."""
-        events, price, rule = purchase.events, purchase.price, self.filter
-        after = totals.plus(rule.costs(events, price))
-        if rule.admits(totals, events, price):
-            return after
-        budget, spent, with_it = rule.budget, rule.spent(totals), rule.spent(after)
-        sums = " in Renyi divergences of one order, which is how it adds up," * bool(rule.order)
-        raise BudgetError(
-            f"A release at epsilon {price.epsilon:g}, delta {price.delta:g} does not fit the ledger"
-            f" of {rows.in_brief(self.account.dataset)!r}: of its budget ({budget.epsilon:g},"
-            f" {budget.delta:g}), ({spent[0]:g}, {spent[1]:g}) is spent, and with the release it"
-            f" would be{sums} ({with_it[0]:g}, {with_it[1]:g}); ask for a smaller release. Nothing"
-            " was spent."
         )
 
 
@@ -445,10 +314,6 @@ class Ledger:
     ['committed']
     """
 
-    _place: Place | None
-    _terms: rows.Account
-    _opened: _Book | None  # a handle that was pickled is opened when it is used
-
     def __init__(
         self,
         path: str | os.PathLike[str] | DatabasePlace,
@@ -477,7 +342,7 @@ class Ledger:
                 store.create(account)
             except (BrokenOffError, UnknownEndError):  # one that is there by now is left
                 store.create(account)
-        self._hold(place, repeated(_Book)(store))
+        self._open(place, store)
         for name, value in {**given, "budget": budget or self.budget}.items():
             fixed = getattr(self, name)
             if value != fixed:
@@ -523,7 +388,7 @@ class Ledger:
         """
         ledger = cls.__new__(cls)
         place = _place_of(path)
-        ledger._hold(place, repeated(_Book)(_store_at(place)))
+        ledger._open(place, _store_at(place))
         return ledger
 
     @staticmethod
@@ -607,7 +472,7 @@ class Ledger:
         released = Guarantee(unit=unit, relation=relation)  # type: ignore[arg-type]
         if not released.adds_to(self.guarantee, by_teachers=by_teachers):
             raise LedgerError(
-                f"{self._own_book.where} adds up a promise about unit {self.unit!r} under"
+                f"{self._store.where} adds up a promise about unit {self.unit!r} under"
                 f" {self.relation!r}, and this release is about unit {unit!r} under"
                 f" {relation!r}, which does not add to that: together they would promise"
                 " neither, so release under the ledger's unit and relation. Nothing was spent."
@@ -647,7 +512,7 @@ class Ledger:
         """
 
         def check_all(found: rows.Rows) -> None:
-            self._own_book.store.check(found.transaction, pages=True)
+            self._store.check(found.transaction, pages=True)
             found.check_all()
 
         self._read(check_all)
@@ -676,14 +541,14 @@ class Ledger:
 
         One of each name.
         """
-        self._own_book.after_commit[name] = work
+        self._after_commit[name] = work
 
     # --- buying ---
 
     def check_admits(self, events: Sequence[Event], price: PrivacyBudget) -> None:
         """Refuse events and a price that `reserve` would refuse now; nothing is spent."""
-        purchase, book = _certified(events, price), self._own_book
-        self._read(lambda found: book.check_admitted(purchase, found.seen.totals))
+        purchase = _certified(events, price)
+        self._read(lambda found: self._check_admitted(purchase, found.seen.totals))
 
     @repeated
     def reserve(
@@ -727,19 +592,19 @@ class Ledger:
             If the request is known already, or the ledger cannot be read or written; nothing may be
             drawn.
         """
-        purchase, book = _certified(events, price), self._own_book
+        purchase = _certified(events, price)
         intention = rows.Intention(purpose=purpose, terms=dict(terms or {}))
         check_name("request", request, longest=LONGEST_REQUEST)
         # the filter is asked and the row written in one transaction: two processes cannot both
         # spend the rest
-        with book.writing() as found:
+        with self._writing() as found:
             known = _entry_in(found, request)
             if known is not None:
                 raise LedgerError(
                     f"Request {request!r} is {known.state} already and stays spent; go on with the"
                     " same terms, or ask under another key, which is a new charge."
                 )
-            totals = book.check_admitted(purchase, found.seen.totals)
+            totals = self._check_admitted(purchase, found.seen.totals)
             number, key = totals.grants, request.encode()
             text, body = purchase.encode(), intention.encode().encode()
             found.add([rows.Row(0, "reserve", number, 0, key, text, body, rows.utc_now())], totals)
@@ -772,7 +637,7 @@ class Ledger:
             then leave.
         """
         with (
-            self._own_book.writing(closes=reservation if closes else None) as found,
+            self._writing(closes=reservation if closes else None) as found,
             closing(AnswerPage(found, reservation)) as page,
         ):
             if not 1 <= reservation <= found.seen.totals.grants:
@@ -784,7 +649,7 @@ class Ledger:
                     f"Reservation {reservation} is closed already; a reservation is closed once."
                 )
             yield page
-        self._own_book.make_lasting(page.furthest)
+        self._make_lasting(page.furthest)
 
     @contextmanager
     def reading(self, reservation: int) -> Iterator[AnswerPage]:
@@ -797,9 +662,9 @@ class Ledger:
             If the ledger cannot be read, or, at the first answer that another handle wrote, not be
             written; no answer may then leave.
         """
-        with self._own_book.reading() as found, closing(AnswerPage(found, reservation)) as page:
+        with self._reading() as found, closing(AnswerPage(found, reservation)) as page:
             yield page
-        self._own_book.make_lasting(page.furthest)
+        self._make_lasting(page.furthest)
 
     @repeated
     def forfeit(self, reservation: int, reason: str) -> None:
@@ -846,30 +711,149 @@ class Ledger:
         return {"path": str(self._place), "terms": self._terms.encode()}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self._place, self._opened = _place_of(state["path"]), None
-        self._terms = rows.Account.decode(state["terms"])
+        self._hold(_place_of(state["path"]), rows.Account.decode(state["terms"]))
 
-    # --- inside ---
+    # --- transactions ---
+
+    @repeated
+    def _open(self, place: Place | None, store: Store) -> None:
+        """Become a handle on the account that a store has."""
+        self._store = store
+        with store.transaction(write=False) as transaction:
+            self._hold(place, rows.account_in(transaction, store.where))
+            self._seen = self._rows(transaction, None).seen
+
+    def _hold(self, place: Place | None, terms: rows.Account) -> None:
+        """Become a handle on the account with these terms, which is opened when it is used."""
+        self._place, self._terms = place, terms
+        self._digest, self._filter = terms.digest, terms.filter()
+        # replaced whole, never changed in place: threads read it without a lock
+        self._seen: rows.Progress | None = None
+        self._lasting = 0  # rows that are known to survive a power cut
+        self._after_commit: dict[str, Callable[[int, str], object]] = {}
+
+    @functools.cached_property
+    def _store(self) -> Store:
+        return _store_at(self._place)
+
+    def _rows(self, transaction: rows.Transaction, known: rows.Progress | None) -> rows.Rows:
+        where = self._store.where
+        if known is None:
+            self._store.check(transaction, pages=False)
+            if rows.account_in(transaction, where) != self._terms:
+                raise LedgerError(
+                    f"{where} is not the one this handle was made for; restore that one."
+                )
+        return rows.Rows(transaction, self._digest, self._filter, where, known)
 
     @repeated
     def _read(self, work: Callable[[rows.Rows], Result]) -> Result:
-        with self._own_book.reading() as found:
+        with self._reading() as found:
             return work(found)
 
-    def _hold(self, place: Place | None, book: _Book) -> None:
-        """Become a handle on an account that is open."""
-        self._place, self._terms, self._opened = place, book.account, book
+    @contextmanager
+    def _reading(self) -> Iterator[rows.Rows]:
+        """Give a transaction that only reads, and the rows checked up to its state.
 
-    @property
-    def _own_book(self) -> _Book:
-        if self._opened is None:
-            book = repeated(_Book)(_store_at(self._place))
-            if book.account != self._terms:
-                raise LedgerError(
-                    f"{book.where} is not the one this handle was made for; restore that one."
-                )
-            self._opened = book
-        return self._opened
+        Raises
+        ------
+        LedgerError
+            If the account cannot be read or trusted.
+        """
+        known = self._seen  # taken before the transaction starts: never newer than what that sees
+        with self._store.transaction(write=False) as transaction:
+            found = self._rows(transaction, known)
+            self._seen = found.seen
+            yield found
+
+    @contextmanager
+    def _writing(self, *, closes: int | None = None) -> Iterator[rows.Rows]:
+        """Give a transaction that may write, in which the space of a reservation that it closes is
+        free. At the end it is durable, or nothing is changed.
+
+        Raises
+        ------
+        BrokenOffError
+            If it broke off and nothing was stored.
+        UnknownEndError
+            If that cannot be looked up.
+        LedgerError
+            If the account cannot be read, trusted or, at the end, written.
+        """
+        known, found, began, ended = self._seen, None, 0, False
+        try:
+            with self._store.transaction(write=True, closes=closes) as transaction:
+                found = self._rows(transaction, known)
+                self._seen, began = found.seen, found.seen.position
+                yield found
+                found.check_end()
+                ended = True
+        except UnknownEndError:
+            if found is None or not ended or not self._is_stored(found.seen):
+                raise
+        written = found.seen
+        if written.position > began:  # a commit without writes makes nothing certain
+            self._lasting = written.position
+        self._seen = written
+        for work in list(self._after_commit.values()):
+            work(written.position, written.chain.hex())
+
+    def _is_stored(self, written: rows.Progress) -> bool:
+        """Return whether a transaction of unknown end is durable, False where nobody can look.
+
+        Behind the lock: what still works on that transaction has ended.
+
+        Raises
+        ------
+        BrokenOffError
+            If nothing was stored.
+        """
+        stored = None
+        try:
+            with self._store.transaction(write=True) as transaction:
+                # an account that went on from what was seen before
+                stored = self._rows(transaction, self._seen).has(written.position, written.chain)
+                if stored:
+                    transaction.confirm_earlier()
+        except LedgerError:
+            if stored is not False:  # else nothing is to be made certain of
+                return False
+        if not stored:
+            raise BrokenOffError(
+                f"{self._store.where} broke off while it was storing; check the disk, its free"
+                " space and its quota, or the server, and try again. Nothing was changed."
+            )
+        return True
+
+    def _make_lasting(self, position: int) -> None:
+        """Make certain that the rows up to there survive a power cut, before an answer among them
+        is given out: who wrote them may have ended before the last write to the disk did.
+
+        Raises
+        ------
+        LedgerError
+            If nothing can be written.
+        """
+        if position > self._lasting:
+            with self._store.transaction(write=True) as transaction:
+                transaction.confirm_earlier()
+            self._lasting = max(position, self._lasting)
+
+    def _check_admitted(self, purchase: rows.Purchase, totals: Totals) -> Totals:
+        """Return the sums with a purchase, or refuse it with `BudgetError`."""
+        events, price, rule = purchase.events, purchase.price, self._filter
+        after = totals.plus(rule.costs(events, price))
+        if rule.admits(totals, events, price):
+            return after
+        budget, spent, with_it = rule.budget, rule.spent(totals), rule.spent(after)
+        sums = " in Renyi divergences of one order, which is how it adds up," * bool(rule.order)
+        raise BudgetError(
+            f"A release at epsilon {price.epsilon:g}, delta {price.delta:g} does not fit the ledger"
+            f" of {rows.in_brief(self.dataset)!r}: of its budget ({budget.epsilon:g},"
+            f" {budget.delta:g}), ({spent[0]:g}, {spent[1]:g}) is spent, and with the release it"
+            f" would be{sums} ({with_it[0]:g}, {with_it[1]:g}); ask for a smaller release. Nothing"
+            " was spent."
+        )
 
 
 # --- places ---
