@@ -715,14 +715,6 @@ class Ledger:
 
     # --- transactions ---
 
-    @repeated
-    def _open(self, place: Place | None, store: Store) -> None:
-        """Become a handle on the account that a store has."""
-        self._store = store
-        with store.transaction(write=False) as transaction:
-            self._hold(place, rows.account_in(transaction, store.where))
-            self._seen = self._rows(transaction, None).seen
-
     def _hold(self, place: Place | None, terms: rows.Account) -> None:
         """Become a handle on the account with these terms, which is opened when it is used."""
         self._place, self._terms = place, terms
@@ -731,6 +723,14 @@ class Ledger:
         self._seen: rows.Progress | None = None
         self._lasting = 0  # rows that are known to survive a power cut
         self._after_commit: dict[str, Callable[[int, str], object]] = {}
+
+    @repeated
+    def _open(self, place: Place | None, store: Store) -> None:
+        """Become a handle on the account that a store has."""
+        self._store = store
+        with store.transaction(write=False) as transaction:
+            self._hold(place, rows.account_in(transaction, store.where))
+            self._seen = self._rows(transaction, None).seen
 
     @functools.cached_property
     def _store(self) -> Store:
