@@ -218,6 +218,15 @@ class Part(BaseModel):
         }
         return create_model(cls.__name__, __base__=Part, **fields)
 
+    @classmethod
+    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
+        """Return the settings of nested tables."""
+        try:
+            return cls.model_validate(tree)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+        raise _refusal(problem)
+
 
 class DataSpec(Part):
     """Which tables a run reads, and which of their columns have a duty."""
@@ -517,15 +526,6 @@ class RunSpec(Part):
             If a file cannot be read, or a setting is unknown or cannot be.
         """
         return cls.of_tree(Sources(files, fields).tree())
-
-    @classmethod
-    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
-        """Return the settings of nested tables."""
-        try:
-            return cls.model_validate(tree)
-        except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-        raise _refusal(problem)
 
     @property
     def price(self) -> "PrivacyBudget":
