@@ -21,7 +21,7 @@ from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
 from secretballot.runs.account import ledger_of_run, place_of_account, state_of_account
 from secretballot.runs.choice import chosen_words
-from secretballot.runs.evaluate import evaluate, verified_release
+from secretballot.runs.evaluate import evaluate, verified_certificate
 from secretballot.runs.folder import SPEC_FILE, RunFolder
 from secretballot.runs.method import Fitted, Method, Quote
 from secretballot.runs.methods import VoteInputs, method_of
@@ -224,7 +224,7 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
         If the release is damaged.
     """
     # the file is as anybody may have changed it since, so it is checked like a stranger's
-    certificate = verified_release(folder.root).certificate
+    certificate = verified_certificate(folder.root)
     watch.note(
         "This very run is finished already: nothing was done and nothing was spent. For another"
         " one, give another folder.",
@@ -234,7 +234,7 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     forget_table(folder.vault)
     metrics, table = None, spec.output.evaluate
     if table is not None and (folder.release / "student.onnx").is_file():
-        metrics = evaluate([folder.root], table, spec.data.target).releases[0].metrics
+        metrics = evaluate([folder.root], table, spec.data.target)[0][0].metrics
     return _outcome(spec, folder, certificate, metrics, resumed=False)
 
 
