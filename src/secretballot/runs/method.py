@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.training.learner import Learner
 from secretballot.publishing.job import AskedInRounds, NamedStudent, StudentSource
 from secretballot.released import ReleasedLabels, ReleasedSums
-from secretballot.runs.account import AccountState, question_of_total
+from secretballot.runs.account import Account
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.questions import (
     Caution,
@@ -84,7 +83,7 @@ class Quote:
         How often answers come out right, or are given, and how far counts are off.
     cautions : tuple of Caution
         What the run would ask.
-    account : AccountState or None
+    account : Account or None
         What would pay; None where no files are known.
     """
 
@@ -100,7 +99,7 @@ class Quote:
     teachers: int | None = None
     expect: tuple[str, ...] = ()
     cautions: tuple[Caution, ...] = ()
-    account: AccountState | None = None
+    account: Account | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the quote for machines; questions that depend on private data are left out."""
@@ -237,22 +236,23 @@ class Method:
         return Sizes(n_public, len(inputs.classes) or 2, n_columns)
 
     def quoted_inputs(
-        self, account: Path | DatabasePlace, watch: Watch, vault: Path | None, *, own: bool
+        self, account: Account, request: str, watch: Watch, vault: Path | None
     ) -> tuple[Any, Quote]:
         """Return the tables, read and checked, and the quote with all that is to be asked before
-        anything is spent, from an account of the run alone or another one."""
+        anything is spent from this account, under a key of its own."""
         spec = self.spec
+        account.refuse_beyond(request)
         watch.step("Reading tables")
         inputs = self.read(watch, vault)
         self.check_inputs(inputs, watch)
         quoted = self.quote(self.sizes(inputs))
         asked = [
             *cautions_of_price(spec.price, spec.data.n_records),
-            *question_of_total(spec, account, own=own),
+            *account.questions(spec.total),
             *self.questions(inputs, watch),
             *quoted.cautions,
         ]
-        return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)))
+        return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)), account=account)
 
     def settle(self, quoted: Quote, watch: Watch) -> RunSpec:
         """Go on once all questions are answered; the settings then have the total of a new

@@ -382,7 +382,6 @@ class VoteInputs:
     """Votes from a file."""
 
     votes: Votes
-    unit: str = "record"
 
 
 class CastVotes(VoteMethod):

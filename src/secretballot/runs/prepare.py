@@ -17,12 +17,11 @@ from secretballot.drafts import release_above, write_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import choose_terms
-from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import train_teachers
 from secretballot.named_learners import teacher_by_name
-from secretballot.runs.account import named_account, open_ledger
+from secretballot.runs.account import Account, named_account
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.method import Quote, Sizes, worker_processes
 from secretballot.runs.methods import VoteMethod
@@ -93,20 +92,14 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
     Messages : for the curator alone; the schema and the settings hold public words.
     """
     watch = watch or Watch()
-    method, account = Stream(spec), named_account(spec)
+    method = Stream(spec)
     method.check()
-    inputs, quoted = method.quoted_inputs(account, watch, None, own=False)
-    spec = method.settle(quoted, watch)
     # before the long training: a ledger that does not admit the price says so now
+    account = Account(spec, named_account(spec))
+    inputs, quoted = method.quoted_inputs(account, method.settings.stream, watch, None)
+    spec = method.settle(quoted, watch)
     given, out, terms = method.settings, spec.output.out, method.terms(len(inputs.classes))
-    ledger = open_ledger(
-        account,
-        dataset=spec.dataset_name,
-        total=spec.total,
-        unit=inputs.unit,
-        relation=spec.budget.relation,
-    )
-    refuse_beyond(ledger, spec.price, given.stream)
+    ledger = account.opened(spec.total)
     watch.step("Training teachers")
     make_vault(method.vault)
     execution = spec.execution

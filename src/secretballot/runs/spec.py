@@ -274,6 +274,11 @@ class DataSpec(Part):
         return "labels" if len(self.target) > 1 else "class"
 
     @property
+    def unit_kind(self) -> Literal["record", "user"]:
+        """Whose records are protected together."""
+        return "record" if self.unit is None else "user"
+
+    @property
     def aside(self) -> list[str]:
         """Columns that are never features, whichever file has them."""
         return [name for name in (*self.target, self.unit, *self.drop) if name is not None]
@@ -291,7 +296,7 @@ class BudgetSpec(Part):
     total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
     """Limit of all releases; needed once, when the account is opened."""
     ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
-    """Account: a file, a folder, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
+    """Account: a file, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
     PRIVATE.ledger."""
     dataset: str | None = setting(None, panel=PRIVACY)
     """Public name of the private data; by default that of its file."""

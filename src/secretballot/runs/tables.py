@@ -176,11 +176,6 @@ class RunInputs:
         that was read block by block."""
 
     @property
-    def unit(self) -> str:
-        """Whose records are protected together: "record" or "user"."""
-        return "record" if self._data.unit is None else "user"
-
-    @property
     def for_fit(self) -> dict[str, Any]:
         """What a learner's fit takes: private records, public points, and what is learnt."""
         given: dict[str, Any] = {"X": self.private, "y": None, "X_public": self.X_public}
