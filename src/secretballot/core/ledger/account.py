@@ -319,9 +319,11 @@ class AnswerPage:
         """Return the stored answers to those of `questions` that were asked before."""
         return dict(self._read(self._rows.answers(self._reservation, list(questions))))
 
-    def parts(self) -> list[tuple[bytes, bytes]]:
-        """Return every (question, answer), in the order in which they were answered."""
-        return self._read(self._rows.walk("number", 1, "AND reservation = ?", self._reservation))
+    def parts(self, after: int = 0) -> list[tuple[bytes, bytes]]:
+        """Return every (question, answer) after the first so many, in the order in which they were
+        answered."""
+        which = "AND reservation = ?"
+        return self._read(self._rows.walk("number", after + 1, which, self._reservation))
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""

@@ -514,15 +514,17 @@ class Rows:
 
     def ends(self, start: int, end: int) -> list[tuple[Row, Row]]:
         """Return the first and the last row of the reservations with these numbers."""
-        some = "reservation >= ? AND reservation <= ? AND number = 0"
+        # each by its number: in a range, every answer of every reservation would be looked at
+        numbers = range(start, end + 1)
+        some = f"reservation IN ({', '.join('?' * len(numbers)) or '0'}) AND number = 0"
         last = (
             "SELECT (SELECT l.position FROM entry l WHERE l.reservation = f.reservation"
             f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {some}"
         )
         # listed, so that no planner reads the whole table for them
-        places = [place for (place,) in self.transaction.execute(last, (start, end)).fetchall()]
+        places = [place for (place,) in self.transaction.execute(last, tuple(numbers)).fetchall()]
         marks = ", ".join("?" * len(places)) or "0"
-        firsts = self.all(f"{some} ORDER BY reservation", start, end)
+        firsts = self.all(f"{some} ORDER BY reservation", *numbers)
         lasts = self.all(f"position IN ({marks}) ORDER BY reservation", *places)
         return list(zip(firsts, lasts, strict=True))
 
