@@ -53,7 +53,7 @@ from secretballot.learners.training.session import certified_labels
 from secretballot.learners.training.shards import forget_records, learner_identity
 from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import keep_teachers, template_of
-from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit, reads_sparse
+from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit
 from secretballot.queries import InRounds, QueryStrategy, rounds_of
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
@@ -570,7 +570,6 @@ class PATEClassifier(ClassLearner, PATELearner):
             engine=given.executor,
             send_shards=given.send_shards,
             progress=given.progress,
-            sparse=reads_sparse(teacher, task.points, n_classes),
         )
 
     def _taught(self, points: Any) -> Any:
@@ -657,8 +656,6 @@ class PATEClassifier(ClassLearner, PATELearner):
             template_of(task.points),
             seed,
         )
-        # those that were found in the vault, too
-        teachers.ensemble.sparse = reads_sparse(learner, task.points, pool.n_classes)
         if estimated is not None:
             counts = teachers.vote(take_rows(task.points, askable.rows))
             choices = [estimated.pay(counts, task.account, task.given.request)]

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import get_tags
 
 from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import IntArray
@@ -23,13 +22,9 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns, unfit_values
 from secretballot.named_learners import refused_setting, teacher_by_name
 from secretballot.students import NumberedClassesClassifier
-from secretballot.teachers.rows import as_csr, n_rows, take_rows
+from secretballot.teachers.rows import n_rows, take_rows
 
 ROWS = 60
-#: A table of fewer columns is no trouble as it is.
-_WIDE = 1000
-#: A sparse matrix takes less of everything where at most this share of the entries is filled.
-_MOST_FILLED = 0.1
 _PROBES = 100  # fits, at most, to find the columns in which missing values are taken
 
 
@@ -146,42 +141,6 @@ def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> I
     # Columns that are taken one by one need not be taken together.
     problem = problem_of_fit(teacher, _with_missing(points, taken), n_classes)
     return taken if problem is None else np.empty(0, dtype=np.int64)
-
-
-def reads_sparse(teacher: Any, X_public: Any, n_classes: int) -> bool:
-    """Return whether teachers are to get their shards and points as sparse matrices.
-
-    That is where the public points are a wide array of mostly zeros, and the teacher says by
-    scikit-learn's tag that it takes sparse matrices, and does so in a trial. A teacher that takes
-    missing values must take them there, too: private rows may have some, and no shard is to be lost
-    by its form.
-
-    Parameters
-    ----------
-    teacher : classifier
-        As `tried_teacher` returned it.
-    X_public : array, sparse matrix or frame of shape (n_public, n_features)
-    n_classes : int
-
-    Privacy
-    -------
-    A function of public points and settings: whatever private rows hold, they are handed on in the
-    same form.
-    """
-    if not isinstance(X_public, np.ndarray) or X_public.ndim != 2 or X_public.dtype.kind != "f":
-        return False
-    if X_public.shape[1] < _WIDE or np.count_nonzero(X_public) > _MOST_FILLED * X_public.size:
-        return False
-    try:
-        tagged = get_tags(teacher).input_tags.sparse
-    except Exception:  # learners of other libraries need have no tags
-        return False
-    points = _trial_points(X_public, n_classes)
-    if not tagged or problem_of_fit(teacher, as_csr(points), n_classes) is not None:
-        return False
-    taken = columns_with_missing_taken(teacher, X_public, n_classes)
-    missing = as_csr(_with_missing(points, taken))
-    return not taken.size or problem_of_fit(teacher, missing, n_classes) is None
 
 
 def _with_missing(points: Any, columns: IntArray) -> Any:
