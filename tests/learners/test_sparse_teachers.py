@@ -105,5 +105,5 @@ def test_an_empty_stored_shard_has_its_width(tmp_path: Path) -> None:
     )
     shards = assign_stored_shards(table, 3, "add-remove", tmp_path / "v")
     sizes = [replace(shards, sparse=True).part(number)[0].shape for number in range(3)]
-    assert {width for _, width in sizes} == {1 + len(WARDS)}
+    assert {width for _, width in sizes} == {SCHEMA.encode(PUBLIC).shape[1]}
     assert sum(rows for rows, _ in sizes) == 2
