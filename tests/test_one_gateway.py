@@ -57,7 +57,6 @@ CATCHES = {
     },
     "public points, or settings, alone": {
         "learners/selection/candidates.py:_refuse_unfit_candidate",
-        "learners/training/trained.py:read",
         "learners/training/trial_fit.py:problem_of_fit",
     },
 }

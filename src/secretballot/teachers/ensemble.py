@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,6 +31,8 @@ Progress = Callable[[int, int], None]
 
 # Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.
 _BLOCK_CELLS, _LEAST_ROWS = 2**21, 256
+#: In the place of a teacher's number, for what else is kept of all of them.
+_ABOUT = -1
 _BY_RECORD = Guarantee(unit="record", relation="add-remove")
 
 
@@ -288,7 +290,7 @@ class TeacherEnsemble:
         with one_thread():
             return counted_votes(teachers, poll, workers=self._workers, kept=self._stacks)
 
-    def keep(self, vault: Path, serial: str) -> None:
+    def keep(self, vault: Path, serial: str, public: Mapping[str, Any]) -> None:
         """Keep all teachers in the vault under a name of their own, for `kept`.
 
         Parameters
@@ -297,32 +299,36 @@ class TeacherEnsemble:
             Secret folder.
         serial : str
             Drawn at random, never computed from data.
+        public : mapping
+            What else is to be known of them.
 
         Raises
         ------
         DataError
             If a teacher cannot be pickled, or the vault cannot be written.
         """
-        store = TeacherStore(vault, _binding_of(["kept", serial, self._random_state]))
+        store = TeacherStore(vault, _binding_of(["kept", serial]))
+        shape = self.n_teachers, self.n_classes, self._random_state
+        store.add(_ABOUT, (shape, dict(public)))
         for number, model in enumerate(self._teachers):
             store.add(number, model)
         store.flush()
-        if len(store.load()) < self.n_teachers:
+        if len(store.load()) <= self.n_teachers:
             raise DataError(
                 "The teachers cannot be pickled, so they cannot be kept in a vault; use another"
                 " learner."
             )
 
     @classmethod
-    def kept(
-        cls, vault: Path, serial: str, *, n_teachers: int, n_classes: int, random_state: int = 0
-    ) -> "TeacherEnsemble | None":
-        """Return the teachers that `keep` wrote, None if they are not all there or of other
-        library versions."""
-        found = TeacherStore(vault, _binding_of(["kept", serial, random_state])).load()
-        if len(found) != n_teachers or sorted(found) != list(range(n_teachers)):
+    def kept(cls, vault: Path, serial: str) -> "tuple[TeacherEnsemble, dict[str, Any]] | None":
+        """Return the teachers that `keep` wrote and what else is known of them, None if they are
+        not all there or of other library versions."""
+        found = TeacherStore(vault, _binding_of(["kept", serial])).load()
+        (n_teachers, n_classes, random_state), public = found.pop(_ABOUT, ((0, 0, 0), {}))
+        if not n_teachers or found.keys() != set(range(n_teachers)):
             return None
-        return cls([found[number] for number in range(n_teachers)], n_classes, random_state)
+        models = [found[number] for number in range(n_teachers)]
+        return cls(models, n_classes, random_state), public
 
     def __repr__(self) -> str:
         return (
