@@ -15,7 +15,7 @@ from sklearn.utils import check_array, column_or_1d
 from secretballot._naming import name_columns
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import name_part, shown, shown_kind
-from secretballot.data.frames import as_arrow, dictionary_of, frame_of_arrow
+from secretballot.data.frames import as_arrow, frame_of_arrow
 from secretballot.data.stored import StoredTable
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -24,7 +24,6 @@ from secretballot.learners.training.typed_cells import (
     are_numbers,
     array_as,
     column_as,
-    is_dictionary,
     table_of_rows,
 )
 from secretballot.teachers.rows import take_rows
@@ -116,12 +115,7 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
     cell."""
     arrow = result_of(partial(as_arrow, table))
     if arrow is not None:
-        frame = frame_of_arrow(arrow, name)
-        for place, column in enumerate(arrow.columns):
-            categories = dictionary_of(column)
-            if categories is not None:
-                frame.isetitem(place, pd.Categorical(frame.iloc[:, place], categories=categories))
-        return frame
+        return frame_of_arrow(arrow, name)
     found = result_of(lambda: table.to_pandas())
     if not isinstance(found, pd.DataFrame):
         raise DataError(
@@ -146,22 +140,6 @@ def _checked_frame(name: str, frame: Any) -> Any:
             f" has a column name twice (column number {places}, counted from 0); name each by"
             " itself.",
         )
-    return _with_categories(frame)
-
-
-def _with_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame in which Arrow's dictionaries are categories, which, unlike those, are part of
-    a column's type.
-
-    A part of such a column has the dictionary of all rows, and what is made categories of it has
-    them all.
-    """
-    coded = [place for place, kind in enumerate(frame.dtypes) if is_dictionary(kind)]
-    frame = frame.copy(deep=False) if coded else frame
-    for place in coded:
-        column = frame.iloc[:, place]
-        categories = dictionary_of(column.array.__arrow_array__())
-        frame.isetitem(place, pd.Categorical(column.astype(object), categories=categories))
     return frame
 
 
