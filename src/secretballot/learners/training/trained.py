@@ -54,8 +54,8 @@ class TrainedTeachers:
         Unit and relation that the shards were made for.
     template : frame, array or matrix without rows
         The columns and types that the teachers take; public.
-    takes_missing : bool
-        Whether they take missing values.
+    missing_taken : list of int
+        Columns in which they take missing values.
     serial : str
         Names these teachers and no others; drawn at random, never computed from data.
     vault : Path or None
@@ -74,7 +74,7 @@ class TrainedTeachers:
     classes: tuple[Any, ...]
     declaration: Mapping[str, object]
     template: Any
-    takes_missing: bool = False
+    missing_taken: Sequence[int] = ()
     serial: str = ""
     vault: Path | None = None
 
@@ -121,7 +121,7 @@ class TrainedTeachers:
         points = as_matrix("X", X)
         check_same_columns(points, self.template, known=_TRAINED)
         points = with_public_types(points, self.template, known=_TRAINED)
-        refuse_unfit("X", points, takes_missing=self.takes_missing)
+        refuse_unfit("X", points, self.missing_taken)
         return points
 
     def vote(self, points: Any, *, request: str | None = None) -> Votes:
@@ -304,8 +304,7 @@ def teachers_of_table(
         target.classes,
         {"unit": table.unit, "unit_column": table.unit_name, "relation": relation},
         template_of(example),
-        takes_missing=len(columns_with_missing_taken(learner, example, len(names)))
-        == n_columns(example),
+        columns_with_missing_taken(learner, example, len(names)),
     )
 
 
@@ -316,8 +315,7 @@ def keep_teachers(
     classes: tuple[Any, ...],
     declaration: Mapping[str, object],
     template: Any,
-    *,
-    takes_missing: bool = False,
+    missing_taken: Sequence[int] = (),
 ) -> TrainedTeachers:
     """Return the teachers kept in the vault, or trained now and kept; without a vault, trained.
 
@@ -331,7 +329,7 @@ def keep_teachers(
         Trains the teachers.
     identity : tuple
         All that they depend on, private data included; its digest stays in the vault.
-    classes, declaration, template, takes_missing
+    classes, declaration, template, missing_taken
         As for `TrainedTeachers`.
 
     Raises
@@ -344,7 +342,7 @@ def keep_teachers(
         "classes": classes,
         "declaration": dict(declaration),
         "template": template,
-        "takes_missing": takes_missing,
+        "missing_taken": missing_taken,
     }
     if vault is None:
         return TrainedTeachers(fit(), **public, serial=serial)
