@@ -75,23 +75,9 @@ def run_predict(
     return cells.n_rows
 
 
-_DATABASE = b"SQLite format 3\0"  # how a ledger's file begins
-
-
-def _is_database(place: Path) -> bool:
-    try:
-        with place.open("rb") as file:
-            return file.read(len(_DATABASE)) == _DATABASE
-    except OSError as error:
-        raise DataError(
-            f"{str(place)!r} cannot be read ({type(error).__name__}), and may hold what must stay;"
-            " give another place with --out."
-        ) from None
-
-
 def _check_place(out: Path, read: Mapping[str, Path], overwrite: bool) -> None:
     """Refuse a place that would put predictions over what they are made of, or into a run."""
-    # a device or a link would be replaced by the file, and so would an account
+    # a device or a link would be replaced by the file
     if out.is_symlink() or (out.exists() and not out.is_file()):
         raise DataError(f"{str(out)!r} is no regular file; give another place with --out.")
     if not out.parent.is_dir():
@@ -104,8 +90,6 @@ def _check_place(out: Path, read: Mapping[str, Path], overwrite: bool) -> None:
         return
     if not overwrite:
         raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite.")
-    if _is_database(out):
-        raise DataError(f"{str(out)!r} is a database, such as a ledger; give another file.")
     for name, place in read.items():
         # a table that is not there is refused where it is read
         if place.exists() and out.samefile(place):
