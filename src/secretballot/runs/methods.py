@@ -308,10 +308,6 @@ class Pate(VoteMethod):
 
     def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
-        stated = self.spec.data.n_records
-        if self.settings.n_teachers is None and stated is not None:
-            found = f"{self.n_teachers(inputs)} teachers, by the stated {stated} records."
-            watch.note(found, private=False)
         fitted = super().fit(inputs, folder, ledger, watch)
         if self._rounds is None:
             return fitted
