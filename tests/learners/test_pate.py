@@ -252,7 +252,7 @@ class _NeverFits(LogisticRegression):
         ({"classes": [0, 2]}, {}, "declared classes"),
         ({"X_public": None}, {}, "X_public is missing"),
         ({"X_public": np.zeros((5, 3))}, {}, "columns"),
-        ({"y": np.zeros(3)}, {}, "one label for each"),
+        ({"y": np.zeros(3)}, {}, "must have one for each"),
         ({"units": np.arange(4000)}, {"relation": "replace-one"}, "replace-one"),
         ({}, {"epsilon": None}, "epsilon is missing"),
         ({}, {"delta": None}, "delta is missing"),
