@@ -69,7 +69,8 @@ def as_matrix(name: str, X: Any) -> Any:
         raise DataError(name_part(name), " is a masked array; fill or drop what is masked.")
     # what converts it may quote values, or compare them
     table: Any = X if sparse.issparse(X) else result_of(partial(np.asarray, X))
-    kind, shape = getattr(table, "dtype", np.dtype("V")).kind, getattr(table, "shape", ())
+    shape: tuple[int, ...] = getattr(table, "shape", ())
+    kind = getattr(table, "dtype", np.dtype("V")).kind
     if kind == "c":
         raise DataError(
             name_part(name), " has complex values. Complex data not supported: give real numbers."
@@ -497,7 +498,7 @@ def private_cells(y: Any, n_records: int) -> tuple[list[Any], IntArray]:
 
 def _as_column(y: Any) -> Any:
     table = y if hasattr(y, "shape") else result_of(partial(np.asarray, y))
-    shape = getattr(table, "shape", ())
+    shape: tuple[int, ...] = getattr(table, "shape", ())
     if not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
         found = f"has {len(shape)} dimensions" if shape else f"is {shown_kind(y)}"
         raise DataError(f"y {found}; give the private targets as one column.")
