@@ -469,9 +469,6 @@ class ForecastSpec(Part):
     n_classes: int | None = None
     student_accuracy: tuple[float, float, float] | None = None
     answered: tuple[float, float, float] | None = None
-    balanced_accuracy: tuple[float, float, float] | None = None
-    recall: tuple[float, float, float] | None = None
-    rare_class: int | None = None
 
 
 class RunSpec(Part):
