@@ -349,7 +349,7 @@ def plan(
             if alone:
                 raise
             made = _plan_without_votes(task, index, seed)
-    if alone:
+    if alone or index is None:
         return made
     if say is not None:
         say("Trying record moments")
