@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Path:
     budget = sb.PrivacyBudget(1.0, 1e-6)
     ledger = sb.Ledger(tmp_path / "l", dataset="registry", budget=budget)
     votes = sb.votes_of_counts([[30, 70], [80, 20]])
-    released = sb.release(votes, NoisyVotes(scale=300.0, release="counts"), ledger, budget)
+    released = sb.release(votes, NoisyVotes(scale=30.0, release="counts"), ledger, budget)
     return sb.write_release(tmp_path / "release", released).path
 
 
