@@ -61,31 +61,19 @@ def prepare(sources: Sources) -> Answer:
     spec = RunSpec.of_tree(sources.tree())
     find_in_this_folder(str(getattr(spec.method, "teacher", "")))
     with watching() as watch:
-        outcome = run_prepare(spec, watch)
-    price, places = spec.price, ("vault", "schema", "settings")
+        made = run_prepare(spec, watch)
     said = [
-        f"price      epsilon {price.epsilon:g}, delta {price.delta:g}",
-        f"queries    {outcome.planned}, {outcome.left} left",
-        f"account    {outcome.account}",
-        f"settings   {outcome.settings}",
-        f"secret     {outcome.vault}",
+        f"price      epsilon {made['epsilon']:g}, delta {made['delta']:g}",
+        f"queries    {made['queries']}, {made['left']} left",
+        f"account    {made['ledger']}",
+        f"settings   {made['settings']}",
+        f"secret     {made['vault']}",
     ]
     # settings that somebody may have written by hand are not overwritten
-    if not outcome.listed:
-        said.append(f"{outcome.settings} existed and was not changed; add this to it:")
-        said += outcome.table.splitlines()
-    return lines(
-        {
-            **{name: str(getattr(outcome, name)) for name in places},
-            "listed": outcome.listed,
-            "ledger": outcome.account,
-            "epsilon": price.epsilon,
-            "delta": price.delta,
-            "queries": outcome.planned,
-            "left": outcome.left,
-        },
-        *said,
-    )
+    if not made["listed"]:
+        said.append(f"{made['settings']} existed and was not changed; add this to it:")
+        said += made["table"].splitlines()
+    return lines(made, *said)
 
 
 @verb(app)
@@ -213,18 +201,6 @@ def _access(config: Path) -> "Access":
     return Access(read_settings(config).state)
 
 
-def _refuse_unknown_datasets(config: Path, datasets: list[str]) -> None:
-    from secretballot.exceptions import ParameterError
-    from secretballot.service.settings import read_settings
-
-    known = read_settings(config).datasets
-    unknown = sorted(set(datasets) - {"*", *known})
-    if unknown:
-        raise ParameterError(
-            f"--dataset {unknown[0]} is not in the settings; name one of {', '.join(known)}, or *."
-        )
-
-
 @verb(key_app)
 def add(
     role: Annotated[
@@ -250,9 +226,19 @@ def add(
     Example: secretballot serve key add --role analyst --dataset registry --owner Ana --quota 200
     --expires 2030-12-31
     """
+    from secretballot.exceptions import ParameterError
+    from secretballot.service.access import Access
+    from secretballot.service.settings import read_settings
+
+    settings = read_settings(config)
     # a misspelt dataset would show only when the key is used
-    _refuse_unknown_datasets(config, dataset)
-    with _access(config) as access:
+    unknown = sorted({*dataset} - {"*", *settings.datasets})
+    if unknown:
+        raise ParameterError(
+            f"--dataset {unknown[0]} is not in the settings; name one of"
+            f" {', '.join(settings.datasets)}, or *."
+        )
+    with Access(settings.state) as access:
         key, token = access.add(role, dataset, owner=owner, quota=quota, expires=expires)
     said = [f"id           {key.id}", f"key          {token}"]
     said += [f"expires      {key.expires}"] if key.expires is not None else []
