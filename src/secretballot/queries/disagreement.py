@@ -152,8 +152,8 @@ class StreamSelector(QuerySelector):
         start, stop, slack = 0, min(2, m), None
         while True:
             if fresh:
-                told = {"j": start, "asked": len(requested), "answered": learnt, "slack": slack}
-                self._updates.append({**told, "examined": 0, "in_region": 0})
+                about = {"j": start, "asked": len(requested), "answered": learnt, "slack": slack}
+                self._updates.append({**about, "examined": 0, "in_region": 0})
                 if self._region.looks_ahead:
                     self._look(inside, start, m)
             # on this pool the version space is a point, or nothing of it is left
