@@ -20,7 +20,7 @@ import pytest
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
 from secretballot.publishing import serving
-from secretballot.publishing.job import NamedStudent, ReleaseJob
+from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import PublishingProcess, start_publishing
 from secretballot.publishing.release import publish
 from secretballot.released import ReleasedLabels
@@ -39,9 +39,7 @@ def _odd_students(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def job(make_released: Make, points: np.ndarray) -> Callable[[str], ReleaseJob]:
     released = make_released("labels")
-    return lambda name: ReleaseJob(
-        released, NamedStudent(f"odd_students:{name}"), points, without=("report",)
-    )
+    return lambda name: ReleaseJob(released, f"odd_students:{name}", points, without=("report",))
 
 
 @pytest.fixture

@@ -3,14 +3,19 @@ show."""
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from test_forgeries import chosen, summed
 
+from made_certificates import renewed
 from secretballot.released import ReleasedLabels
+from secretballot.report.release.facts import Facts
 from secretballot.report.release.page import render_page
+from secretballot.report.release.words import sentences
 from secretballot.report.wording import power_bound
 
 Make = Callable[..., ReleasedLabels]
@@ -129,6 +134,28 @@ def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withh
         assert "\x00" not in text
         assert "\u202e" not in text
         text.encode("utf-8")
+
+
+def test_the_page_shows_what_each_round_changed(make_binary: Make) -> None:
+    released = make_binary()
+    plan = {
+        "planned": 60,
+        "used": 60,
+        "rounds": [25, 25, 10],
+        "strategy": {"name": HOSTILE[0]},
+        "left": "none",
+    }
+    certificate = renewed(released.certificate | {"plan": plan})
+    page = Page(render_page(replace(released, certificate=certificate), curve=[None, 0.5, 1.0]))
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert "What further labels changed" in page.said
+    assert "60 were used, in 3 rounds, by the strategy <script>alert(1)" in page.said
+
+
+@pytest.mark.parametrize("make", [chosen, summed])
+def test_labels_of_the_model_itself_are_no_test_of_it(make: Callable[[], ReleasedLabels]) -> None:
+    (said,) = sentences("quality", Facts(make()))
+    assert "the model's own predictions" in said
 
 
 @pytest.mark.parametrize(

@@ -8,40 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._typing import AnyArray, IntArray
+from secretballot._typing import AnyArray
 from secretballot.exceptions import DataError
-from secretballot.publishing.serving import NotPortableError
+from secretballot.publishing.serving import not_portable
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.student.raw_columns import RawRows
-
-
-@dataclass(frozen=True)
-class NamedStudent:
-    """A student to be fitted, by its name (`students.names`)."""
-
-    name: str
-
-
-@dataclass(frozen=True, eq=False)
-class GivenStudent:
-    """A student that somebody made in Python.
-
-    Attributes
-    ----------
-    model : classifier
-    fitted : bool
-        Whether it is written as it is; otherwise a clone of it is fitted.
-    """
-
-    model: Any
-    fitted: bool
-
-
-@dataclass(frozen=True)
-class SavedStudent:
-    """A fitted student as the bytes of its file."""
-
-    content: bytes
 
 
 @dataclass(frozen=True)
@@ -56,34 +27,6 @@ class ChosenHypothesis:
     hypotheses: str
 
 
-@dataclass(frozen=True)
-class ReleasedWeights:
-    """The model of released moments: its weights are on the certificate, and its basis follows
-    from the public points."""
-
-
-StudentSource = NamedStudent | GivenStudent | SavedStudent | ChosenHypothesis | ReleasedWeights
-
-
-@dataclass(frozen=True, eq=False)
-class AskedInRounds:
-    """How a strategy chose the queries, so that its rounds can be repeated.
-
-    Attributes
-    ----------
-    strategy : str
-        Its name.
-    askable : ndarray of int64, shape (m,)
-        Rows of the public pool that it chose from.
-    round_size : int or None
-        Queries per round; None is a twentieth of the reservation.
-    """
-
-    strategy: str
-    askable: IntArray
-    round_size: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class ReleaseJob:
     """Everything that the files of a release follow from.
@@ -92,16 +35,17 @@ class ReleaseJob:
     ----------
     released : ReleasedLabels or ReleasedSums
         What was released, with its certificate; also a ReleasedTable.
-    student : StudentSource or None
+    student : str, ChosenHypothesis, estimator or None
+        By name, unfitted, or fitted, when it is written as it is. "auto" is the one that measured
+        best: of sums over records the model itself, whose weights are on the certificate.
     X_public : array, sparse matrix or frame of shape (n, n_features), or None
         Public points.
     schema : mapping or None
         Public description of the columns, as JSON values.
-    asked : AskedInRounds or None
     abstentions : str
         What a student of labels makes of unanswered points.
     seed : int
-        Of the student and of the strategy; public.
+        Of the student; public.
     without : tuple of {"report", "student"}
         Parts that are not wanted.
     raw_rows : RawRows or None
@@ -115,10 +59,9 @@ class ReleaseJob:
     """
 
     released: ReleasedLabels | ReleasedSums
-    student: StudentSource | None = None
+    student: Any = None
     X_public: Any = None
     schema: Mapping[str, Any] | None = None
-    asked: AskedInRounds | None = None
     abstentions: str = "drop"
     seed: int = 0
     without: tuple[str, ...] = ()
@@ -155,14 +98,14 @@ class ReleaseJob:
 
         Raises
         ------
-        NotPortableError
+        ParameterError
             If the student cannot be taken to another process.
         """
         try:
             return pickle.dumps(self.canonical(), protocol=5)
         except Exception as error:  # a student may be anybody's, and refuse in any way
-            problem = type(error).__name__
-        raise NotPortableError(f"The student cannot be handed to another process ({problem}).")
+            refused = not_portable(error)
+        raise refused
 
 
 def _canonical_points(X: Any) -> Any:

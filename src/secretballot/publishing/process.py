@@ -118,8 +118,6 @@ class PublishingProcess:
 
         Raises
         ------
-        NotPortableError
-            If it cannot import the student.
         SecretBallotError
             What the job was refused with.
         OSError

@@ -10,7 +10,6 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.training.learner import Learner
-from secretballot.publishing.job import AskedInRounds, NamedStudent, StudentSource
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.runs.account import AccountState, question_of_total
 from secretballot.runs.folder import RunFolder
@@ -122,13 +121,12 @@ class Fitted:
     Attributes
     ----------
     released : ReleasedLabels or ReleasedSums
-    student : StudentSource or None
-    asked : AskedInRounds or None
+    student : str, ChosenHypothesis, OnnxStudent or None
+        As `ReleaseJob` takes it.
     """
 
     released: ReleasedLabels | ReleasedSums
-    student: StudentSource | None
-    asked: AskedInRounds | None = None
+    student: Any
 
 
 class Method:
@@ -303,9 +301,9 @@ class Method:
         )
         return model
 
-    def source(self, model: Learner) -> StudentSource:
+    def source(self, model: Learner) -> Any:
         """Return what the student is made by, of a learner that released."""
-        return NamedStudent(self.settings.student)
+        return str(self.settings.student)
 
     def quoted(self, released: str, noise: str, sigma: float, sizes: Sizes, **more: Any) -> Quote:
         """Return a quote of this method and price."""

@@ -189,7 +189,6 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
         job,
         X_public=inputs.X_public,
         schema=replace(inputs.schema, classes=classes, target=spec.data.target).to_json(),
-        asked=fitted.asked,
         abstentions=getattr(spec.method, "abstentions", "drop"),
         raw_rows=inputs.raw_rows,
         test=inputs.test_rows if spec.output.publish_metrics else None,

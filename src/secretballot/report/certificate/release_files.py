@@ -1,7 +1,6 @@
 """The folder of a release as a stranger gives it: the files of its certificate, nothing else."""
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,23 +18,15 @@ _MAX_FILES = 1000
 MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
 
 # The files that a release may consist of, with how each begins where it has a beginning of its own.
-_BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
-    LABELS_FILE: (b"query,label,abstained",),
-    ANSWERS_FILE: (b"query,",),
-    README_FILE: (b"",),
-    "model-card.md": (b"# Model card",),
-    "schema.json": (b"{",),
-    "queries.json": (b"{",),
-    "student.onnx": (b"\x08",),
-    "report.html": (b"<!doctype html>",),
+BEGINNINGS: Mapping[str, bytes] = {
+    LABELS_FILE: b"query,label,abstained",
+    ANSWERS_FILE: b"query,",
+    README_FILE: b"",
+    "model-card.md": b"# Model card",
+    "schema.json": b"{",
+    "student.onnx": b"\x08",
+    "report.html": b"<!doctype html>",
 }
-_PICTURE = re.compile(r"queries-[a-z]{1,20}\.(svg|png)")
-_PICTURES = {"svg": (b"<?xml", b"<svg"), "png": (b"\x89PNG",)}
-
-
-def is_release_file(name: str) -> bool:
-    """Return whether a release may have a file of this name beside its certificate."""
-    return name in _BEGINNINGS or _PICTURE.fullmatch(name) is not None
 
 
 def values_file(method: str) -> str | None:
@@ -75,7 +66,7 @@ def check_files(certificate: Certificate, folder: Path) -> str:
             raise CertificateError(
                 f"{name} is not the file that was released: its size or SHA-256 is another."
             )
-        if not beginning.lower().startswith(tuple(start.lower() for start in _beginnings_of(name))):
+        if not beginning.lower().startswith(BEGINNINGS[name].lower()):
             raise CertificateError(f"{name} is no file of its kind: it does not begin like one.")
     # which the certificate cannot list, being what is signed: no other content fits in
     if os.path.lexists(folder / SIGNATURE_FILE):
@@ -110,7 +101,7 @@ def _names_in(folder: Path) -> set[str]:
 
 def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
     other = {LABELS_FILE, ANSWERS_FILE} - {values}
-    strange = sorted(name for name in listed if not is_release_file(name) or name in other)
+    strange = sorted(name for name in listed if name not in BEGINNINGS or name in other)
     if strange:
         raise CertificateError(
             f"The certificate lists {named(strange[0])}, which is no file of a release."
@@ -126,7 +117,3 @@ def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
         raise CertificateError(
             f"The folder lacks {named(min(listed - found))}, which the certificate lists."
         )
-
-
-def _beginnings_of(name: str) -> tuple[bytes, ...]:
-    return _BEGINNINGS.get(name) or _PICTURES[name.rpartition(".")[2]]

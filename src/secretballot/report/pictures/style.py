@@ -25,7 +25,6 @@ BLUE, ORANGE, GREY, SLATE, PALE, INK = (
 )
 _WIDTH = 5.0  # inches; 360 units of SVG, about the width of a telephone
 _DOTS_PER_INCH = 200
-_MARKS = re.compile(r'<use [^>]*? style="([^"]*)"/>\s*(?:<use [^>]*? style="\1"/>\s*)+')
 _LONGEST_NAME = 16
 _STYLE = {
     "svg.fonttype": "none",
@@ -112,25 +111,7 @@ def _svg_element(svg: str, name: str) -> str:
     head, body = svg.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', head)
     body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body).replace("xlink:href", "href")
-    return (
-        f'<svg {box[0] if box else ""} aria-hidden="true"'
-        f' stroke-linejoin="round">{_with_shared_styles(body.strip())}'
-    )
-
-
-def _with_shared_styles(body: str) -> str:
-    """Say once how like marks look, and their places to hundredths of a point: smaller pages."""
-    body = re.sub(
-        r'(<use href="[^"]*" x="[^"]*\.\d\d)\d*(" y="[^"]*\.\d\d)\d*"', r'\g<1>\g<2>"', body
-    )
-    return _MARKS.sub(
-        lambda run: f'<g style="{run[1]}">{run[0].replace(_style_attribute(run[1]), "/>")}</g>',
-        body,
-    )
-
-
-def _style_attribute(style: str) -> str:
-    return f' style="{style}"/>'
+    return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{body.strip()}'
 
 
 def bars_picture(

@@ -19,7 +19,7 @@ from typing import Any
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about, with_files
-from secretballot.report.certificate.labels_file import class_text, labels_blocks
+from secretballot.report.certificate.labels_file import labels_blocks
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.released_rows import ANSWERS_FILE, answers_bytes
 from secretballot.report.extras import MissingExtraError
@@ -33,13 +33,10 @@ from secretballot.report.release.usage import (
     complete_schema,
 )
 from secretballot.report.release.words import text_of
-from secretballot.report.rounds.pictures import QUERY_TITLES, draw_query_pictures
-from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.report.table_metrics import TableMetrics
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # of an object, in somebody's error message: it depends on the memory
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 ONNX_FILE = "student.onnx"
@@ -74,7 +71,7 @@ def write_files(
     student: Any = None,
     X_public: Any = None,
     schema: Mapping[str, Any] | None = None,
-    story: QueryStory | None = None,
+    curve: Sequence[float | None] = (),
     without: Collection[str] = (),
     raw_rows: RawRows | None = None,
     metrics: Metrics | TableMetrics | None = None,
@@ -99,11 +96,11 @@ def write_files(
         student's file.
     schema : mapping, optional
         Public description of the columns, as JSON values; written as ``schema.json``.
-    story : QueryStory, optional
-        How the queries were chosen; written as ``queries.json`` and drawn, on the page and as
-        files.
+    curve : sequence of float or None
+        Of a release in rounds, for each round the share of the public pool on which its student
+        agrees with the final one.
     without : collection of {"report", "student"}
-        Parts that nobody wants: the page and the pictures, the files of the student.
+        Parts that nobody wants: the page, the file of the student.
     raw_rows : RawRows, optional
         Public rows before and after the encoding of the schema, by which the student's file, which
         reads raw columns where the schema is complete, is checked.
@@ -141,8 +138,6 @@ def write_files(
             "the public columns and categories that the student reads",
             _json_bytes(schema),
         )
-    if story is not None and isinstance(released, ReleasedLabels):
-        _write_story(written, released, story, pictures="report" not in without)
     columns = complete_schema(schema)
     if student is not None and "student" in without:
         written.left_out[ONNX_FILE] = _NOT_WANTED
@@ -166,7 +161,7 @@ def write_files(
                 student=student,
                 X_public=X_public,
                 files_written=page_lists,
-                story=story,
+                curve=curve,
                 schema=schema,
                 metrics=metrics,
             ).encode()
@@ -192,7 +187,6 @@ def write_files(
         files=listed,
         width=max(map(len, listed)),
         left_out=written.left_out,
-        formula_like=_formula_like(released),
     )
     written.write("README.txt", readme["README.txt"], text.encode())
     certificate = with_files(released.certificate, _digests_of_files(folder))
@@ -262,45 +256,8 @@ def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
     written.files["labels.csv"] = "the released labels, one line for each query"
 
 
-def _write_story(
-    written: _Writer, released: ReleasedLabels, story: QueryStory, *, pictures: bool
-) -> None:
-    """Write the story, and its pictures for papers and slides where they are wanted."""
-    content = json.dumps(story.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
-    written.write(
-        "queries.json",
-        "which public points were asked, round by round, and where they lie",
-        content.encode(),
-    )
-    if not pictures:
-        return
-    for name, picture in draw_query_pictures(story, released).items():
-        words = f"picture: {QUERY_TITLES[name][0].lower()}{QUERY_TITLES[name][1:]}"
-        written.attempt(f"queries-{name}.svg", f"{words} (to scale and print)", picture.svg)
-        written.attempt(f"queries-{name}.png", f"{words} (for slides)", picture.png)
-
-
 def _json_bytes(value: Mapping[str, Any]) -> bytes:
     # the words of these errors quote the value, so nothing is raised inside
     with suppress(TypeError, ValueError):
         return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
     raise DataError("schema holds a value that JSON cannot carry; use strings, numbers and lists.")
-
-
-def _formula_like(released: ReleasedLabels | ReleasedSums) -> list[str]:
-    """Return the classes, or names of labels, that a spreadsheet might take for a formula."""
-    names: Sequence[object] = ()
-    if isinstance(released, ReleasedLabels):
-        names = released.classes
-    elif isinstance(released, ReleasedTable):
-        names = released.certificate["public"].get("labels", ())
-    texts = [class_text(value) for value in names]
-    return [text for text in texts if text.startswith(_FORMULA_STARTS) and not _is_number(text)]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
