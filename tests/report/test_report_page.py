@@ -16,7 +16,6 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.release.facts import Facts
 from secretballot.report.release.page import render_page
 from secretballot.report.release.words import sentences
-from secretballot.report.wording import power_bound
 
 Make = Callable[..., ReleasedLabels]
 HOSTILE = [
@@ -156,20 +155,3 @@ def test_the_page_shows_what_each_round_changed(make_binary: Make) -> None:
 def test_labels_of_the_model_itself_are_no_test_of_it(make: Callable[[], ReleasedLabels]) -> None:
     (said,) = sentences("quality", Facts(make()))
     assert "the model's own predictions" in said
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta"), [(0.1, 0.0), (1.0, 1e-5), (3.0, 0.01), (50.0, 1e-9), (2000.0, 0.0)]
-)
-def test_the_limit_on_tests_is_the_tighter_of_two(epsilon: float, delta: float) -> None:
-    alarms = np.linspace(0, 1, 101)
-    limits = np.array([power_bound(epsilon, delta, alarm) for alarm in alarms])
-    assert np.all((limits >= alarms - 1e-12) & (limits <= 1))
-    assert np.all(np.diff(limits) >= -1e-12)
-    assert limits[0] == pytest.approx(delta)
-
-
-def test_randomised_response_meets_the_limit() -> None:
-    epsilon = 1.3
-    lie = 1 / (1 + np.exp(epsilon))
-    assert power_bound(epsilon, 0.0, lie) == pytest.approx(1 - lie)

@@ -17,7 +17,7 @@ from secretballot.bases.integer_model import (
 from secretballot.exceptions import DataError
 from secretballot.publishing.job import ReleaseJob
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.methods import has_moments
+from secretballot.report.certificate.methods import SUMS
 from secretballot.students import MomentsStudent
 
 
@@ -30,7 +30,7 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
         If the certificate is about something else, or the public points do not give its basis.
     """
     certificate = job.released.certificate
-    if not has_moments(certificate):
+    if certificate["public"]["method"] not in SUMS:
         raise DataError(
             "The release holds no sums over records, so no model follows from its certificate; name"
             " another student."

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 from secretballot.exceptions import CertificateError
@@ -83,37 +84,27 @@ def check_files(certificate: Certificate, folder: Path) -> str:
 
 def _names_in(folder: Path) -> set[str]:
     """Return the names of everything in a folder, hidden things and folders included."""
-    found: set[str] = set()
     try:
         with os.scandir(folder) as entries:
-            for entry in entries:
-                found.add(entry.name)
-                if len(found) > _MAX_FILES:
-                    raise CertificateError(
-                        f"The folder holds more than {_MAX_FILES} files; a release has a few."
-                    )
+            found = {entry.name for entry in islice(entries, _MAX_FILES + 1)}
     except OSError as error:
         raise CertificateError(
             f"{named(folder)} cannot be read: {error.strerror or error}."
         ) from None
+    if len(found) > _MAX_FILES:
+        raise CertificateError(
+            f"The folder holds more than {_MAX_FILES} files; a release has a few."
+        )
     return found - {CERTIFICATE_FILE, SIGNATURE_FILE}
 
 
 def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
-    other = {LABELS_FILE, ANSWERS_FILE} - {values}
-    strange = sorted(name for name in listed if name not in BEGINNINGS or name in other)
-    if strange:
-        raise CertificateError(
-            f"The certificate lists {named(strange[0])}, which is no file of a release."
-        )
-    if values is not None and values not in listed:
-        raise CertificateError(f"The certificate lists no {values}.")
-    if found - listed:
-        name = named(min(found - listed))
-        raise CertificateError(
-            f"The folder holds {name}, which the certificate does not list; take it out."
-        )
-    if listed - found:
-        raise CertificateError(
-            f"The folder lacks {named(min(listed - found))}, which the certificate lists."
-        )
+    allowed = BEGINNINGS.keys() - ({LABELS_FILE, ANSWERS_FILE} - {values})
+    for names, problem in (
+        (listed - allowed, "The certificate lists {}, which is no file of a release."),
+        (set(filter(None, [values])) - listed, "The certificate lists no {}."),
+        (found - listed, "The folder holds {}, which the certificate does not list; take it out."),
+        (listed - found, "The folder lacks {}, which the certificate lists."),
+    ):
+        if names:
+            raise CertificateError(problem.format(named(min(names))))

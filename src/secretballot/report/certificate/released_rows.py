@@ -60,7 +60,13 @@ def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
             f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says"
             f" {released.queries} and {released.answered}."
         )
-    _check_queries(table.queries)
+    queries = table.queries
+    inside = not queries.size or (queries.min() >= 0 and queries.max() < MOST_ROWS)
+    if not inside or len(np.unique(queries)) < len(queries):
+        raise CertificateError(
+            f"labels.csv names a query twice, or a row of the public pool below 0 or beyond"
+            f" {MOST_ROWS - 1}; each query was paid for once."
+        )
     _check_stop(answered, terms.most_abstentions)
     if table.noisy_counts is not None:
         _check_counts(table, table.noisy_counts, *_reach(certificate, terms))
@@ -80,15 +86,6 @@ def most_bytes(document: Mapping[str, Any]) -> int:
         most, far = _reach(certificate, Terms(certificate))
         line += released.count_columns * (len(str(int(most + far))) + len(",-"))
     return int(line * released.queries)
-
-
-def _check_queries(queries: IntArray) -> None:
-    if queries.size and not (queries.min() >= 0 and queries.max() < MOST_ROWS):
-        raise CertificateError(
-            f"labels.csv names a row of the public pool below 0, or beyond {MOST_ROWS - 1}."
-        )
-    if len(np.unique(queries)) < len(queries):
-        raise CertificateError("labels.csv names a query twice; each was paid for once.")
 
 
 def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | None) -> None:

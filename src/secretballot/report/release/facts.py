@@ -18,9 +18,8 @@ from secretballot.report.certificate.methods import (
 )
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.terms import stated
-from secretballot.report.wording import at_most_text, percent_text, power_bound, shown
+from secretballot.report.wording import at_most_text, shown
 
-_FALSE_ALARMS = (0.001, 0.01, 0.05)
 _MOST_POINTS = 10_000  # where there are more, every so many-th is tried
 _KINDS = {
     EXPONENTIAL: "choice",
@@ -81,29 +80,6 @@ class Facts:
         return [(name, shown(words)) for name, words in said.items()]
 
     @property
-    def near(self) -> tuple[int, int] | None:
-        """How many answers are within one standard deviation of another one, and of how many; None
-        where no counts tell."""
-        released, terms = self._released, self.terms
-        if isinstance(released, ReleasedSums):
-            # a set's own count is not read against half of the teachers
-            if terms.get("ballot") != "labels" or terms["release"] != "counts":
-                return None
-            close = np.abs(np.array(terms["values"]) - terms["n_teachers"] / 2) <= terms["sigma"]
-            return int(close.sum()), close.size
-        counts = released.noisy_counts
-        if counts is None or not len(counts):
-            return None
-        if released.n_classes == 2 and not released.by_record:
-            of_second = counts if counts.ndim == 1 else counts[:, 1]
-            close = np.abs(of_second - released.n_teachers / 2) <= self.sigma
-        else:
-            # the difference of two noisy counts carries both noises
-            ordered = np.sort(counts, axis=1)
-            close = ordered[:, -1] - ordered[:, -2] <= np.sqrt(2) * self.sigma
-        return int(close.sum()), len(counts)
-
-    @property
     def deviation(self) -> float | None:
         """Standard deviation of the noise on one released mean, in the unit of the target."""
         terms = self.terms
@@ -131,17 +107,6 @@ class Facts:
     def factor(self) -> str:
         """By how much odds change, at most; a larger exponent would overflow."""
         return at_most_text(math.exp(min(self.epsilon, 700.0)))
-
-    @property
-    def tests(self) -> list[tuple[str, str]]:
-        """How often a test is right at most, beside how often it is wrong."""
-        return [
-            (
-                percent_text(100 * alarm),
-                percent_text(100 * power_bound(self.epsilon, self.delta, alarm)),
-            )
-            for alarm in _FALSE_ALARMS
-        ]
 
 
 def answers_to_draw(student: Any, X_public: Any, target: str) -> FloatArray | None:

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about, with_files
 from secretballot.report.certificate.labels_file import labels_blocks
 from secretballot.report.certificate.models import CERTIFICATE_FILE
+from secretballot.report.certificate.release_files import LABELS_FILE, README_FILE
 from secretballot.report.certificate.released_rows import ANSWERS_FILE, answers_bytes
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.metrics import Metrics
@@ -30,7 +31,6 @@ from secretballot.report.release.usage import (
     ONNX_OF_MATRIX,
     ONNX_OF_RAW_COLUMNS,
     Usage,
-    complete_schema,
 )
 from secretballot.report.release.words import text_of
 from secretballot.report.student.export import student_bytes
@@ -41,11 +41,11 @@ from secretballot.report.table_metrics import TableMetrics
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 ONNX_FILE = "student.onnx"
 CARD_FILE = "model-card.md"
-CARD_WORDS = "what the student is, reads and is good for, and how to use it"
-_NOT_WANTED = "left out at the wish of whoever made the release."
+REPORT_FILE = "report.html"
+SCHEMA_FORMAT = "secretballot/schema"  # of `data.Schema`
 
 
-@dataclass(frozen=True)
+@dataclass
 class WrittenFiles:
     """What was written into the folder of a release.
 
@@ -59,9 +59,24 @@ class WrittenFiles:
         As it is in the folder, with the digest of every other file.
     """
 
-    files: dict[str, str]
-    left_out: dict[str, str]
-    certificate: dict[str, Any]
+    files: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    certificate: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, path: Path, words: str, content: bytes) -> None:
+        """Write a file, and keep what it is."""
+        path.write_bytes(content)
+        self.files[path.name] = words
+
+    def attempt(self, path: Path, words: str, make: Callable[[], bytes]) -> None:
+        """Write a file that may be left out for a stated reason."""
+        # trouble with the disk is no such reason: it must end the whole release
+        try:
+            content = make()
+        except (MissingExtraError, DataError) as error:
+            self.left_out[path.name] = _ADDRESS.sub("0x...", str(error))
+        else:
+            self.write(path, words, content)
 
 
 def write_files(
@@ -120,102 +135,72 @@ def write_files(
     """
     # what is written about the release is part of its certificate, hence of every page
     released = replace(released, certificate=with_about(released.certificate, about or {}))
-    written = _Writer(folder)
+    written = WrittenFiles()
     # An order that matters twice: the README names what was written before it, and the certificate,
     # which binds all the others, comes last, so that a folder which was cut short has none and
     # nobody can take it for a release.
     if isinstance(released, ReleasedTable):
         content = answers_bytes(released.certificate)
-        written.write(ANSWERS_FILE, "the released answers, one line for each query", content)
+        words = "the released answers, one line for each query"
+        written.write(folder / ANSWERS_FILE, words, content)
     elif isinstance(released, ReleasedLabels):
-        _write_labels(written, released)
+        _write_labels(folder / LABELS_FILE, released)
+        written.files[LABELS_FILE] = "the released labels, one line for each query"
     written.files[CERTIFICATE_FILE] = (
         "guarantee, price and digests; secretballot verify . checks it"
     )
     if schema is not None:
-        written.write(
-            "schema.json",
-            "the public columns and categories that the student reads",
-            _json_bytes(schema),
-        )
-    columns = complete_schema(schema)
-    if student is not None and "student" in without:
-        written.left_out[ONNX_FILE] = _NOT_WANTED
-    elif student is not None:
+        words = "the public columns and categories that the student reads"
+        written.write(folder / "schema.json", words, _json_bytes(schema))
+    # of any other description of the columns nobody knows how they are encoded
+    columns = None if schema is None or schema.get("format") != SCHEMA_FORMAT else schema
+    written.left_out |= {
+        name: "left out at the wish of whoever made the release."
+        for name, part in ((ONNX_FILE, "student"), (REPORT_FILE, "report"))
+        if part in without and (part == "report" or student is not None)
+    }
+    if student is not None and ONNX_FILE not in written.left_out:
         raw = columns is not None and getattr(student, "reads_a_table", True)
         written.attempt(
-            ONNX_FILE,
+            folder / ONNX_FILE,
             ONNX_OF_RAW_COLUMNS if raw else ONNX_OF_MATRIX,
-            partial(student_bytes, student, schema=columns, rows=raw_rows, X_public=X_public),
+            lambda: student_bytes(student, schema=columns, rows=raw_rows, X_public=X_public),
         )
-    readme = {"README.txt": "what may be done with these files, and how"}
-    if "report" in without:
-        written.left_out["report.html"] = _NOT_WANTED
-    else:
-        card_line = {CARD_FILE: CARD_WORDS} if ONNX_FILE in written.files else {}
-        page_lists = {**written.files, **card_line, **readme}
-
-        def page() -> bytes:
-            return render_page(
-                released,
-                student=student,
-                X_public=X_public,
-                files_written=page_lists,
-                curve=curve,
-                schema=schema,
-                metrics=metrics,
-            ).encode()
-
-        written.attempt("report.html", "the report, for people", page)
-    usage = Usage.of_files(written.files, columns)
-    facts = Facts(released)
-    given = {"f": facts, "c": facts.certificate, "usage": usage}
-    if ONNX_FILE in written.files:
-        described = None if columns is None else columns["columns"]
-        card = text_of(
-            "model-card.md.j2",
-            **given,
-            columns=described,
-            kinds={column["kind"] for column in (described or {}).values()},
+    later = {CARD_FILE: "what the student is, reads and is good for, and how to use it"}
+    later = later if ONNX_FILE in written.files else {}
+    later[README_FILE] = "what may be done with these files, and how"
+    if REPORT_FILE not in written.left_out:
+        page = partial(
+            render_page,
+            released,
+            student=student,
+            X_public=X_public,
+            files_written=written.files | later,
+            curve=curve,
+            schema=schema,
             metrics=metrics,
         )
-        written.write(CARD_FILE, CARD_WORDS, card.encode())
-    listed = {**written.files, **readme}
-    text = text_of(
-        "readme.txt.j2",
-        **given,
-        files=listed,
-        width=max(map(len, listed)),
-        left_out=written.left_out,
-    )
-    written.write("README.txt", readme["README.txt"], text.encode())
-    certificate = with_files(released.certificate, _digests_of_files(folder))
-    (folder / CERTIFICATE_FILE).write_bytes(_json_bytes(certificate))
-    _date_files(folder, certificate["issued"])
-    return WrittenFiles(written.files, written.left_out, certificate)
-
-
-class _Writer:
-    """Writes files into a folder and keeps the list of them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.files: dict[str, str] = {}
-        self.left_out: dict[str, str] = {}
-
-    def write(self, name: str, words: str, content: bytes) -> None:
-        (self.folder / name).write_bytes(content)
-        self.files[name] = words
-
-    def attempt(self, name: str, words: str, make: Callable[[], bytes]) -> None:
-        """Write a file that may be left out for a stated reason."""
-        # trouble with the disk is no such reason: it must end the whole release
-        try:
-            content = make()
-        except (MissingExtraError, DataError) as error:
-            self.left_out[name] = _ADDRESS.sub("0x...", str(error))
-        else:
-            self.write(name, words, content)
+        written.attempt(folder / REPORT_FILE, "the report, for people", lambda: page().encode())
+    facts, listed = Facts(released), written.files | later
+    described = (columns or {}).get("columns")
+    given = {
+        "f": facts,
+        "c": facts.certificate,
+        "usage": Usage.of_files(written.files, columns),
+        "columns": described,
+        "kinds": {column["kind"] for column in (described or {}).values()},
+        "metrics": metrics,
+        "files": listed,
+        "width": max(map(len, listed)),
+        "left_out": written.left_out,
+    }
+    for name, words in later.items():
+        text = text_of("readme.txt.j2" if name == README_FILE else "model-card.md.j2", **given)
+        written.write(folder / name, words, text.encode())
+    written.certificate = with_files(released.certificate, _digests_of_files(folder))
+    (folder / CERTIFICATE_FILE).write_bytes(_json_bytes(written.certificate))
+    _date_files(folder, written.certificate["issued"])
+    return written
 
 
 def _date_files(folder: Path, issued: str) -> None:
@@ -238,11 +223,11 @@ def _digests_of_files(folder: Path) -> dict[str, dict[str, object]]:
     return found
 
 
-def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
+def _write_labels(path: Path, released: ReleasedLabels) -> None:
     """Write labels.csv; refuse a certificate that speaks of other labels."""
     # digested while it is written: what is compared with the certificate is what is on disk
     digest = hashlib.sha256()
-    with (written.folder / "labels.csv").open("wb") as file:
+    with path.open("wb") as file:
         for block in labels_blocks(
             released.queries, released.labels, released.classes, released.noisy_counts
         ):
@@ -253,7 +238,6 @@ def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
         raise CertificateError(
             "The certificate is not the one of these released labels; take both from one release."
         )
-    written.files["labels.csv"] = "the released labels, one line for each query"
 
 
 def _json_bytes(value: Mapping[str, Any]) -> bytes:

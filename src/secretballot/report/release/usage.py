@@ -20,40 +20,6 @@ _PACKAGE = (
 )
 
 
-_NUMBERS = {"median", "center", "scale", "indicator"}
-_PARTS: dict[str, set[str]] = {
-    "numeric": _NUMBERS,
-    "duration": _NUMBERS,
-    "categorical": {"categories"},
-    "boolean": set(),
-    "date": {"format", "median", "scale", "parts", "indicator"},
-    "text": {"words"},
-    "text tfidf": {"words", "weights"},
-    "text hashed": {"width", "bigrams"},
-    "vector": {"center", "scale"},
-}
-
-
-def complete_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a schema that says how each column is encoded, None for any other description."""
-    columns = None if schema is None else schema.get("columns")
-    if not isinstance(columns, Mapping):
-        return None
-    for column in columns.values():
-        if not isinstance(column, Mapping):
-            return None
-        parts = {"ignored": set[str](), **_PARTS}.get(_full_kind(column))
-        if parts is None or not parts <= {*column}:
-            return None
-    return schema
-
-
-def _full_kind(column: Mapping[str, Any]) -> str:
-    """Return the kind of a column, of a free text with its encoding but the usual one."""
-    kind, encoding = column.get("kind"), column.get("encoding", "words")
-    return str(kind) if kind != "text" or encoding == "words" else f"text {encoding}"
-
-
 @dataclass(frozen=True)
 class Usage:
     """What there is to use, and how.
@@ -92,19 +58,13 @@ class Usage:
         command = "secretballot predict . ../new.csv --out ../predictions.csv"
         if schema is None or files["student.onnx"] != ONNX_OF_RAW_COLUMNS:
             return cls(None if schema is None else command, _PACKAGE[1:3], of_matrix=True)
-        hashed = any(one.get("encoding") == "hashed" for one in schema["columns"].values())
-        return cls(
-            command,
-            () if hashed else _PACKAGE,
-            () if hashed else _lines_of_runtime(schema["columns"]),
+        columns = schema["columns"]
+        if any(one.get("encoding") == "hashed" for one in columns.values()):
+            return cls(command)
+        # lines for vectors, lengths of time and decimal commas only where there are any
+        code = template("reader.py.j2").render(
+            lengths=[name for name, one in columns.items() if one["kind"] == "duration"],
+            commas=[name for name, one in columns.items() if one.get("decimal") == ","],
+            vectors=any(one["kind"] == "vector" for one in columns.values()),
         )
-
-
-def _lines_of_runtime(columns: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return lines that read a table for onnxruntime; those of vectors, lengths of time and decimal
-    commas only where there are any."""
-    lengths = [name for name, column in columns.items() if column["kind"] == "duration"]
-    commas = [name for name, column in columns.items() if column.get("decimal") == ","]
-    vectors = any(column["kind"] == "vector" for column in columns.values())
-    code = template("reader.py.j2").render(lengths=lengths, commas=commas, vectors=vectors)
-    return tuple(code.splitlines())
+        return cls(command, _PACKAGE, tuple(code.splitlines()))
