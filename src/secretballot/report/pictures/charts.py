@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import FloatArray
 from secretballot.released import ReleasedLabels
 from secretballot.report.pictures.style import (
     BLUE,
@@ -122,33 +122,25 @@ def draw_votes(released: ReleasedLabels) -> str:
 
 def _draw_labels(released: ReleasedLabels) -> str:
     counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
-    # of many classes the most frequent are named, so that the picture stays legible; the others
-    # are added up, so that the bars still hold all answers
-    order = _most_frequent_first(counts)
-    found = [(short_name(released.classes[i]), int(counts[i])) for i in order[:_MOST_BARS]]
-    if len(order) > _MOST_BARS:
-        others = order[_MOST_BARS:]
-        found.append((f"{len(others)} other classes", int(counts[others].sum())))
-    colours = [BLUE] * len(found)
+    rows = _largest(released.classes, counts, "other classes")
     by_model = released.n_teachers == 0  # which leaves no point without an answer
     if not by_model:
-        found.append(("no answer", len(released.queries) - int(counts.sum())))
-        colours.append("white")
-    rows = [(name, count, f"{count:,}") for name, count in found]
+        rows.append(("no answer", float(len(released.queries) - counts.sum())))
     words = f"{'public points' if by_model else 'queries'} with this released label"
-    return bars_picture("votes", rows, words, _fit_counts, colours=colours)
+    return bars_picture("votes", rows, words)
 
 
-def _fit_counts(axes: Any) -> None:
-    axes.set_xlim(0, 1.16 * max(1, *(bar.get_width() for bar in axes.patches)))
-    integer_ticks(axes.xaxis)
-
-
-def _most_frequent_first(amounts: Any) -> IntArray:
-    """Return places in order; of more than fit in a picture, the largest amounts first."""
-    if len(amounts) <= _MOST_BARS:
-        return np.arange(len(amounts))
-    return np.argsort(-amounts, kind="stable")
+def _largest(names: Sequence[Any], amounts: Any, rest: str = "") -> list[tuple[str, float]]:
+    """Return names and amounts; of more than fit in a picture the largest ones first, and the
+    others added up where they have a name."""
+    order = np.arange(len(amounts))
+    if len(order) > _MOST_BARS:
+        order = np.argsort(-amounts, kind="stable")
+    found = [(short_name(names[k]), float(amounts[k])) for k in order[:_MOST_BARS]]
+    others = order[_MOST_BARS:]
+    if rest and len(others):
+        found.append((f"{len(others)} {rest}", float(amounts[others].sum())))
+    return found
 
 
 def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = False) -> str:
@@ -244,22 +236,8 @@ def draw_columns(names: Sequence[str], shares: FloatArray) -> str:
         Together 1.
     """
     order = np.argsort(-shares, kind="stable")
-    found = [(short_name(names[place]), 100 * float(shares[place])) for place in order]
-    if len(found) > _MOST_BARS:
-        rest = found[_MOST_BARS - 1 :]
-        others = (f"{len(rest)} others", sum(share for _, share in rest))
-        found = [*found[: _MOST_BARS - 1], others]
-    rows = [(name, share, f"{share:.1f} %") for name, share in found]
-    least = min(0.0, *(share for _, share in found))
-    most = max(share for _, share in found)
-    # columns that work against each other may have negative shares, and others more than 100
-    end = 100.0 if least == 0 else np.inf
-
-    def fit(axes: Any) -> None:
-        axes.set_xlim(1.1 * least, max(1.0, min(1.22 * most, end)))
-        axes.axvline(0, color=GREY, linewidth=0.8)
-
-    return bars_picture("columns", rows, "share of what the model says (%)", fit)
+    rows = _largest([names[place] for place in order], 100 * shares[order], "others")
+    return bars_picture("columns", rows, "share of what the model says (%)", percent=True)
 
 
 def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: str) -> str:
@@ -296,16 +274,8 @@ def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:
     shares : array of shape (n_labels,)
         Of many labels the most frequent are drawn.
     """
-    order = _most_frequent_first(shares)[:_MOST_BARS]
-    rows = [
-        (short_name(labels[k]), 100 * float(shares[k]), f"{100 * shares[k]:.1f}") for k in order
-    ]
-
-    def fit(axes: Any) -> None:
-        axes.set_xlim(0, 112)
-        axes.set_xticks([0, 25, 50, 75, 100])
-
-    return bars_picture(name, rows, "public points with this label (%)", fit)
+    rows = _largest(labels, 100 * shares)
+    return bars_picture(name, rows, "public points with this label (%)", percent=True)
 
 
 def draw_curve(rounds: Sequence[int], curve: Sequence[float | None]) -> str:
