@@ -87,9 +87,13 @@ check: $(VENV)/.ready
 	$(BIN)/python tools/settings_table.py --check
 
 # The site: build/site/index.html. A broken link or anchor, or a script, style or font from elsewhere, ends it.
-docs: build/docs-env/.ready
+docs: build/docs-env/.ready docs/assets/gallery/plan.svg
 	NO_MKDOCS_2_WARNING=1 build/docs-env/bin/mkdocs build --clean
 	! grep -rnoE --include='*.html' '<(script|link|img|iframe)[^>]*(src|href)="?(https?:)?//[^>]*>' build/site
+
+# The pictures of the gallery, from runs of this machine.
+docs/assets/gallery/plan.svg: benchmarks/gallery.py | $(VENV)/.ready
+	$(BIN)/python benchmarks/gallery.py docs/assets/gallery
 
 build/docs-env/.ready: pyproject.toml
 	$(PYTHON) -m venv build/docs-env

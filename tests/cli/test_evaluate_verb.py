@@ -69,8 +69,9 @@ def test_students_are_compared_on_the_same_rows(world: Path) -> None:
         right.append(load_student(release / "student.onnx").predict(X) == frame["ill"].to_numpy())
     found = [one["metrics"]["accuracy"] for one in document["releases"]]
     assert found == pytest.approx([one.mean() for one in right])
-    (difference,) = document["differences"]
-    assert difference["release"] == str(world / "poor")
+    first, other = document["releases"]
+    assert (first["less_first"], other["release"]) == ({}, str(world / "poor"))
+    difference = other["less_first"]
     assert difference["accuracy"]["difference"] == pytest.approx(found[1] - found[0])
     assert difference["accuracy"]["interval"]["high"] < 0  # far apart
     assert difference["balanced_accuracy"]["interval"]["high"] < 0
@@ -88,11 +89,10 @@ def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Pat
     (tmp_path / "empty").mkdir()
     good, test = world / "good", world / "test.csv"
     cases = [
-        (2, "Name a release and a public labelled table, or two releases", (good,)),
-        (2, "Name a release and a public labelled table, or two releases", (test,)),
+        (2, "Name a release, or several, and last a public labelled table", (test,)),
         (2, "nothing' does not exist", (good, tmp_path / "nothing")),
-        (2, "holds no certificate.json", (good, tmp_path / "empty")),
-        (4, "does not verify (", (good, tmp_path / "forged")),
+        (2, "holds no certificate.json", (good, tmp_path / "empty", test)),
+        (4, "does not verify (", (good, tmp_path / "forged", test)),
         (2, "are of one class", (good, test, "--target", "ill,age")),
         (2, "has no column 'sick'", (good, good, test, "--target", "sick")),
     ]

@@ -40,9 +40,7 @@ def done(folder: Path, _: pytest.MonkeyPatch) -> Result:
 
 
 def defect(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr(
-        "secretballot.runs.account.settle_request", lambda *_, **__: {}["private cell"]
-    )
+    monkeypatch.setattr("secretballot.runs.run.settle_request", lambda *_, **__: {}["private cell"])
     result = label(folder)
     assert "private cell" not in result.output
     return result
@@ -107,7 +105,7 @@ def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as pressed:
-        pressed.setattr("secretballot.runs.account.settle_request", interrupt)
+        pressed.setattr("secretballot.runs.run.settle_request", interrupt)
         result = label(folder)
     assert label(folder).exit_code == 0  # the same command goes on
     return result

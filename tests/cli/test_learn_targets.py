@@ -19,7 +19,6 @@ from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.released import ReleasedSums
 
@@ -172,7 +171,7 @@ def test_a_finished_run_is_only_shown_and_its_student_is_the_model_of_the_certif
     schema = Schema.read(made.release / "schema.json")
     points = schema.encode(read_table(made.folder / "public.csv"))
     released = ReleasedSums(json.loads((made.release / "certificate.json").read_text()))
-    model = model_of_certificate(ReleaseJob(released, "auto", points))
+    model = model_of_certificate(released, points)
     table = read_table(made.folder / "test.csv")[FEATURES]
     student, X = sb.load_student(made.release / "student.onnx"), schema.encode(table)
     assert np.allclose(student.predict(table), model.predict(X), atol=1e-5)
@@ -257,13 +256,15 @@ def test_what_a_dry_run_says_and_asks_is_what_the_run_does(files: Path) -> None:
     assert "forecast" not in of_sums
     found = document_of(learn(files, "number", "--dry-run", "--json", method="pate"))
     assert (found["queries"], found["teachers"], found["epsilon"]) == (N_PUBLIC, 60, 4.0)
-    assert found["released"] == "noisy means of the votes at 120 public points"
+    means = learn(files, "number", "--dry-run", method="pate").stdout
+    assert "pate: noisy means of the votes at 120 public points (" in means
+    assert "of the target, on each mean" in means
     quantile = ["--set", "n_queries=100", "--set", "mechanism=quantile"]
     few = learn(files, "number", "--dry-run", *quantile, method="pate")
     assert "[--confirm noise]" in few.stdout
     assert "all teachers agree on is drawn with probability" in few.stdout
     several = learn(files, "labels", "--dry-run", method="pate")
-    assert "noisy counts of votes for labels, 3 of them, at 120 public points" in several.stdout
+    assert "noisy counts of labels, 3 of them, at 120 public points" in several.stdout
     assert not (files / "out").exists()
     assert not list(files.glob("*.ledger"))
 

@@ -21,9 +21,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from secretballot.accounting import WeakSignalWarning
-from secretballot.learners.pate import estimators as pate
 from secretballot.learners.training import trial_fit
 from secretballot.learners.training.inputs import with_public_types
+from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -112,7 +112,7 @@ def test_an_interrupted_fit_resumes_its_teachers(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pate.TeacherEnsemble, "vote_counts", interrupt)
+    monkeypatch.setattr(TeacherEnsemble, "vote_counts", interrupt)
     with pytest.raises(KeyboardInterrupt):
         _fit(data, vault=tmp_path / "vault")
     monkeypatch.undo()

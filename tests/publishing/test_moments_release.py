@@ -12,9 +12,9 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.release import publish, write_release
+from secretballot.publishing.work import ReleaseJob
 from secretballot.released import ReleasedLabels
 from secretballot_verify.__main__ import main as independent_verifier
 
@@ -78,11 +78,11 @@ def test_other_bases_are_made_anew_too(tmp_path: Path, basis: Any) -> None:
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
 
 
-def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: object) -> ReleaseJob:
-    """Return the job of a release whose certificate has other values in its mechanism."""
+def released_with(model: sb.RecordMomentsClassifier, **changes: object) -> ReleasedLabels:
+    """Return what was released, with a certificate that has other public settings."""
     document = json.loads(json.dumps(model.released_.to_json()))
     document["certificate"]["public"] |= changes
-    return ReleaseJob(ReleasedLabels.from_json(document), "auto", points)
+    return ReleasedLabels.from_json(document)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_other_points_or_settings_are_refused(
     model: sb.RecordMomentsClassifier, points: object, changes: dict[str, object], words: str
 ) -> None:
     with pytest.raises(DataError, match=words):
-        model_of_certificate(job_with(model, points, **changes))
+        model_of_certificate(released_with(model, **changes), points)
 
 
 def test_a_refusal_leaves_no_folder(tmp_path: Path, model: sb.RecordMomentsClassifier) -> None:
     with pytest.raises(DataError, match="nothing that was paid for is lost"):
-        publish(tmp_path / "release", job_with(model, POINTS[:50]))
+        publish(tmp_path / "release", ReleaseJob(model.released_, "auto", POINTS[:50]))
     assert not any(tmp_path.iterdir())
 
 

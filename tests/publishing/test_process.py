@@ -20,9 +20,9 @@ import pytest
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
 from secretballot.publishing import serving
-from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import PublishingProcess, start_publishing
 from secretballot.publishing.release import publish
+from secretballot.publishing.work import ReleaseJob
 from secretballot.released import ReleasedLabels
 
 Make = Callable[..., ReleasedLabels]

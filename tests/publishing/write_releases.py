@@ -14,8 +14,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.publishing.job import ChosenHypothesis, ReleaseJob
 from secretballot.publishing.release import publish, write_release
+from secretballot.publishing.work import ChosenHypothesis, ReleaseJob
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 
 KINDS = {"number": ReleasedTable, "several": ReleasedTable, "sums": ReleasedSums}

@@ -109,8 +109,8 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
     assert X.tobytes() == known.private.X.tobytes()  # type: ignore[union-attr]
     assert [note.text for note in watch.notes] == [note.text for note in plain.notes]
     assert "(rows 7, 801)" in watch.notes[-1].text
-    assert (found.n_private, found.n_units, found.unit) == (N, N // 3, "user")
-    assert (known.n_private, known.n_units, known.unit) == (N, N // 3, "user")
+    assert (found.n_private, found.n_units) == (N, N // 3)
+    assert (known.n_private, known.n_units) == (N, N // 3)
     assert SECRET not in repr(found) + repr(found.private)
     odd = TableCells()
     odd.add(pd.DataFrame({"a": [SECRET]}), {"a": OddCells(np.array([0]), 0)})

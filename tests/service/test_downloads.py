@@ -101,6 +101,16 @@ def test_the_settings_of_the_guide_are_read_and_are_the_defaults(tmp_path: Path)
     assert shown.state == least.state
 
 
+def test_what_is_extended_answer_by_answer_is_what_a_fresh_look_finds(place: Place) -> None:
+    key, address = place.key(), "/v1/datasets/registry/sessions/session"
+    with TestClient(application(place.settings, opened=True)) as client:
+        for asked in ([0, 1], [1, 2], [2, 3, 4]):
+            client.post(QUESTIONS, json={"points": [points(1, n)[0] for n in asked]}, headers=key)
+            found = client.get(f"{address}/released", headers=key).json()
+            fresh = sb.LabelingSession.reopen(place.folder / "vault").transcript().to_json()
+            assert found == fresh
+
+
 def test_the_certificate_says_that_a_session_was_closed_meanwhile(place: Place) -> None:
     key, address = place.key(), "/v1/datasets/registry/sessions/session"
     with TestClient(application(place.settings, opened=True)) as client:

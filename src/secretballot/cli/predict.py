@@ -19,7 +19,7 @@ def predict(
     ],
     out: Annotated[
         Path | None,
-        option("FILE", "CSV, or Parquet by the suffix .parquet; by default to standard output."),
+        option("FILE", "Where to write them, as CSV; by default to standard output."),
     ] = None,
     schema: Annotated[
         Path | None, option("FILE", "The schema.json of the student, if not beside it.")

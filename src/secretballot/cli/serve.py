@@ -61,31 +61,19 @@ def prepare(sources: Sources) -> Answer:
     spec = RunSpec.of_tree(sources.tree())
     find_in_this_folder(str(getattr(spec.method, "teacher", "")))
     with watching() as watch:
-        outcome = run_prepare(spec, watch)
-    price, places = spec.price, ("vault", "schema", "settings")
+        made = run_prepare(spec, watch)
     said = [
-        f"price      epsilon {price.epsilon:g}, delta {price.delta:g}",
-        f"queries    {outcome.planned}, {outcome.left} left",
-        f"account    {outcome.account}",
-        f"settings   {outcome.settings}",
-        f"secret     {outcome.vault}",
+        f"price      epsilon {made['epsilon']:g}, delta {made['delta']:g}",
+        f"queries    {made['queries']}, {made['left']} left",
+        f"account    {made['ledger']}",
+        f"settings   {made['settings']}",
+        f"secret     {made['vault']}",
     ]
     # settings that somebody may have written by hand are not overwritten
-    if not outcome.listed:
-        said.append(f"{outcome.settings} existed and was not changed; add this to it:")
-        said += outcome.table.splitlines()
-    return lines(
-        {
-            **{name: str(getattr(outcome, name)) for name in places},
-            "listed": outcome.listed,
-            "ledger": outcome.account,
-            "epsilon": price.epsilon,
-            "delta": price.delta,
-            "queries": outcome.planned,
-            "left": outcome.left,
-        },
-        *said,
-    )
+    if not made["listed"]:
+        said.append(f"{made['settings']} existed and was not changed; add this to it:")
+        said += made["table"].splitlines()
+    return lines(made, *said)
 
 
 @verb(app)

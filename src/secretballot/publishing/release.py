@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 from secretballot._validation import check_choice, shown
 from secretballot.exceptions import Parameter, ParameterError, ResourceError
-from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.place import (
     check_place,
     drafted,
@@ -20,7 +19,7 @@ from secretballot.publishing.place import (
     settle_place,
 )
 from secretballot.publishing.process import publishing_process
-from secretballot.publishing.work import is_fitted, learns_a_number
+from secretballot.publishing.work import ReleaseJob, is_fitted, learns_a_number
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
 from secretballot.report.extras import PARTS, MissingExtraError

@@ -62,10 +62,11 @@ class ExactRegion:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return the version space and a best member."""
+        """Return the version space and a best member, once there were answers."""
+        best = self._space.hypothesis()
         return {
             "version_space": self._space.describe(),
-            "hypothesis": self._space.hypothesis().describe(),
+            "hypothesis": None if best is None else best.describe(),
         }
 
 

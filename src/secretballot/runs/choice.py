@@ -12,7 +12,7 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
 from secretballot.learners.training.learner import Learner
-from secretballot.publishing.job import ChosenHypothesis
+from secretballot.publishing.work import ChosenHypothesis
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.student.load import OnnxStudent, load_student
 from secretballot.runs.folder import RunFolder, file_digest
@@ -79,11 +79,10 @@ class Choice(Method):
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
-        what = self.hypotheses or f"{len(self.candidates)} candidates"
         # a record that comes or goes moves all numbers of mistakes one way, a replaced one both
         sigma = (2 if self.spec.budget.relation == "replace-one" else 1) / self.price.epsilon
-        released, noise = f"the choice of one of {what}", f"scale {sigma:.4g} right answers"
-        return self.quoted(released, noise, sigma, sizes)
+        among = self.hypotheses or f"{len(self.candidates)} candidates"
+        return self.quoted(sigma, sizes, {"among": among})
 
     def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""

@@ -23,22 +23,21 @@ from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import as_texts, estimated_rows, read_table, table_blocks
 from secretballot.data.schema import Schema
-from secretballot.drafts import is_draft_of, make_folder, write_file
+from secretballot.drafts import is_draft_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan.model import Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
-from secretballot.planning.plan.text import no_figure_parts, plan_text
-from secretballot.planning.plan.wording import share_range
+from secretballot.planning.plan.text import plan_text
 from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
 from secretballot.planning.planner import plan as plan_votes
 from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
-from secretballot.runs.folder import check_outside_of_runs
+from secretballot.runs.folder import check_outside_of_runs, write_files
 from secretballot.runs.method import Quote, Sizes
 from secretballot.runs.methods import basis_of_columns, by_class, method_of
 from secretballot.runs.moments_forecast import forecast_moments
@@ -135,7 +134,7 @@ def run_plan(
         quoted = method_of(spec).quote(Sizes(n_public, n_classes or 2, n_columns))
         asked = (*cautions_of_price(spec.price, None), *quoted.cautions)
         if out is not None and schema is not None:
-            _write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
+            write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
         return Planned(schema, replace(quoted, cautions=asked), None)
     made = _plan_of_spec(sources, spec, n_public, names, n_classes, like, curve, watch)
     if out is not None:
@@ -293,14 +292,15 @@ def plan(
     -------
     Plan
         With a forecast of record moments where `like` is given, and neither `n_teachers` nor
-        `mechanism`; without any setting of votes where `class_weight` is given.
+        `mechanism`; without any setting of votes where `class_weight` is given, or where votes
+        cannot do the task.
 
     Raises
     ------
     ParameterError
         If a number is out of its range, both `like` and `curve` are given, a name is unknown, or
-        no votes can do the task; then the message says about which epsilon or number of records
-        would do, and what record moments would reach.
+        no votes can do the task and record moments cannot be tried; then the message says about
+        which epsilon or number of records would do.
     DataError
         If the stand-in is not a table with one class for each of at least 100 rows, or too few rows
         of a rare class are left of it.
@@ -321,7 +321,9 @@ def plan(
     price, learners = (budget.epsilon, budget.delta), (teacher, student)
     sizes = n_records, n_public, found or 2
     task = Task(*sizes, *price, *learners, class_weight)
-    made, problem = None, None
+    # noisy sums over records need a delta above 0; votes under Laplace noise do not
+    only_votes = n_teachers is not None or mechanism is not None or not budget.delta > 0
+    alone = index is None or (only_votes and not rare)
     if rare:
         _refuse_voting_settings(teacher, curve, n_teachers, mechanism)
         made = _plan_without_votes(task, index, seed)
@@ -341,14 +343,11 @@ def plan(
                 seed=seed,
                 progress=progress,
             )
-        except ImpossibleTaskError as error:
-            problem = error
-    # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    only_votes = n_teachers is not None or mechanism is not None or not budget.delta > 0
-    if index is None or (only_votes and not rare):
-        if made is None:
-            assert problem is not None
-            raise problem
+        except ImpossibleTaskError:
+            if alone:
+                raise
+            made = _plan_without_votes(task, index, seed)
+    if alone:
         return made
     if say is not None:
         say("Trying record moments")
@@ -357,15 +356,7 @@ def plan(
     moments = forecast_moments(
         task, X, index, class_weights=weights, basis=basis, seed=seed, progress=progress
     )
-    if made is not None:
-        return replace(made, moments=moments)
-    no_figure: tuple[str | Parameter, ...] = ()
-    if moments.rare_share is not None:
-        no_figure = (" ", *no_figure_parts(moments.rare_share, task.n_classes))
-    reached = share_range(moments.student_accuracy)
-    raise ImpossibleTaskError(
-        f"{problem} Record moments would reach {reached} (record-moments).", *no_figure
-    )
+    return replace(made, moments=moments)
 
 
 def _plan_without_votes(task: Task, index: IntArray | None, seed: int) -> Plan:
@@ -611,7 +602,7 @@ def write_plan(
             contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}
     except MissingExtraError as error:
         (watch or Watch()).note(f"The pictures of the plan are left out: {error}", private=False)
-    _write_files(folder, contents)
+    write_files(folder, contents)
     return [folder / name for name in contents]
 
 
@@ -623,22 +614,6 @@ def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
         key = "name" if name == "method" else name
         tables.setdefault(groups()[name], {})[key] = value
     return toml_text({**tables, "forecast": plan.forecast()})
-
-
-def _write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files into a folder, which is made where there is none."""
-    problem = ""
-    try:
-        make_folder(folder)
-        for name, content in contents.items():
-            write_file(folder / name, content)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(
-            f"The plan cannot be written to {str(folder)!r} ({problem}); free space or give another"
-            " folder with --out."
-        )
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

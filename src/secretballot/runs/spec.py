@@ -218,6 +218,15 @@ class Part(BaseModel):
         }
         return create_model(cls.__name__, __base__=Part, **fields)
 
+    @classmethod
+    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
+        """Return the settings of nested tables."""
+        try:
+            return cls.model_validate(tree)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+        raise _refusal(problem)
+
 
 class DataSpec(Part):
     """Which tables a run reads, and which of their columns have a duty."""
@@ -265,6 +274,11 @@ class DataSpec(Part):
         return "labels" if len(self.target) > 1 else "class"
 
     @property
+    def unit_kind(self) -> Literal["record", "user"]:
+        """Whose records are protected together."""
+        return "record" if self.unit is None else "user"
+
+    @property
     def aside(self) -> list[str]:
         """Columns that are never features, whichever file has them."""
         return [name for name in (*self.target, self.unit, *self.drop) if name is not None]
@@ -282,7 +296,7 @@ class BudgetSpec(Part):
     total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
     """Limit of all releases; needed once, when the account is opened."""
     ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
-    """Account: a file, a folder, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
+    """Account: a file, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
     PRIVATE.ledger."""
     dataset: str | None = setting(None, panel=PRIVACY)
     """Public name of the private data; by default that of its file."""
@@ -517,15 +531,6 @@ class RunSpec(Part):
             If a file cannot be read, or a setting is unknown or cannot be.
         """
         return cls.of_tree(Sources(files, fields).tree())
-
-    @classmethod
-    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
-        """Return the settings of nested tables."""
-        try:
-            return cls.model_validate(tree)
-        except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-        raise _refusal(problem)
 
     @property
     def price(self) -> "PrivacyBudget":

@@ -6,7 +6,6 @@ cell.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +27,6 @@ from secretballot.data.cells import (
 from secretballot.data.columns import Column, HashedTextColumn, MeasuredColumn, VectorColumn
 from secretballot.data.frames import (
     check_columns,
-    check_named,
     class_indices,
     memory_bytes,
     unit_ids,
@@ -51,18 +49,21 @@ from secretballot.learners.training.targets import number_of
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import DataSpec, RunSpec
-from secretballot.runs.stored_records import StoredTableSpec, read_to_disk
+from secretballot.runs.stored_records import read_to_disk
 from secretballot.runs.table_match import (
+    PRIVATE,
+    PUBLIC,
+    TEST,
     Misfit,
     TableCells,
     check_accepted,
+    check_labelled_columns,
     misfits,
-    note_unreadable,
+    note_odd_cells,
     settle_misfits,
 )
 from secretballot.teachers.records import unit_numbers
 
-PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
 #: Share of this machine's memory that a private table may take, as it is read or encoded.
 MOST_IN_MEMORY = 1 / 8
 #: How a label that is not there, and one that is, may be written where nobody says; by turns.
@@ -175,11 +176,6 @@ class RunInputs:
         that was read block by block."""
 
     @property
-    def unit(self) -> str:
-        """Whose records are protected together: "record" or "user"."""
-        return "record" if self._data.unit is None else "user"
-
-    @property
     def for_fit(self) -> dict[str, Any]:
         """What a learner's fit takes: private records, public points, and what is learnt."""
         given: dict[str, Any] = {"X": self.private, "y": None, "X_public": self.X_public}
@@ -246,9 +242,10 @@ class RunInputs:
                 " labels, learn from one local file that fits into memory; give a part of it.",
             )
         read = read_to_disk(
-            StoredTableSpec(place, self.schema, data.target[0], self.classes, data.unit),
+            data,
+            self.schema,
+            self.classes,
             vault,
-            lambda frame: check_labelled_columns(data, frame, self.schema, role=PRIVATE),
             lambda cells: self._note_cells(self.schema, cells, PRIVATE, None),
             lambda count: self._watch.progress(min(count, n_rows), n_rows),
             rows,
@@ -286,7 +283,7 @@ class RunInputs:
         self.saw(role, frame, cells)
         self._settle(misfits(schema, cells, self.expected), role)
         if role == PRIVATE:
-            note_unreadable(schema, cells, self._watch, role=role)
+            note_odd_cells(schema, cells, self._watch, role=role, private=True)
 
     def _settle(self, found: Sequence[Misfit], role: str) -> None:
         accepted, private = self._data.accept_unseen, role == PRIVATE
@@ -527,36 +524,6 @@ def schema_of(
             reason = schema.reasons[column.name]
             watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
     return schema, frame
-
-
-def check_labelled_columns(
-    data: DataSpec, frame: pd.DataFrame, schema: Schema, *, role: str
-) -> None:
-    """Refuse a labelled table without the columns that it needs; only in the private one are extra
-    columns refused.
-
-    Raises
-    ------
-    DataError
-        Naming them.
-    """
-    if data.unit in data.target:
-        raise DataError(
-            f"The column of unit ids, {shown(data.unit)}, is the one with the labels; name the"
-            " column that says whose a record is with --unit."
-        )
-    aside = {*data.aside, *schema.ignored}
-    check = partial(
-        check_columns, frame, schema.names, role=role, source=schema.source, aside=aside
-    )
-    check(extra_allowed=True)
-    # before surplus columns are refused: a name misspelt makes the true one a surplus column
-    for target in data.target:
-        check_named(frame, target, "its label column with --target", role=role)
-    if role == PRIVATE:
-        if data.unit is not None:
-            check_named(frame, data.unit, "the column of unit ids with --unit", role=role)
-        check(extra_allowed=False)
 
 
 def targets_of(

@@ -438,7 +438,6 @@ class Labeler(PayingLearner):
             task.target.classes,
             _declaration(event, request, more),
             template_of(points),
-            self.random_state or 0,
         )
         return plan.session(teachers, task, request)
 

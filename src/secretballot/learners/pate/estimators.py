@@ -50,10 +50,10 @@ from secretballot.learners.training.learner import (
 )
 from secretballot.learners.training.point_digests import points_digest, question_digests
 from secretballot.learners.training.session import certified_labels
-from secretballot.learners.training.shards import forget_records, learner_identity
+from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.targets import Target
-from secretballot.learners.training.trained import keep_teachers, template_of
-from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit, reads_sparse
+from secretballot.learners.training.trained import teachers_of_table
+from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit
 from secretballot.queries import InRounds, QueryStrategy, rounds_of
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
@@ -66,7 +66,6 @@ from secretballot.students import (
 )
 from secretballot.students.table_students import default_regressor
 from secretballot.students.trial import Teaching, try_student
-from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.tables import label_ballots, number_ballots
@@ -551,27 +550,30 @@ class PATEClassifier(ClassLearner, PATELearner):
     def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
         if task.target.labels:
             return super()._cast_votes(task, teacher, points, terms)
-        teachers, classes = self._train_teachers(task, teacher), task.target.learnt
-        counts = teachers.vote_counts(points, classes=classes, guarantee=task.guarantee)
-        if task.given.vault is not None:
-            forget_records(Path(task.given.vault))
-        return counts
-
-    def _train_teachers(self, task: Task, teacher: Any) -> TeacherEnsemble:
-        given, n_classes = task.given, len(task.target.classes)
-        return task.table.teachers(
+        vault, classes = task.given.vault, task.target.learnt
+        teachers = task.table.teachers(
             teacher,
             self.n_teachers,
             task.guarantee.relation,
-            None if given.vault is None else make_vault(given.vault),
+            None if vault is None else make_vault(vault),
             self.random_state,
-            n_classes=n_classes,
-            n_jobs=self.n_jobs,
-            engine=given.executor,
-            send_shards=given.send_shards,
-            progress=given.progress,
-            sparse=reads_sparse(teacher, task.points, n_classes),
+            n_classes=len(classes),
+            **self._training(task),
         )
+        counts = teachers.vote_counts(points, classes=classes, guarantee=task.guarantee)
+        if vault is not None:
+            forget_records(Path(vault))
+        return counts
+
+    def _training(self, task: Task) -> dict[str, Any]:
+        """Return where and how teachers are trained."""
+        given = task.given
+        return {
+            "n_jobs": self.n_jobs,
+            "engine": given.executor,
+            "send_shards": given.send_shards,
+            "progress": given.progress,
+        }
 
     def _taught(self, points: Any) -> Any:
         if isinstance(self.released_, ReleasedTable):
@@ -632,7 +634,6 @@ class PATEClassifier(ClassLearner, PATELearner):
         # A first proposal is made by the smallest mechanism that may come of it before anything is
         # trained or paid: a strategy that cannot work says so for nothing.
         task.refuse_points()
-        learner = task.table.checked_teacher(self.teacher, task.points, task.target)
         askable = AskableRows.of(task.points, task.askable)
         n_askable, classes = len(askable.rows), task.target.classes
         pool, choices = self._pool(task, n_askable), list[Released]()
@@ -645,20 +646,18 @@ class PATEClassifier(ClassLearner, PATELearner):
         n_queries, seed = terms.shape.n_queries, self.random_state or 0
         self._try_student(task, task.points, terms, n_queries)
         begun = begin_query_run(rounds, askable, classes, n_queries, seed)
-        # A reservation goes on with the same teachers or not at all: the identity is all that they
-        # depend on, so that other data or settings are refused.
-        sizes = self.n_teachers, task.target.learnt, task.guarantee.relation, seed
-        teachers = keep_teachers(
-            None if task.given.vault is None else make_vault(task.given.vault),
-            lambda: self._train_teachers(task, learner),
-            (learner_identity(learner), *task.table.identity, *sizes),
-            classes,
-            task.declaration,
-            template_of(task.points),
-            seed,
+        # a reservation goes on with the same teachers or not at all
+        teachers = teachers_of_table(
+            task.table,
+            self.teacher,
+            task.points,
+            task.target,
+            n_teachers=self.n_teachers,
+            relation=task.guarantee.relation,
+            vault=task.given.vault,
+            random_state=seed,
+            **self._training(task),
         )
-        # those that were found in the vault, too
-        teachers.ensemble.sparse = reads_sparse(learner, task.points, pool.n_classes)
         if estimated is not None:
             counts = teachers.vote(take_rows(task.points, askable.rows))
             choices = [estimated.pay(counts, task.account, task.given.request)]

@@ -15,7 +15,7 @@ from sklearn.utils import check_array, column_or_1d
 from secretballot._naming import name_columns
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import name_part, shown, shown_kind
-from secretballot.data.frames import as_arrow, dictionary_of, frame_of_arrow
+from secretballot.data.frames import as_arrow, frame_of_arrow
 from secretballot.data.stored import StoredTable
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -24,10 +24,8 @@ from secretballot.learners.training.typed_cells import (
     are_numbers,
     array_as,
     column_as,
-    is_dictionary,
     table_of_rows,
 )
-from secretballot.teachers.rows import take_rows
 
 ROWS_NAMED = 5
 
@@ -116,12 +114,7 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
     cell."""
     arrow = result_of(partial(as_arrow, table))
     if arrow is not None:
-        frame = frame_of_arrow(arrow, name)
-        for place, column in enumerate(arrow.columns):
-            categories = dictionary_of(column)
-            if categories is not None:
-                frame.isetitem(place, pd.Categorical(frame.iloc[:, place], categories=categories))
-        return frame
+        return frame_of_arrow(arrow, name)
     found = result_of(lambda: table.to_pandas())
     if not isinstance(found, pd.DataFrame):
         raise DataError(
@@ -146,22 +139,6 @@ def _checked_frame(name: str, frame: Any) -> Any:
             f" has a column name twice (column number {places}, counted from 0); name each by"
             " itself.",
         )
-    return _with_categories(frame)
-
-
-def _with_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame in which Arrow's dictionaries are categories, which, unlike those, are part of
-    a column's type.
-
-    A part of such a column has the dictionary of all rows, and what is made categories of it has
-    them all.
-    """
-    coded = [place for place, kind in enumerate(frame.dtypes) if is_dictionary(kind)]
-    frame = frame.copy(deep=False) if coded else frame
-    for place in coded:
-        column = frame.iloc[:, place]
-        categories = dictionary_of(column.array.__arrow_array__())
-        frame.isetitem(place, pd.Categorical(column.astype(object), categories=categories))
     return frame
 
 
@@ -380,80 +357,42 @@ def _not_among(names: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     return [name for name in names if name not in known]
 
 
-def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, IntArray] | None:
-    """Return a sentence on missing or infinite values and their columns, None without any.
-
-    Parameters
-    ----------
-    name : str
-        What the caller calls the private data.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-    X_public : like X, of shape (n_public, n_features)
-
-    Returns
-    -------
-    tuple of str and ndarray of int64, shape (k,), or None
-    """
-    for matrix_name, matrix in ((name, X), (f"{name}_public", X_public)):
-        rows, columns = _unfit_places(matrix)
-        if len(rows):
-            sentence = (
-                f"{matrix_name} has {len(rows)} rows with missing or infinite values (the first:"
-                f" {_first_rows(rows)})"
-            )
-            return sentence, columns
-    return None
-
-
-def refuse_unfit(name: str, X: Any, *, takes_missing: bool) -> None:
-    """Refuse public points with missing or infinite values, which get the fixed rule's answer.
+def refuse_unfit(name: str, X: Any, taken: Sequence[int]) -> None:
+    """Refuse rows with missing or infinite values, which teachers do not take.
 
     Parameters
     ----------
     name : str
         What the caller calls them.
     X : array, sparse matrix or frame of shape (n, n_features)
-    takes_missing : bool
-        Whether the teachers take missing values.
+    taken : sequence of int
+        Columns in which teachers take missing values.
 
     Raises
     ------
     DataError
         Saying how many rows, and which first.
     """
-    rows, _ = _unfit_places(X)
-    if takes_missing and len(rows):
-        # Missing values are fine then; what is left to refuse is infinite.
-        part: Any = take_rows(X, rows)
-        if hasattr(part, "iloc"):
-            part = part.select_dtypes("number").to_numpy(dtype=np.float64)
-        elif hasattr(part, "toarray"):
-            part = part.toarray()
-        rows = rows[np.isinf(part).any(axis=1)]
-    if len(rows):
+    unfit = np.empty(0, dtype=np.int64)
+    if sparse.issparse(X):
+        table: Any = X
+        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+        unfit = np.unique(rows[~np.isfinite(table.data)])
+    elif hasattr(X, "iloc"):
+        missing = np.array(X.isna())
+        missing[:, taken] = False
+        unfit = np.flatnonzero(missing.any(axis=1))
+    elif X.dtype.kind == "f":
+        bad = ~np.isfinite(X)
+        bad[:, taken] = np.isinf(X[:, taken])
+        unfit = np.flatnonzero(bad.any(axis=1))
+    if len(unfit):
         raise DataError(
             name_part(name),
-            f" has {len(rows)} rows with missing or infinite values (the first:"
-            f" {_first_rows(rows)}), which the teachers do not take; fill them, or put an imputer"
+            f" has {len(unfit)} rows with missing or infinite values (the first:"
+            f" {_first_rows(unfit)}), which the teachers do not take; fill them, or put an imputer"
             " before the teacher.",
         )
-
-
-def _unfit_places(X: Any) -> tuple[IntArray, IntArray]:
-    """Return rows and columns with missing or infinite values."""
-    none = np.empty(0, dtype=np.int64)
-    if hasattr(X, "iloc"):
-        bad = X.isna().to_numpy()
-    elif sparse.issparse(X):
-        matrix: Any = X
-        rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
-        wrong = ~np.isfinite(matrix.data)
-        return np.unique(rows[wrong]), np.unique(matrix.indices[wrong]).astype(np.int64)
-    elif X.dtype.kind != "f":
-        return none, none
-    else:
-        bad = ~np.isfinite(X)
-    return np.flatnonzero(bad.any(axis=1)), np.flatnonzero(bad.any(axis=0))
 
 
 def _first_rows(rows: IntArray) -> str:

@@ -494,6 +494,12 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
         whole[:, known] = shares
         return whole
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba`, -inf where a probability is 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
 
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import BoolArray, IntArray, ObjectArray
@@ -23,9 +25,9 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released, terms_of
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import BudgetError, DataError, LedgerError, Parameter, ParameterError
-from secretballot.learners.training.inputs import single_point
+from secretballot.learners.training.inputs import n_columns, single_point
 from secretballot.learners.training.point_digests import question_digests
-from secretballot.learners.training.trained import TrainedTeachers, template_to_json
+from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.releasing import (
     ASKED,
@@ -296,16 +298,17 @@ def certified_labels(
     DataError
         If a question was answered that `rows` does not know.
     """
-    row_of = {one: row for row, one in enumerate(done.questions)} if rows is None else rows
+    points = hashlib.sha256(b"".join(done.questions)).hexdigest() if by_value else None
+    if rows is None:
+        return labels_released(done, np.arange(len(done.questions)), points, plan)
     # a certificate lists every answer that was given, never a part of them
-    unknown = sum(question not in row_of for question in done.questions)
+    unknown = sum(question not in rows for question in done.questions)
     if unknown:
         raise DataError(
             f"{unknown} of the {len(done.questions)} answers of {done.request!r} are to other"
             " points; give all the points that were asked."
         )
-    queries = np.array([row_of[one] for one in done.questions], dtype=np.int64)
-    points = hashlib.sha256(b"".join(done.questions)).hexdigest() if by_value else None
+    queries = np.array([rows[one] for one in done.questions], dtype=np.int64)
     return labels_released(done, queries, points, plan)
 
 
@@ -566,7 +569,12 @@ class LabelingSession(LabelStream):
     @property
     def columns(self) -> dict[str, Any]:
         """The columns and types of points, as JSON values."""
-        return template_to_json(self._teachers.template)
+        template = self._teachers.template
+        if hasattr(template, "iloc"):
+            kinds = [(name, template[name].dtype) for name in template.columns]
+            return {"kind": "frame", "columns": [_column_fields(*column) for column in kinds]}
+        kind = "sparse" if sparse.issparse(template) else "array"
+        return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
 
     def ask(self, x: Any, *, prediction: ArrayLike | None = None) -> SessionAnswer:
         """Return the answer to one point.
@@ -764,6 +772,13 @@ class LabelingSession(LabelStream):
         for row in np.flatnonzero(answered):
             labels[row] = self._teachers.classes[answers.labels[row]]
         return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, answers.left)
+
+
+def _column_fields(name: Any, kind: Any) -> list[Any]:
+    # the name of a categorical type does not say its categories
+    if isinstance(kind, pd.CategoricalDtype):
+        return [name, "category", [kind.categories.tolist(), bool(kind.ordered)]]
+    return [name, str(kind), None]
 
 
 def _session_file(vault: Path, request: str) -> Path:

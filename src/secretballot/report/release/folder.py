@@ -21,10 +21,14 @@ from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about, with_files
 from secretballot.report.certificate.labels_file import labels_blocks
 from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.release_files import LABELS_FILE, README_FILE
-from secretballot.report.certificate.released_rows import ANSWERS_FILE, answers_bytes
+from secretballot.report.certificate.release_files import (
+    ANSWERS_FILE,
+    LABELS_FILE,
+    README_FILE,
+    answers_bytes,
+)
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.metrics import Metrics
+from secretballot.report.metrics import Metrics, TableMetrics
 from secretballot.report.release.facts import Facts
 from secretballot.report.release.page import render_page
 from secretballot.report.release.usage import (
@@ -35,7 +39,6 @@ from secretballot.report.release.usage import (
 from secretballot.report.release.words import text_of
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.raw_columns import RawRows
-from secretballot.report.table_metrics import TableMetrics
 
 # of an object, in somebody's error message: it depends on the memory
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")

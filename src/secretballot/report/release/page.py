@@ -11,7 +11,7 @@ from secretballot.bases import TableBasis
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable, labels_of_table
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.metrics import Metrics
+from secretballot.report.metrics import Metrics, TableMetrics
 from secretballot.report.pictures.charts import (
     draw_budget,
     draw_columns,
@@ -26,7 +26,6 @@ from secretballot.report.pictures.charts import (
 from secretballot.report.release.facts import Facts, answers_to_draw, name_of_learner
 from secretballot.report.release.words import say, template
 from secretballot.report.student.raw_columns import encoded_width
-from secretballot.report.table_metrics import TableMetrics
 
 
 def render_page(
