@@ -32,11 +32,8 @@ def names(path: Path) -> set[str]:
 def made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make releases in this process, where a test can break them."""
 
-    def perform(
-        _: PublishingProcess, job: bytes, folder: str, say: Callable[[str], None]
-    ) -> tuple[Any, bytes]:
-        written, student = make_release(pickle.loads(job), Path(folder), say)
-        return written, pickle.dumps(student)
+    def perform(_: PublishingProcess, job: bytes, folder: str, say: Callable[[str], None]) -> Any:
+        return make_release(pickle.loads(job), Path(folder), say)
 
     monkeypatch.setattr(PublishingProcess, "perform", perform)
 
@@ -60,10 +57,9 @@ def test_a_student_is_fitted_by_name_or_unfitted(
     written = write_release(
         tmp_path / "release", make_released(), student=student, X_public=points, without=["report"]
     )
-    right = written.student.predict(points) == np.where(points[:, 0] > 0, "yes", "no")
-    assert np.mean(right) > 0.9
     loaded = load_student(written.path / "student.onnx")
-    assert np.array_equal(loaded.predict(points), written.student.predict(points))
+    right = loaded.predict(points) == np.where(points[:, 0] > 0, "yes", "no")
+    assert np.mean(right) > 0.9
     if not isinstance(student, str):
         assert not hasattr(student, "classes_")
 

@@ -1,7 +1,6 @@
 """Publish: have a release made where no private data ever was, and move it into its place."""
 
 import os
-import pickle
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,16 +40,12 @@ class ReleaseFolder:
         Name of each file that was not made, with the reason.
     certificate : dict
         As it is in the folder, with the digest of every other file.
-    student : fitted classifier or None
-        The one whose files were written; None where there is none, or it cannot be handed from
-        process to process.
     """
 
     path: Path
     files: dict[str, str]
     left_out: dict[str, str]
     certificate: dict[str, Any]
-    student: Any
 
 
 def check_parts(without: Collection[str]) -> None:
@@ -121,7 +116,7 @@ def publish(
         if not damaged:
             check_place(target, overwrite=overwrite)
         with drafted(target) as draft, publishing_process() as process:
-            written, student = process.perform(content, str(draft), say or (lambda _: None))
+            written = process.perform(content, str(draft), say or (lambda _: None))
             # no sooner: should it fail, what is whole of the damaged one is still there
             if damaged:
                 remove_damaged(target, written.certificate)
@@ -132,8 +127,7 @@ def publish(
         raise ResourceError(
             f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there."
         )
-    made = None if student is None else pickle.loads(student)
-    return ReleaseFolder(target, written.files, written.left_out, written.certificate, made)
+    return ReleaseFolder(target, **vars(written))
 
 
 def write_release(

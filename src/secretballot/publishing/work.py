@@ -151,11 +151,8 @@ def is_fitted(student: Any) -> bool:
     return True
 
 
-def make_release(
-    job: ReleaseJob, folder: Path, say: Callable[[str], None]
-) -> tuple[WrittenFiles, Any]:
-    """Make a release in an empty folder; return what was written, and the very student whose file
-    it is, or None.
+def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> WrittenFiles:
+    """Make a release in an empty folder, and return what was written.
 
     Parameters
     ----------
@@ -177,7 +174,7 @@ def make_release(
     student = None if job.student is None else _student_of(job, say)
     say("Writing the release")
     curve = learning_curve(job, student) if "report" not in job.without else []
-    written = write_files(
+    return write_files(
         folder,
         job.released,
         student=student,
@@ -189,7 +186,6 @@ def make_release(
         metrics=_metrics_of_job(job, student),
         about=job.about,
     )
-    return written, student
 
 
 def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | None:
