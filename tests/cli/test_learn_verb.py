@@ -158,11 +158,6 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
         r"1 rows without a label in column 'ill' \(row 7\)",
     ),
     "class not declared": (label(7, SECRET), (), r"none of the 2 declared classes \(row 7\)"),
-    "more teachers than records": (
-        nothing,
-        ("--set", "n_records=19"),
-        "n-teachers is 20, more than the 19 records stated",
-    ),
     "a directory": (folder_as_file, (), "folder without Parquet files"),
     "a binary file": (binary, (), "is binary"),
     "unit ids missing": (

@@ -125,7 +125,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         ("--classes", "2", "--curve", "good"),
         "--curve has 'good'; write size:accuracy pairs",
     ),
-    "a folder in use": (("--classes", "2", "--out", "."), "holds something else than a plan"),
+    "a folder in use": (("--classes", "2", "--out", "."), "exists; give a new folder"),
 }
 
 

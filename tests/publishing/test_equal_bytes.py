@@ -55,9 +55,8 @@ def given(tmp_path: Path) -> Path:
         plan.mechanism,
         ledger,
         plan.budget,
-        sb.queries.MarginSampling(),
+        "margin:round_size=5",
         n_queries=30,
-        round_size=5,
     ).released
     X = np.random.default_rng(1).normal(size=(800, 3))
     y = np.where(X[:, 0] > 0, "yes", "no")

@@ -201,18 +201,6 @@ def _key_ring(config: Path) -> "KeyRing":
     return KeyRing(read_settings(config).state)
 
 
-def _refuse_unknown_datasets(config: Path, datasets: list[str]) -> None:
-    from secretballot.exceptions import ParameterError
-    from secretballot.service.settings import read_settings
-
-    known = read_settings(config).datasets
-    unknown = sorted(set(datasets) - {"*", *known})
-    if unknown:
-        raise ParameterError(
-            f"--dataset {unknown[0]} is not in the settings; name one of {', '.join(known)}, or *."
-        )
-
-
 @verb(key_app)
 def add(
     role: Annotated[
@@ -238,9 +226,20 @@ def add(
     Example: secretballot serve key add --role analyst --dataset registry --owner Ana --quota 200
     --expires 2030-12-31
     """
+    from secretballot.exceptions import ParameterError
+    from secretballot.service.api_keys import KeyRing
+    from secretballot.service.settings import read_settings
+
+    settings = read_settings(config)
     # a misspelt dataset would show only when the key is used
-    _refuse_unknown_datasets(config, dataset)
-    key, token = _key_ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
+    unknown = sorted({*dataset} - {"*", *settings.datasets})
+    if unknown:
+        raise ParameterError(
+            f"--dataset {unknown[0]} is not in the settings; name one of"
+            f" {', '.join(settings.datasets)}, or *."
+        )
+    ring = KeyRing(settings.state)
+    key, token = ring.add(role, dataset, owner=owner, quota=quota, expires=expires)
     said = [f"id           {key.id}", f"key          {token}"]
     said += [f"expires      {key.expires_at}"] if key.expires_at is not None else []
     return lines({**key.public_fields(), "key": token}, *said)

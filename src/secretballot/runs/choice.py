@@ -107,25 +107,16 @@ def saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
     digests = [file_digest(path) for path in paths]
     if len(set(digests)) < len(digests):
         raise ParameterError("Two of the candidates are the same file; name each once.")
-    names = _names_of_files(paths)
     return [
-        (f"{name} {digest[:_DIGITS]}", load_student(path))
-        for name, path, digest in zip(names, paths, digests, strict=True)
+        (f"{_name_of(path)} {digest[:_DIGITS]}", load_student(path))
+        for path, digest in zip(paths, digests, strict=True)
     ]
 
 
-def _names_of_files(paths: Sequence[Path]) -> list[str]:
-    """Return how people call files: by their own names, or by the folders that tell them apart.
-
-    Of `a/release/student.onnx` and `b/release/student.onnx` these are a and b.
-    """
-    stems = [path.stem for path in paths]
-    if len(set(stems)) == len(stems):
-        return stems
-    places = [os.path.abspath(path) for path in paths]
-    common = os.path.commonpath(places)
-    folders = [Path(os.path.relpath(place, common)).parts[0] for place in places]
-    return folders if len(set(folders)) == len(folders) else stems
+def _name_of(path: Path) -> str:
+    """Return how people call a file: by its own name, or by the folder of its run."""
+    run = Path(os.path.abspath(path)).parent.parent
+    return run.name if path.parent.name == "release" else path.stem
 
 
 def schema_beside(candidates: Sequence[Path]) -> Path | None:

@@ -19,8 +19,8 @@ from secretballot.runs.questions import (
     cautions_of_price,
     cautions_of_records,
     note_careless_delta,
-    public_warnings_noted,
     settle_questions,
+    warnings_dropped,
 )
 from secretballot.runs.spec import MOMENTS, PATE, RunSpec
 from secretballot.runs.student_file import check_converts
@@ -271,7 +271,7 @@ class Method:
         model = self.learner(inputs, ledger)
         # the folder's key goes with it, so that a run that is taken up again is not paid twice
         named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
-        with public_warnings_noted(watch):
+        with warnings_dropped():
             model.fit_labels(**inputs.for_fit, **named, **self.of_work(folder, watch))
         coverage = getattr(model, "coverage_", None)
         if coverage is not None and coverage.is_poor:
@@ -337,22 +337,15 @@ class Method:
 
 
 def _note_forecast(spec: RunSpec, inputs: Any, watch: Watch) -> None:
-    """Say so where the tables are not of the sizes that the plan was made for; of the private one
-    to the curator alone."""
+    """Refuse other classes than those of the plan; tell the curator where the private table has
+    another size than it was made for."""
     if spec.forecast is None:
         return
-    n_public, planned = len(inputs.X_public), spec.forecast.n_public
     n_classes, expected = len(inputs.classes), spec.forecast.n_classes
     if n_classes and expected not in (None, n_classes):
         raise DataError(
             f"The plan is about {expected} classes and the run has {n_classes}; plan again, or"
             " declare the right ones."
-        )
-    if n_public != planned:
-        watch.note(
-            f"The plan was made for {planned} public points and the public file has {n_public}, so"
-            " its forecast may be off.",
-            private=False,
         )
     stated = spec.data.n_records
     if stated is not None and not abs(inputs.n_private - stated) <= _FAR * stated:

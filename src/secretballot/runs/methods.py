@@ -67,7 +67,7 @@ from secretballot.report.certificate.coverage import COUNTS_SHARE
 from secretballot.runs.choice import Choice
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes, worker_processes
-from secretballot.runs.questions import Caution, Watch, cautions_of_noise, public_warnings_noted
+from secretballot.runs.questions import Caution, Watch, cautions_of_noise, warnings_dropped
 from secretballot.runs.spec import (
     CHOICE,
     MOMENTS,
@@ -239,12 +239,6 @@ class Pate(VoteMethod):
         of_numbers = self.kind == "number"
         teacher_by_name(self.teacher, 0 if of_numbers else 2)
         student_by_name(given.student, of_numbers=of_numbers)
-        stated = self.spec.data.n_records
-        if given.n_teachers is not None and stated is not None and given.n_teachers > stated:
-            raise ParameterError(
-                Parameter("n_teachers"),
-                f" is {given.n_teachers}, more than the {stated} records stated; use fewer.",
-            )
         super().check()
         if self.spec.budget.relation == "replace-one":
             check_positions(single=source_of(self.spec.private).single)
@@ -306,14 +300,6 @@ class Pate(VoteMethod):
         # which would say itself how many queries make sense
         terms = {**quoted.terms, "estimate": self._estimate}
         return replace(quoted, terms=terms, cautions=())
-
-    def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
-        """Release, and return what came of it; the student is fitted elsewhere."""
-        stated = self.spec.data.n_records
-        if self.settings.n_teachers is None and stated is not None:
-            found = f"{self.n_teachers(inputs)} teachers, by the stated {stated} records."
-            watch.note(found, private=False)
-        return super().fit(inputs, folder, ledger, watch)
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
@@ -409,7 +395,7 @@ class CastVotes(VoteMethod):
         shape = inputs.votes.shape
         # Rows are chosen by the public seed alone: how clear the votes are is private.
         rows = random_rows(shape.n_queries, self.terms.shape.n_queries, self.settings.random_state)
-        with public_warnings_noted(watch):
+        with warnings_dropped():
             released = release(
                 inputs.votes,
                 self.terms.mechanism,

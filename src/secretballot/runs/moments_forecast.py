@@ -92,35 +92,29 @@ def forecast_moments(
     """
     rows, division = as_table(X), _Division.of(task, y)
     n_private, n_pool, rare = division.n_private, division.n_pool, division.rare
-    beyond = _steps_beyond(task, n_private, n_pool)
-    halved = HALVED if beyond > 0 else ()
-    turns = TURNS if rare is None else TURNS_OF_RARE
-    done, total = 0, turns * (len(FRONTIER) + len(halved))
-    reached = np.zeros((len(FRONTIER), turns, 3))
-    gains: list[FloatArray] = []
+    beyond, turns = _steps_beyond(task, n_private, n_pool), TURNS if rare is None else TURNS_OF_RARE
+    # the whole stand-in at every budget, and half of it where that says something of more rows
+    parts = [tuple(range(len(FRONTIER))), *([HALVED] if beyond > 0 else [])]
+    done, total = 0, turns * sum(map(len, parts))
+    reached = np.zeros((2, len(FRONTIER), turns, 3))
     for turn in range(turns):
         # the same rows at every epsilon, so that these can be compared
         pool, private, test = division.drawn(np.random.default_rng([seed, turn]))
-        scored = _Scored(y[test], rare, division.shares)
-        whole = _StandIn(task, class_weights, basis, rows, y, pool, private, test)
-        for place, factor in enumerate(FRONTIER):
-            budget = PrivacyBudget(task.epsilon * factor, task.delta)
-            rng = np.random.default_rng([seed, turn, place])
-            reached[place, turn] = scored.of(whole.said_by_run(budget, rng))
-        if halved:
-            half_pool, half_private = pool[: n_pool // 2], private[: n_private // 2]
-            half = _StandIn(task, class_weights, basis, rows, y, half_pool, half_private, test)
-            for place in halved:
+        for part, places in enumerate(parts):
+            some = (pool[: n_pool // 2], private[: n_private // 2]) if part else (pool, private)
+            stand_in = _StandIn(task, class_weights, basis, rows, y, *some, test)
+            for place in places:
                 budget = PrivacyBudget(task.epsilon * FRONTIER[place], task.delta)
                 rng = np.random.default_rng([seed, turn, place])
-                gains.append(reached[place, turn] - scored.of(half.said_by_run(budget, rng)))
-        done += len(FRONTIER) + len(halved)
+                said = stand_in.said_by_run(budget, rng)
+                reached[part, place, turn] = division.figures(said, y[test])
+        done += sum(map(len, parts))
         if progress is not None:
             progress(done, total)
-    gain = np.mean(gains, axis=0) if gains else np.zeros(3)
-    more = beyond * np.maximum(0.0, gain)
+    gain = (reached[0] - reached[1])[list(HALVED)].mean(axis=(0, 1))
+    more = beyond * np.maximum(0.0, gain)  # nothing, where half of the stand-in was not tried
     accuracy, balanced, recall = (
-        _estimates_of(reached[:, :, one], float(more[one]), rare=rare is not None)
+        _estimates_of(reached[0, :, :, one], float(more[one]), rare=rare is not None)
         for one in range(3)
     )
     epsilons = [task.epsilon * factor for factor in FRONTIER]
@@ -203,6 +197,20 @@ class _Division:
             )
         return cls(y, n_private, n_pool, shares, rare)
 
+    def figures(self, said: IntArray, truth: IntArray) -> FloatArray:
+        """Return accuracy, balanced accuracy and the recall of the rare class, shape (3,); the last
+        two are 0 where none is. Rows to score on may be of other shares than the task.
+
+        Both are indices of classes, of shape (n_rows,).
+        """
+        right = said == truth
+        if self.rare is None:
+            return np.array([right.mean(), 0.0, 0.0])
+        present = np.unique(truth)
+        recalls = np.array([right[truth == one].mean() for one in present])
+        accuracy = np.average(recalls, weights=self.shares[present])
+        return np.array([accuracy, recalls.mean(), recalls[present == self.rare][0]])
+
     def drawn(self, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
         """Return rows that stand for public points, for private records, and to score on."""
         if self.rare is None:
@@ -227,27 +235,6 @@ class _Division:
             drawn[2].append(np.append(test, rest[n_private:])[:MOST_TEST])
         public, private, scored = (rng.permutation(np.concatenate(rows)) for rows in drawn)
         return public, private, scored
-
-
-class _Scored:
-    """Rows to score on; where a class is rare, they may be of other shares than the task."""
-
-    def __init__(self, truth: IntArray, rare: int | None, shares: FloatArray) -> None:
-        self._truth, self._rare, self._shares = truth, rare, shares
-
-    def of(self, said: IntArray) -> FloatArray:
-        """Return accuracy, balanced accuracy and the recall of the rare class, shape (3,); the last
-        two are 0 where none is.
-
-        `said` are indices of classes, of shape (n_rows,) as the truth.
-        """
-        right = said == self._truth
-        if self._rare is None:
-            return np.array([right.mean(), 0.0, 0.0])
-        present = np.unique(self._truth)
-        recalls = np.array([right[self._truth == one].mean() for one in present])
-        accuracy = np.average(recalls, weights=self._shares[present])
-        return np.array([accuracy, recalls.mean(), recalls[present == self._rare][0]])
 
 
 class _StandIn:

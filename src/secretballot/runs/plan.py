@@ -23,7 +23,6 @@ from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import as_texts, estimated_rows, read_table, table_blocks
 from secretballot.data.schema import Schema
-from secretballot.drafts import is_draft_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.estimators import PATEClassifier
@@ -519,38 +518,18 @@ def _classes_of(frame: pd.DataFrame, target: str, expected: int | None) -> tuple
     return tuple(found)
 
 
-def check_plan_folder(folder: Path, settings: str | None = None) -> None:
-    """Refuse a folder in which a plan has no place, before planning and again with the plan.
-
-    Parameters
-    ----------
-    folder : Path
-    settings : str, optional
-        What is to be written to its plan.toml; another plan in the folder is then refused.
+def check_plan_folder(folder: Path) -> None:
+    """Refuse a folder that is not new or empty, or lies in the vault or the release of a run:
+    before planning and again with the plan.
 
     Raises
     ------
     DataError
-        If the folder is no folder, holds something else than this plan, or lies in the vault or the
-        release of a run.
+        If it is such a one.
     """
     check_outside_of_runs(folder)
-    place = Path(os.path.abspath(folder))
-    if not os.path.lexists(place):
-        return
-    if not place.is_dir():
-        raise DataError(f"{str(folder)!r} is a file; give a folder with --out.")
-    if not (place / PLAN_FILE).is_file():
-        # what a killed command left half written is no obstacle to the same command
-        if not all(is_draft_of(path.name, PLAN_FILE) for path in place.iterdir()):
-            raise DataError(
-                f"The folder {str(folder)!r} holds something else than a plan; give a new one with"
-                " --out."
-            )
-    elif settings is not None and (place / PLAN_FILE).read_bytes() != settings.encode():
-        raise DataError(
-            f"The folder {str(folder)!r} holds another plan; give a new one with --out."
-        )
+    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+        raise DataError(f"{str(folder)!r} exists; give a new folder with --out.")
 
 
 def write_plan(
@@ -570,7 +549,7 @@ def write_plan(
     ----------
     plan : Plan
     folder : Path
-        New, empty, or holding the same plan.
+        New or empty.
     schema : Schema, optional
         Columns of the public table, to be edited.
     watch : Watch, optional
@@ -587,11 +566,9 @@ def write_plan(
     DataError
         If the folder is refused (`check_plan_folder`) or cannot be written.
     """
-    settings = plan_toml(plan, given)
-    check_plan_folder(folder, settings)
-    # first, so that from the moment when anything is in the folder it is the folder of this plan
+    check_plan_folder(folder)
     contents = {
-        PLAN_FILE: settings.encode(),
+        PLAN_FILE: plan_toml(plan, given).encode(),
         JSON_FILE: _json(plan.to_json()),
         TEXT_FILE: f"{plan_text(plan)}{_NEXT}".encode(),
     }

@@ -27,7 +27,6 @@ def run_predict(
     table: Path,
     out: Path | None = None,
     *,
-    schema: Path | None = None,
     overwrite: bool = False,
     reporter: Watch | None = None,
 ) -> int:
@@ -47,8 +46,6 @@ def run_predict(
         Raw rows, CSV or Parquet, with the columns of the public file of the release.
     out : Path, optional
         A CSV file; by default standard output.
-    schema : Path, optional
-        By default the schema.json beside the student.
     overwrite : bool
         Whether a file in that place may be replaced.
     reporter : Watch, optional
@@ -61,9 +58,9 @@ def run_predict(
         student holds none in the first block of rows.
     """
     watch, cells = reporter or Watch(), TableCells()
-    found = read_student_file(student, schema=schema)
+    found = read_student_file(student)
     if out is not None:
-        _check_place(out, {"table": table, "student": student, "schema": schema}, overwrite)
+        _check_place(out, {"table": table, "student": student}, overwrite)
     watch.step("Predicting")
     with _block_writer(out) as write:
         for frame in table_blocks(table, role=ROLE):
@@ -78,23 +75,9 @@ def run_predict(
     return cells.n_rows
 
 
-_DATABASE = b"SQLite format 3\0"  # how a ledger's file begins
-
-
-def _is_database(place: Path) -> bool:
-    try:
-        with place.open("rb") as file:
-            return file.read(len(_DATABASE)) == _DATABASE
-    except OSError as error:
-        raise DataError(
-            f"{str(place)!r} cannot be read ({type(error).__name__}), and may hold what must stay;"
-            " give another place with --out."
-        ) from None
-
-
-def _check_place(out: Path, read: Mapping[str, Path | None], overwrite: bool) -> None:
+def _check_place(out: Path, read: Mapping[str, Path], overwrite: bool) -> None:
     """Refuse a place that would put predictions over what they are made of, or into a run."""
-    # a device or a link would be replaced by the file, and so would an account
+    # a device or a link would be replaced by the file
     if out.is_symlink() or (out.exists() and not out.is_file()):
         raise DataError(f"{str(out)!r} is no regular file; give another place with --out.")
     if not out.parent.is_dir():
@@ -107,11 +90,9 @@ def _check_place(out: Path, read: Mapping[str, Path | None], overwrite: bool) ->
         return
     if not overwrite:
         raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite.")
-    if _is_database(out):
-        raise DataError(f"{str(out)!r} is a database, such as a ledger; give another file.")
     for name, place in read.items():
         # a table that is not there is refused where it is read
-        if place is not None and Path(place).exists() and out.samefile(place):
+        if place.exists() and out.samefile(place):
             raise DataError(f"{str(out)!r} is the {name} itself; give another file with --out.")
 
 

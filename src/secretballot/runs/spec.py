@@ -742,17 +742,6 @@ class Sources:
         return method, f"{telling} is a setting of {method}"
 
 
-#: Settings inside of another one, as in ``mechanism=sparse-vector:max_abstentions=3``.
-_WITHIN = {
-    "max_abstentions": "mechanism",
-    "threshold": "mechanism",
-    "max_answers": "mechanism",
-    "rank": "mechanism",
-    "most_named": "mechanism",
-    "round_size": "strategy",
-}
-
-
 def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with the settings that the name of the method means."""
     known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
@@ -775,10 +764,8 @@ def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
     """Refuse names that are no settings, all at once, each with the one that was meant."""
     found = []
     for name in names:
-        meant = nearest(name.rpartition(".")[2], groups().keys() | _WITHIN)
-        if meant in _WITHIN:
-            meant = f"{_WITHIN[meant]}=NAME:{meant}=VALUE"
-        elif "." in name and meant is not None:
+        meant = nearest(name.rpartition(".")[2], groups())
+        if "." in name and meant is not None:
             meant = f"{groups()[meant]}.{meant}"
         found.append(shown(name) + (f" (did you mean {meant}?)" if meant else ""))
     if found:

@@ -30,8 +30,7 @@ from secretballot.runs.table_match import (
     PRIVATE,
     TableCells,
     check_labelled_columns,
-    misfits,
-    settle_misfits,
+    settle_cells,
 )
 
 BLOCK_ROWS = 2**16
@@ -247,9 +246,8 @@ def store_table(
     data = DataSpec.of_tree({"private": place, **named})
 
     def settle(cells: TableCells) -> None:
-        found = misfits(schema, cells)
         # a watch that nobody listens to: what is noted of private cells goes nowhere
-        settle_misfits(found, Watch(), role=PRIVATE, accepted=data.accept_unseen, private=True)
+        settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
 
     told = progress or (lambda rows: None)
     read = read_to_disk(data, schema, tuple(declared_classes(classes)), Path(vault), settle, told)

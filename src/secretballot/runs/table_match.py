@@ -138,34 +138,44 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
 
 
-def settle_misfits(
-    misfitting: Sequence[Misfit],
+def settle_cells(
+    schema: Schema,
+    found: TableCells,
     watch: Watch,
     *,
     role: str,
-    accepted: Collection[str],
-    private: bool,
+    accepted: Collection[str] = (),
+    expected: TableCells | None = None,
 ) -> None:
-    """Refuse a table with a column that mostly does not fit, unless that was accepted; tell of the
-    others.
+    """Refuse a table with a column that mostly does not fit, unless that was accepted; tell of
+    other misfits, and of the private table to the curator which cells count as missing.
 
     Parameters
     ----------
-    misfitting : sequence of Misfit
+    schema : Schema
+    found : TableCells
+        Of the table.
     watch : Watch
     role : str
         What the messages call the table.
     accepted : collection of str
         Columns that may be as they are.
-    private : bool
-        Whether the table is, so that the notes must not be published.
+    expected : TableCells, optional
+        Of the public table, whose own share is allowed for.
 
     Raises
     ------
     DataError
         Naming the columns, and what to do.
     """
-    stopping = [one for one in misfitting if one.stops and one.name not in accepted]
+    stopping, private = list[Misfit](), role == PRIVATE
+    for one in misfits(schema, found, expected):
+        if one.stops and one.name not in accepted:
+            stopping.append(one)
+        elif one.stops or one.of_categories:  # of a few that are no numbers the rows are listed
+            watch.note(f"Column {one.name!r} of the {role}: {one.words}.", private=private)
+    if private:
+        note_odd_cells(schema, found, watch, role=role, private=True)
     if stopping:
         listed = "; ".join(f"column {shown(one.name)}, {one.words}" for one in stopping[:_TOLD_OF])
         rest = name_columns([one.name for one in stopping[_TOLD_OF:]])
@@ -175,9 +185,6 @@ def settle_misfits(
             " points that have them, declare the column with --schema, leave it out with --drop, or"
             " go on with --set accept_unseen=COLUMN."
         )
-    for one in misfitting:
-        if one.stops or one.of_categories:  # of a few that are no numbers the rows are listed
-            watch.note(f"Column {one.name!r} of the {role}: {one.words}.", private=private)
 
 
 def note_odd_cells(

@@ -54,13 +54,10 @@ from secretballot.runs.table_match import (
     PRIVATE,
     PUBLIC,
     TEST,
-    Misfit,
     TableCells,
     check_accepted,
     check_labelled_columns,
-    misfits,
-    note_odd_cells,
-    settle_misfits,
+    settle_cells,
 )
 from secretballot.teachers.records import unit_numbers
 
@@ -121,8 +118,8 @@ class RunInputs:
     public : DataFrame
         First rows of the public table, as they were read.
     X_public : ndarray of float, shape (n_public, n_features)
-    expected : TableCells
-        Cells of the public table that could not be read.
+    cells : dict of str to TableCells
+        Cells of each table that could not be read, by its role.
     test : LabelledTable or None
     private : LabelledTable, StoredTable or None
         In memory; or, of a table that is too large for it, on disk; None where that was only
@@ -153,10 +150,9 @@ class RunInputs:
         self.attempt(lambda: check_accepted(data.accept_unseen, self.schema))
         encoding = self.schema.encoding(self.public, role=PUBLIC)
         self.X_public: FloatArray = encoding.matrix
-        self.expected = TableCells.of(self.public, encoding)
+        self.cells = {PUBLIC: TableCells.of(self.public, encoding)}
         if data.schema_file is not None:
-            found = misfits(self.schema, self.expected)
-            self.attempt(lambda: self._settle(found, PUBLIC))
+            self._settle(self.schema, self.cells[PUBLIC], PUBLIC, None)
         self.test = None if evaluate is None else self._labelled(evaluate, TEST)[0]
         test = None if self.test is None else self.test.X
         rows = PrivateRows([self.X_public] if test is None else [self.X_public, test])
@@ -170,10 +166,6 @@ class RunInputs:
     def attempt(self, look: Callable[[], Found]) -> Found | None:
         """Return what a look finds; None where it refuses, and that is kept instead of raised."""
         return look()
-
-    def saw(self, role: str, frame: pd.DataFrame | None, cells: TableCells) -> None:
-        """Take the test or the private table as it was read, and its odd cells; no frame of a table
-        that was read block by block."""
 
     @property
     def for_fit(self) -> dict[str, Any]:
@@ -246,7 +238,7 @@ class RunInputs:
             self.schema,
             self.classes,
             vault,
-            lambda cells: self._note_cells(self.schema, cells, PRIVATE, None),
+            lambda cells: self._settle(self.schema, cells, PRIVATE, self.cells[PUBLIC]),
             lambda count: self._watch.progress(min(count, n_rows), n_rows),
             rows,
         )
@@ -270,26 +262,21 @@ class RunInputs:
         if own.names:
             encoding = own.encoding(frame, role=role)
             X = encoding.matrix if len(there) == len(schema.columns) else None
-            self._note_cells(own, TableCells.of(frame, encoding), role, frame)
+            self._settle(own, TableCells.of(frame, encoding), role, self.cells[PUBLIC])
         if role == PRIVATE and data.unit in frame.columns:
             units = self.attempt(lambda: unit_ids(frame, str(data.unit), role=role))
         return LabelledTable(X, targets, units), frame
 
-    def _note_cells(
-        self, schema: Schema, cells: TableCells, role: str, frame: pd.DataFrame | None
+    def _settle(
+        self, schema: Schema, cells: TableCells, role: str, expected: TableCells | None
     ) -> None:
-        """Refuse a labelled table whose cells mostly do not fit, and tell of those that do not;
-        only of the private one are cells reported that are empty of meaning or no numbers."""
-        self.saw(role, frame, cells)
-        self._settle(misfits(schema, cells, self.expected), role)
-        if role == PRIVATE:
-            note_odd_cells(schema, cells, self._watch, role=role, private=True)
-
-    def _settle(self, found: Sequence[Misfit], role: str) -> None:
-        accepted, private = self._data.accept_unseen, role == PRIVATE
+        """Keep which cells of a table could not be read; refuse one whose cells mostly do not
+        fit."""
+        self.cells[role] = cells
+        accepted = self._data.accept_unseen
         self.attempt(
-            lambda: settle_misfits(
-                found, self._watch, role=role, accepted=accepted, private=private
+            lambda: settle_cells(
+                schema, cells, self._watch, role=role, accepted=accepted, expected=expected
             )
         )
 
