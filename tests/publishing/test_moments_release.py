@@ -14,8 +14,8 @@ import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.release import publish, write_release
-from secretballot.publishing.work import ReleaseJob
 from secretballot.released import ReleasedLabels
+from secretballot.report.release.folder import ReleaseJob
 from secretballot_verify.__main__ import main as independent_verifier
 
 RNG = np.random.default_rng(0)

@@ -23,8 +23,9 @@ from secretballot.publishing import process as room
 from secretballot.publishing import serving
 from secretballot.publishing.process import PublishingProcess, start_publishing
 from secretballot.publishing.release import publish
-from secretballot.publishing.work import ReleaseJob
+from secretballot.publishing.work import job_bytes
 from secretballot.released import ReleasedLabels
+from secretballot.report.release.folder import ReleaseJob
 
 Make = Callable[..., ReleasedLabels]
 HERE = Path(__file__).parent
@@ -138,7 +139,7 @@ def test_a_killed_job_is_one_sentence_and_the_next_one_works(tmp_path: Path, job
 
 
 def test_a_failing_disk_is_told_as_such(tmp_path: Path, make_released: Make) -> None:
-    job = ReleaseJob(make_released(), without=("report",)).to_bytes()
+    job = job_bytes(ReleaseJob(make_released(), without=("report",)))
     with pytest.raises(FileNotFoundError):
         start_publishing().perform(job, str(tmp_path / "nowhere"), lambda _: None)
 
@@ -160,7 +161,7 @@ publish(sys.argv[1], pickle.load(open(sys.argv[2], "rb")))
 
 
 def test_no_process_outlives_the_program(tmp_path: Path, job: Any) -> None:
-    (tmp_path / "job").write_bytes(job("Endless").to_bytes())
+    (tmp_path / "job").write_bytes(job_bytes(job("Endless")))
     places = os.pathsep.join([str(HERE), *filter(None, sys.path)])
     # fonts are found where they were: to look for them anew takes seconds
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": places}

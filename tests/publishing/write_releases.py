@@ -15,8 +15,9 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.publishing.release import publish, write_release
-from secretballot.publishing.work import ChosenHypothesis, ReleaseJob
+from secretballot.publishing.work import ChosenHypothesis
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
+from secretballot.report.release.folder import ReleaseJob
 
 KINDS = {"number": ReleasedTable, "several": ReleasedTable, "sums": ReleasedSums}
 

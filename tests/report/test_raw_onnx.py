@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.report.release.usage import ONNX_OF_RAW_COLUMNS, Usage
+from secretballot.report.release.folder import ONNX_OF_RAW_COLUMNS, Usage
 from secretballot.report.student.export import converted_student, student_bytes
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, encoded_width, refuse_long_vocabularies

@@ -18,10 +18,11 @@ from secretballot.publishing.place import (
     settle_place,
 )
 from secretballot.publishing.process import publishing_process
-from secretballot.publishing.work import ReleaseJob, is_fitted, learns_a_number
+from secretballot.publishing.work import is_fitted, job_bytes, learns_a_number
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
 from secretballot.report.extras import PARTS, MissingExtraError
+from secretballot.report.release.folder import ReleaseJob
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
 
@@ -109,7 +110,7 @@ def publish(
     CertificateError
         If the certificate is not the one of these labels.
     """
-    content, target, problem = job.to_bytes(), Path(os.path.abspath(folder)), ""
+    content, target, problem = job_bytes(job), Path(os.path.abspath(folder)), ""
     try:
         # a killed run may have set an earlier release aside: it decides whether the place is free
         settle_place(target)

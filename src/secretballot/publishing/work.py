@@ -1,11 +1,10 @@
-"""What a release is made of, released values and public inputs and nothing that was private; and
-from there to its files: fit the student, and write the folder."""
+"""From a job, released values and public inputs and nothing that was private, to the files of a
+release: fit the student, and write the folder."""
 
-import json
 import pickle
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._rows import take_rows
-from secretballot._typing import AnyArray
-from secretballot.exceptions import DataError
 from secretballot.hypotheses import hypotheses_by_name
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.serving import not_portable
@@ -27,9 +24,8 @@ from secretballot.report.metrics import (
     metrics_of_student,
     metrics_of_table_student,
 )
-from secretballot.report.release.folder import WrittenFiles, write_files
+from secretballot.report.release.folder import ReleaseJob, WrittenFiles, write_files
 from secretballot.report.student.load import OnnxStudent
-from secretballot.report.student.raw_columns import RawRows
 from secretballot.students import HypothesisStudent, default_student, fit_student, fit_table_student
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
@@ -49,95 +45,19 @@ class ChosenHypothesis:
     hypotheses: str
 
 
-@dataclass(frozen=True, eq=False)
-class ReleaseJob:
-    """Everything that the files of a release follow from.
+def job_bytes(job: ReleaseJob) -> bytes:
+    """Return a job as bytes, for another process.
 
-    Attributes
-    ----------
-    released : ReleasedLabels or ReleasedSums
-        What was released, with its certificate; also a ReleasedTable.
-    student : str, ChosenHypothesis, estimator or None
-        By name, unfitted, or fitted, when it is written as it is. "auto" is the one that measured
-        best: of sums over records the model itself, whose weights are on the certificate.
-    X_public : array, sparse matrix or frame of shape (n, n_features), or None
-        Public points.
-    schema : mapping or None
-        Public description of the columns, as JSON values.
-    abstentions : str
-        What a student of labels makes of unanswered points.
-    seed : int
-        Of the student; public.
-    without : tuple of {"report", "student"}
-        Parts that are not wanted.
-    raw_rows : RawRows or None
-        Public rows before and after the encoding of the schema, to check a file that encodes them
-        itself.
-    test : tuple of array and ndarray, or None
-        Public labelled points and the class of each, as an index; without classes the number of
-        each, or its labels as 0 and 1: the student's metrics on them are published.
-    about : mapping
-        The curator's words on the release, as the field of the certificate has them.
+    Raises
+    ------
+    ParameterError
+        If the student cannot be taken to another process.
     """
-
-    released: ReleasedLabels | ReleasedSums
-    student: Any = None
-    X_public: Any = None
-    schema: Mapping[str, Any] | None = None
-    abstentions: str = "drop"
-    seed: int = 0
-    without: tuple[str, ...] = ()
-    raw_rows: RawRows | None = None
-    test: tuple[Any, AnyArray] | None = None
-    about: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def labels(self) -> ReleasedLabels:
-        """The released labels.
-
-        Raises
-        ------
-        DataError
-            If a table, or sums alone, were released in their place.
-        """
-        if not isinstance(self.released, ReleasedLabels):
-            raise DataError(
-                "No labels of one class each were released, and this needs them; of record moments"
-                " publish the model itself, as the student auto."
-            )
-        return self.released
-
-    def canonical(self) -> "ReleaseJob":
-        """Return the same job in the one form that its values have: plain lists, rows in order.
-
-        The order in which an array lies in memory can change the last digit of a sum.
-        """
-        released = type(self.released).from_json(json.loads(json.dumps(self.released.to_json())))
-        return replace(self, released=released, X_public=_canonical_points(self.X_public))
-
-    def to_bytes(self) -> bytes:
-        """Return the job as bytes, for another process.
-
-        Raises
-        ------
-        ParameterError
-            If the student cannot be taken to another process.
-        """
-        try:
-            return pickle.dumps(self.canonical(), protocol=5)
-        except Exception as error:  # a student may be anybody's, and refuse in any way
-            refused = not_portable(error)
-        raise refused
-
-
-def _canonical_points(X: Any) -> Any:
-    """Return public points with rows one after the other, sparse ones sorted, without doubles."""
-    if hasattr(X, "tocsr"):
-        matrix = X.tocsr().copy()
-        matrix.sum_duplicates()
-        matrix.sort_indices()
-        return matrix
-    return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
+    try:
+        return pickle.dumps(job.canonical(), protocol=5)
+    except Exception as error:  # a student may be anybody's, and refuse in any way
+        refused = not_portable(error)
+    raise refused
 
 
 def is_fitted(student: Any) -> bool:
@@ -174,18 +94,8 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> W
     student = None if job.student is None else _student_of(job, say)
     say("Writing the release")
     curve = learning_curve(job, student) if "report" not in job.without else []
-    return write_files(
-        folder,
-        job.released,
-        student=student,
-        X_public=job.X_public,
-        schema=job.schema,
-        curve=curve,
-        without=job.without,
-        raw_rows=job.raw_rows,
-        metrics=_metrics_of_job(job, student),
-        about=job.about,
-    )
+    metrics = _metrics_of_job(job, student)
+    return write_files(folder, job, student=student, curve=curve, metrics=metrics)
 
 
 def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | None:

@@ -15,7 +15,6 @@ from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
-from secretballot.publishing.work import ReleaseJob
 from secretballot.released import ReleasedLabels
 from secretballot.report.metrics import (
     Metrics,
@@ -23,6 +22,7 @@ from secretballot.report.metrics import (
     metrics_of_student,
     metrics_of_table_student,
 )
+from secretballot.report.release.folder import ReleaseJob
 from secretballot.report.student.load import load_student
 from secretballot.runs.account import Account, place_of_account, settle_request
 from secretballot.runs.choice import chosen_words

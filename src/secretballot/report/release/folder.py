@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,6 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from secretballot._typing import AnyArray
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about, with_files
@@ -31,17 +34,23 @@ from secretballot.report.extras import MissingExtraError
 from secretballot.report.metrics import Metrics, TableMetrics
 from secretballot.report.release.facts import Facts
 from secretballot.report.release.page import render_page
-from secretballot.report.release.usage import (
-    ONNX_OF_MATRIX,
-    ONNX_OF_RAW_COLUMNS,
-    Usage,
-)
-from secretballot.report.release.words import text_of
+from secretballot.report.release.words import template, text_of
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.raw_columns import RawRows
 
 # of an object, in somebody's error message: it depends on the memory
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+#: What the list of files says of a student that encodes raw columns itself, and of one that does
+#: not.
+ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
+ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
+
+_PACKAGE = (
+    "import pandas as pd",
+    "import secretballot as sb",
+    "student = sb.load_student('student.onnx')",
+    "student.predict(pd.read_csv('../new.csv'))",
+)
 ONNX_FILE = "student.onnx"
 CARD_FILE = "model-card.md"
 REPORT_FILE = "report.html"
@@ -82,18 +91,140 @@ class WrittenFiles:
             self.write(path, words, content)
 
 
+@dataclass(frozen=True, eq=False)
+class ReleaseJob:
+    """Everything that the files of a release follow from.
+
+    Attributes
+    ----------
+    released : ReleasedLabels or ReleasedSums
+        What was released, with its certificate; also a ReleasedTable.
+    student : str, ChosenHypothesis, estimator or None
+        By name, unfitted, or fitted, when it is written as it is. "auto" is the one that measured
+        best: of sums over records the model itself, whose weights are on the certificate.
+    X_public : array, sparse matrix or frame of shape (n, n_features), or None
+        Public points.
+    schema : mapping or None
+        Public description of the columns, as JSON values.
+    abstentions : str
+        What a student of labels makes of unanswered points.
+    seed : int
+        Of the student; public.
+    without : tuple of {"report", "student"}
+        Parts that are not wanted.
+    raw_rows : RawRows or None
+        Public rows before and after the encoding of the schema, to check a file that encodes them
+        itself.
+    test : tuple of array and ndarray, or None
+        Public labelled points and the class of each, as an index; without classes the number of
+        each, or its labels as 0 and 1: the student's metrics on them are published.
+    about : mapping
+        The curator's words on the release, as the field of the certificate has them.
+    """
+
+    released: ReleasedLabels | ReleasedSums
+    student: Any = None
+    X_public: Any = None
+    schema: Mapping[str, Any] | None = None
+    abstentions: str = "drop"
+    seed: int = 0
+    without: tuple[str, ...] = ()
+    raw_rows: RawRows | None = None
+    test: tuple[Any, AnyArray] | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> ReleasedLabels:
+        """The released labels.
+
+        Raises
+        ------
+        DataError
+            If a table, or sums alone, were released in their place.
+        """
+        if not isinstance(self.released, ReleasedLabels):
+            raise DataError(
+                "No labels of one class each were released, and this needs them; of record moments"
+                " publish the model itself, as the student auto."
+            )
+        return self.released
+
+    def canonical(self) -> "ReleaseJob":
+        """Return the same job in the one form that its values have: plain lists, rows in order.
+
+        The order in which an array lies in memory can change the last digit of a sum.
+        """
+        released = type(self.released).from_json(json.loads(json.dumps(self.released.to_json())))
+        return replace(self, released=released, X_public=_canonical_points(self.X_public))
+
+
+def _canonical_points(X: Any) -> Any:
+    """Return public points with rows one after the other, sparse ones sorted, without doubles."""
+    if hasattr(X, "tocsr"):
+        matrix = X.tocsr().copy()
+        matrix.sum_duplicates()
+        matrix.sort_indices()
+        return matrix
+    return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What there is to use, and how.
+
+    Attributes
+    ----------
+    command_line : str or None
+        A command for this program.
+    package : tuple of str
+        Lines of Python, with this package.
+    runtime_alone : tuple of str
+        Lines of Python, with onnxruntime alone.
+    of_matrix : bool
+        Whether the student reads the points of the release, and no table.
+    """
+
+    command_line: str | None = None
+    package: tuple[str, ...] = ()
+    runtime_alone: tuple[str, ...] = ()
+    of_matrix: bool = False
+
+    @classmethod
+    def of_files(cls, files: Mapping[str, str], schema: Mapping[str, Any] | None) -> "Usage":
+        """Return what can be done with these files.
+
+        Parameters
+        ----------
+        files : mapping
+            Name of each file, with what it is.
+        schema : mapping or None
+            Complete.
+        """
+        if "student.onnx" not in files:
+            return cls()
+        # the command encodes the table, whatever the file reads
+        command = "secretballot predict . ../new.csv --out ../predictions.csv"
+        if schema is None or files["student.onnx"] != ONNX_OF_RAW_COLUMNS:
+            return cls(None if schema is None else command, _PACKAGE[1:3], of_matrix=True)
+        columns = schema["columns"]
+        if any(one.get("encoding") == "hashed" for one in columns.values()):
+            return cls(command)
+        # lines for vectors, lengths of time and decimal commas only where there are any
+        code = template("reader.py.j2").render(
+            lengths=[name for name, one in columns.items() if one["kind"] == "duration"],
+            commas=[name for name, one in columns.items() if one.get("decimal") == ","],
+            vectors=any(one["kind"] == "vector" for one in columns.values()),
+        )
+        return cls(command, _PACKAGE, tuple(code.splitlines()))
+
+
 def write_files(
     folder: Path,
-    released: ReleasedLabels | ReleasedSums,
+    job: ReleaseJob,
     *,
     student: Any = None,
-    X_public: Any = None,
-    schema: Mapping[str, Any] | None = None,
     curve: Sequence[float | None] = (),
-    without: Collection[str] = (),
-    raw_rows: RawRows | None = None,
     metrics: Metrics | TableMetrics | None = None,
-    about: Mapping[str, str] | None = None,
 ) -> WrittenFiles:
     """Write all that may be published of a release into an empty folder.
 
@@ -104,28 +235,16 @@ def write_files(
     ----------
     folder : Path
         Empty.
-    released : ReleasedLabels or ReleasedSums
-        What was released, with its certificate; it is the only way in for anything that was
-        private. Sums, and the model that follows from them, are on the certificate alone.
+    job : ReleaseJob
+        What was released, with its certificate, is the only way in for anything that was private.
+        Sums, and the model that follows from them, are on the certificate alone.
     student : fitted classifier, or student of tables, optional
         Trained on released values and public points.
-    X_public : array, sparse matrix or frame of shape (n, n_features), optional
-        Public points: for the picture of the student's confidence, and to check the
-        student's file.
-    schema : mapping, optional
-        Public description of the columns, as JSON values; written as ``schema.json``.
     curve : sequence of float or None
         Of a release in rounds, for each round the share of the public pool on which its student
         agrees with the final one.
-    without : collection of {"report", "student"}
-        Parts that nobody wants: the page, the file of the student.
-    raw_rows : RawRows, optional
-        Public rows before and after the encoding of the schema, by which the student's file, which
-        reads raw columns where the schema is complete, is checked.
     metrics : Metrics or TableMetrics, optional
         Of the student on public labelled points; shown on the page and in the model card.
-    about : mapping, optional
-        The curator's words on the release.
 
     Raises
     ------
@@ -137,7 +256,9 @@ def write_files(
         If the disk fails.
     """
     # what is written about the release is part of its certificate, hence of every page
-    released = replace(released, certificate=with_about(released.certificate, about or {}))
+    released = job.released
+    released = replace(released, certificate=with_about(released.certificate, job.about))
+    schema, X_public, without = job.schema, job.X_public, job.without
     written = WrittenFiles()
     # An order that matters twice: the README names what was written before it, and the certificate,
     # which binds all the others, comes last, so that a folder which was cut short has none and
@@ -167,7 +288,7 @@ def write_files(
         written.attempt(
             folder / ONNX_FILE,
             ONNX_OF_RAW_COLUMNS if raw else ONNX_OF_MATRIX,
-            lambda: student_bytes(student, schema=columns, rows=raw_rows, X_public=X_public),
+            lambda: student_bytes(student, schema=columns, rows=job.raw_rows, X_public=X_public),
         )
     later = {CARD_FILE: "what the student is, reads and is good for, and how to use it"}
     later = later if ONNX_FILE in written.files else {}
