@@ -366,30 +366,6 @@ class Labeler(PayingLearner):
         request: str,
         more: Sequence[str] = (),
     ) -> LabelingSession:
-<<<<<<< HEAD
-        """Return the session of teachers of a relabelled sample, drawn now or kept from the same
-        reservation; `more` is on its certificate."""
-        event, n_teachers, names = plan.event, plan.n_teachers, task.target.learnt
-        assert isinstance(event, Sampled)
-        points, labels = _numeric_records(task)
-        hypotheses = check_class(hypotheses_by_name(self.hypotheses, points.shape[1]))
-        teacher = self._checked_teacher(hypotheses, points)
-        # without a ledger that lasts a later reservation could not know of this one, and must not
-        # meet the same sample
-        place = _made_folder(task.given.vault, request) if task.account.durable else None
-        identity: tuple[str, ...] = ()
-        if place is not None:
-            settings = event.model_dump(mode="json"), plan.numbers.n_queries
-            numbers = json.dumps([*settings, n_teachers, self.random_state or 0, request])
-            identity = (*_part_digests(teacher, hypotheses, points, labels, names), numbers)
-        teachers = keep_teachers(
-            place,
-            lambda: self._train_on_sample(teacher, hypotheses, plan, task),
-            identity,
-            task.target.classes,
-            _declaration(event, request, more),
-            template_of(points),
-=======
         """Return the session of teachers of all records, or of a relabelled sample of them, that
         are trained now or kept from the same reservation; `more` is on its certificate."""
         event, n_teachers = algorithm.terms(numbers)
@@ -429,7 +405,6 @@ class Labeler(PayingLearner):
             n_queries=numbers.n_queries,
             request=request,
             purpose=task.given.purpose,
->>>>>>> labelers
         )
 
     def _teachers_of_sample(
@@ -482,7 +457,7 @@ class Labeler(PayingLearner):
             parts = teacher, hypotheses, points, truth, task.target.learnt
             identity = (*_part_digests(*parts), numbers)
         return keep_teachers(
-            place, train, identity, task.target.classes, about, template_of(points), seed
+            place, train, identity, task.target.classes, about, template_of(points)
         )
 
     # --- a hypothesis for ever ---

@@ -495,7 +495,7 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba`, -inf where a probability is 0."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.asarray(np.log(self.predict_proba(X)))
 
 
 # scikit-learn ships no types
