@@ -186,9 +186,11 @@ class AnswerPage:
         """Return the stored answers to those of `questions` that were asked before."""
         return dict(self._read(self._rows.answers(self._reservation, list(questions))))
 
-    def parts(self) -> list[tuple[bytes, bytes]]:
-        """Return every (question, answer), in the order in which they were answered."""
-        return self._read(self._rows.walk("number", 1, "AND reservation = ?", self._reservation))
+    def parts(self, after: int = 0) -> list[tuple[bytes, bytes]]:
+        """Return every (question, answer) after the first so many, in the order in which they were
+        answered."""
+        which = "AND reservation = ?"
+        return self._read(self._rows.walk("number", after + 1, which, self._reservation))
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
@@ -497,8 +499,9 @@ class Ledger:
         """Return every reservation, oldest first."""
 
         def entries(found: rows.Rows) -> list[LedgerEntry]:
-            reserved = found.walk("reservation", 1, "AND number = 0")
-            return [LedgerEntry.of(found, row) for row in reserved]
+            # each by its number: in a range, every answer of each would be looked at
+            numbers = range(1, found.seen.totals.grants + 1)
+            return [LedgerEntry.of(found, found.first(number)) for number in numbers]
 
         return self._read(entries)
 

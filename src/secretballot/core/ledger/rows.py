@@ -502,6 +502,13 @@ class Rows:
             which = f"reservation = ? AND kind = 'part' AND key IN ({marks})"
             yield from self.all(which, reservation, *block)
 
+    def first(self, reservation: int) -> Row:
+        """Return the row of a reservation that reserves."""
+        row = self.one("reservation = ? AND number = 0", reservation)
+        if row is None:
+            raise self._forged(self.seen.position)
+        return row
+
     def last(self, reservation: int) -> Row | None:
         """Return the row of a reservation that came last, None where there is none."""
         return self.one("reservation = ? ORDER BY number DESC", reservation)
@@ -608,9 +615,7 @@ class Rows:
         thing, and give nothing back. What is taken back is what the row added, whatever this
         version would add for it.
         """
-        row = self.one("reservation = ? AND number = 0", reservation)
-        if row is None:
-            raise self._forged(self.seen.position)
+        row = self.first(reservation)
         before = self.one("position = ?", row.position - 1)
         earlier = self.sums_of(before) if before else Totals()
         reserved = self.sums_of(row).minus(earlier)
