@@ -1,7 +1,6 @@
 """The one way out, in every state of a request: what is charged, drawn, stored and returned."""
 
 import itertools
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -458,18 +457,3 @@ def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own
     stream.answer(votes(8000), [b"a"])
     stream.close()
     assert returned.spent() == alone.spent()
-
-
-def test_terms_are_in_the_ledger_before_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = account()
-
-    def look(*_: object) -> Any:
-        entry = ledger.entry("r")
-        assert entry is not None
-        assert entry.state == "reserved"
-        assert entry.terms["mechanism"] == json.loads(LABELS.model_dump_json())
-        raise Stop
-
-    monkeypatch.setattr(NoisyVotes, "draw", look)
-    with pytest.raises(LedgerError):
-        released(votes(8000), LABELS, ledger)
