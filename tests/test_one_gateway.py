@@ -56,9 +56,7 @@ CATCHES = {
     },
     "public points, or settings, alone": {
         "learners/selection/candidates.py:_refuse_unfit_candidate",
-        "learners/training/trained.py:read",
         "learners/training/trial_fit.py:problem_of_fit",
-        "learners/training/trial_fit.py:reads_sparse",
     },
 }
 # Functions that call such a method outside of a callable that a route gets, by the reason.

@@ -104,13 +104,6 @@ def test_a_strategy_that_proposes_nonsense_is_refused_before_anything_is_spent(
     assert place["ledger"].history() == []
 
 
-def test_a_row_proposed_again_later_is_refused(tmp_path: Path) -> None:
-    place = durable(tmp_path)
-    with pytest.raises(sb.SecretBallotError, match="row 1; it must propose"):
-        fitted(learner(strategy=Listed([np.array([1]), np.array([1])]), round_size=2), **place)
-    assert place["ledger"].history()[0].parts == 1
-
-
 def test_equal_points_are_one_question() -> None:
     twice = np.vstack([POOL[:30], POOL[:30]])
     askable = AskableRows.of(twice)

@@ -457,7 +457,7 @@ class Labeler(PayingLearner):
             parts = teacher, hypotheses, points, truth, task.target.learnt
             identity = (*_part_digests(*parts), numbers)
         return keep_teachers(
-            place, train, identity, task.target.classes, about, template_of(points), seed
+            place, train, identity, task.target.classes, about, template_of(points)
         )
 
     # --- a hypothesis for ever ---
